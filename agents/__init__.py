@@ -1,0 +1,1 @@
+"""Agents: whatever answers an observation with a reply."""

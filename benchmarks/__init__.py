@@ -1,0 +1,1 @@
+"""Benchmarks: rank agents, repeat the papers' tables, measure speed."""

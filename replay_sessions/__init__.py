@@ -1,0 +1,1 @@
+"""Logged shopping sessions at rest: records, stores, importers, the demo shop."""

@@ -1,0 +1,100 @@
+"""The errors that shop-r1 raises on purpose, as a tree.
+
+    ShopR1Error
+    ├── StoreNotFound      (FileNotFoundError)   no store at that path or of that name
+    ├── BadSession         (ValueError)          a record or file that does not hold what it should
+    ├── ImportFailed                             a source of logs that could not be read
+    ├── UnknownAgent       (LookupError)         no agent of that name
+    ├── AgentFailed                              an agent could not answer (time-out, server down); never a score of 0
+    ├── MissingExtra       (ImportError)         an optional dependency that is not installed
+    ├── BadConfig          (ValueError)          an option, preset or flag that does not fit
+    ├── CheckpointMismatch                       a checkpoint that belongs to something else
+    └── TrainingDiverged                         a loss or gradient that is not finite
+
+Each message says what was given, what was expected and what to do. Commands turn a ShopR1Error into one line and exit
+code 2 (`run_command`); everything else is a bug and keeps its traceback.
+"""
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable
+
+__all__ = [
+    "AgentFailed",
+    "BadConfig",
+    "BadSession",
+    "CheckpointMismatch",
+    "ImportFailed",
+    "MissingExtra",
+    "ShopR1Error",
+    "StoreNotFound",
+    "TrainingDiverged",
+    "UnknownAgent",
+    "did_you_mean",
+    "run_command",
+]
+
+
+class ShopR1Error(Exception):
+    """Every error that shop-r1 raises on purpose."""
+
+
+class StoreNotFound(ShopR1Error, FileNotFoundError):
+    """No session store at the given path or of the given name."""
+
+
+class BadSession(ShopR1Error, ValueError):
+    """A session, record or store file that does not hold what it should."""
+
+
+class ImportFailed(ShopR1Error):
+    """A source of logs that could not be read."""
+
+
+class UnknownAgent(ShopR1Error, LookupError):
+    """No agent of the given name."""
+
+
+class AgentFailed(ShopR1Error):
+    """An agent that could not answer; the step is an error row, never a score of 0."""
+
+
+class MissingExtra(ShopR1Error, ImportError):
+    """An optional dependency that is not installed."""
+
+
+class BadConfig(ShopR1Error, ValueError):
+    """An option, preset or flag that does not fit."""
+
+
+class CheckpointMismatch(ShopR1Error):
+    """A checkpoint that is damaged or belongs to something else."""
+
+
+class TrainingDiverged(ShopR1Error):
+    """A loss or gradient that is not finite."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known word, or all of them.
+
+    >>> did_you_mean("radnom", ["random", "majority"])
+    "Did you mean 'random'?"
+    >>> did_you_mean("zzz", ["random", "majority"])
+    'Known: majority, random.'
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(given, names, n=1)
+    return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."
+
+
+def run_command(command: Callable[[], int | None]) -> int:
+    """Runs a command's body and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130."""
+    try:
+        return command() or 0
+    except ShopR1Error as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return 130

@@ -1,0 +1,134 @@
+"""The records that everything else is made of: Action, Step, Session, Persona.
+
+A session is one shopper's visit: pages and the action taken on each (Shop-R1, section 3). Records are frozen; unknown
+fields are errors, so a misspelt key is found where it is read. Actions carry the papers' JSON (Shop-R1, appendix A):
+
+    {"type": "click", "name": "nav_bar.cart"}
+    {"type": "type_and_submit", "name": "search_input", "text": "red kettle"}
+    {"type": "terminate"}
+"""
+
+from typing import Literal
+
+import msgspec
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Action",
+    "ActionType",
+    "Click",
+    "Persona",
+    "Session",
+    "Split",
+    "Step",
+    "Terminate",
+    "TypeAndSubmit",
+    "reply_action",
+]
+
+SCHEMA_VERSION = 1
+
+ActionType = Literal["click", "type_and_submit", "terminate"]
+Split = Literal["train", "validation", "test"]
+
+
+class Click(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="type",
+    tag="click",
+):
+    """A click on the element called `name`. `click_type` is the log's subtype (OPeRA); it is not predicted."""
+
+    name: str
+    click_type: str | None = None
+
+
+class TypeAndSubmit(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="type",
+    tag="type_and_submit",
+):
+    """Text typed into the input called `name`. `submitted` is False where the log only knows that it was typed."""
+
+    name: str
+    text: str
+    submitted: bool = True
+
+
+class Terminate(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type", tag="terminate"
+):
+    """The window closed without buying."""
+
+
+Action = Click | TypeAndSubmit | Terminate
+
+
+def reply_action(action: Action) -> dict[str, str]:
+    """The JSON object that a perfect reply carries under `action`: the predicted fields and nothing else.
+
+    >>> reply_action(Click(name="nav_bar.cart", click_type="nav_bar"))
+    {'type': 'click', 'name': 'nav_bar.cart'}
+    """
+    match action:
+        case Click(name=name):
+            return {"type": "click", "name": name}
+        case TypeAndSubmit(name=name, text=text):
+            return {"type": "type_and_submit", "name": name, "text": text}
+        case Terminate():
+            return {"type": "terminate"}
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One page as simplified HTML, and the action the shopper took on it.
+
+    Attributes:
+        rationale: Why, in the shopper's first person; None where the log has none.
+        gap: How many logged events were left out just before this step because they are no action of this schema.
+    """
+
+    page: str
+    action: Action
+    rationale: str | None = None
+    url: str | None = None
+    timestamp: str | None = None
+    gap: int = 0
+
+
+class Persona(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who the shopper is: `text` as a model reads it, `traits` to group shoppers by (name -> value)."""
+
+    text: str
+    traits: dict[str, str] = {}
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One shopper's visit.
+
+    Attributes:
+        goal: What the shopper set out to do, where the log knows it.
+        source: The importer or generator that wrote it.
+        official_split: The split its publisher put it in, where there is one.
+    """
+
+    session_id: str
+    user_id: str
+    steps: tuple[Step, ...]
+    source: str
+    persona: Persona | None = None
+    goal: str | None = None
+    official_split: Split | None = None
+
+    def __post_init__(self) -> None:
+        if not self.session_id or not self.user_id:
+            raise ValueError("a session needs a non-empty session_id and user_id")
+        if not self.steps:
+            raise ValueError(f"session {self.session_id!r} has no steps")

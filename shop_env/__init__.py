@@ -1,0 +1,1 @@
+"""The environment: replays logged sessions and scores replies."""

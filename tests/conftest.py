@@ -1,0 +1,16 @@
+"""Shared by all tests: where the real data for tests lies."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of third-party test data (never part of the repository); tests that need it skip where it is absent."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("SHOP_R1_TEST_DATA", default))
+    if not folder.is_dir():
+        pytest.skip(f"no test data at {folder}: set SHOP_R1_TEST_DATA to the folder that holds it")
+    return folder
