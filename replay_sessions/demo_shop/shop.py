@@ -1,0 +1,127 @@
+"""The demo shop itself: which page follows an action.
+
+    DemoShop(random, wanted) ─► .page ─► shopper acts ─► .respond(action) ─► .page … until .closed
+
+The shop answers any action, also one that no shopper of ours would take: what leads nowhere leaves the page as it is.
+"""
+
+from random import Random
+from typing import Literal
+
+from replay_sessions.demo_shop.catalogue import DEPARTMENTS, Product, other_products
+from replay_sessions.demo_shop.pages import (
+    MatchNote,
+    PageSize,
+    PriceNote,
+    ReviewNote,
+    cart_page,
+    home_page,
+    product_page,
+    results_page,
+    reviews_page,
+)
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+
+__all__ = ["DemoShop"]
+
+PRODUCTS_ON_A_PAGE = 5
+# How likely the wanted product is on the results page, by what led there.
+MATCH_AFTER_FULL_QUERY = 0.75
+MATCH_AFTER_REFINEMENT = 0.65
+MATCH_AFTER_OTHER = 0.5
+HIGH_PRICE = 0.35
+BAD_REVIEWS = 0.3
+
+
+class DemoShop:
+    """One visit to the shop by someone who wants one product.
+
+    Attributes:
+        page: The page shown now, as simplified HTML.
+        outcome: None while the visit lasts, then "purchase" or "terminate".
+    """
+
+    def __init__(self, random: Random, wanted: Product, page_size: PageSize = "small") -> None:
+        self._random = random
+        self._wanted = wanted
+        self._size = page_size
+        self._query = ""
+        self._results = ""
+        self._opened: Product | None = None
+        self._price: PriceNote = "high price" if random.random() < HIGH_PRICE else "fair price"
+        self._bad_reviews = random.random() < BAD_REVIEWS
+        self.page = home_page(page_size, random)
+        self.outcome: Literal["purchase", "terminate"] | None = None
+
+    def respond(self, action: Action) -> None:
+        """Takes one action: changes `page`, or sets `outcome` where the action ends the visit."""
+        match action:
+            case Terminate():
+                self.outcome = "terminate"
+            case TypeAndSubmit(name="search_input", text=text):
+                self._search(text)
+            case Click(name=name):
+                self._click(name)
+            case _:
+                pass
+
+    def _search(self, text: str) -> None:
+        self._query = text
+        words = set(text.split())
+        if not words & {self._wanted.brand, self._wanted.style}:
+            self._show_results("many items")
+        elif {self._wanted.brand, self._wanted.style} <= words:
+            self._show_results(self._draw(MATCH_AFTER_FULL_QUERY))
+        else:
+            self._show_results(self._draw(MATCH_AFTER_OTHER))
+
+    def _click(self, name: str) -> None:
+        head, _, tail = name.partition(".")
+        if head == "departments" and tail in DEPARTMENTS:
+            self._query = ""
+            self._show_results("many items")
+        elif head == "refinements":
+            self._show_results(self._draw(MATCH_AFTER_REFINEMENT))
+        elif name == "pagination.next":
+            self._show_results(self._draw(MATCH_AFTER_OTHER))
+        elif head in ("search_results", "recommended"):
+            self._open(tail.removesuffix(".view_product"))
+        elif self._opened is not None:
+            self._click_on_product(name, self._opened)
+
+    def _click_on_product(self, name: str, opened: Product) -> None:
+        size = name.removeprefix("product.options.size.")
+        match name:
+            case "product.buy_now" | "cart.checkout":
+                self.outcome = "purchase"
+            case "product.add_to_cart":
+                self.page = cart_page(opened, self._size, self._random)
+            case "product.reviews" | "reviews.next":
+                note: ReviewNote = "mostly bad reviews" if self._bad_reviews else "mostly good reviews"
+                self.page = reviews_page(note, self._size, self._random)
+            case "product.back_to_results":
+                self.page = self._results
+            case "reviews.back_to_product" | "cart.remove":
+                self._show_product(opened, None)
+            case _ if size != name:
+                self._show_product(opened, size)
+
+    def _draw(self, chance: float) -> MatchNote:
+        return "exact match" if self._random.random() < chance else "no match"
+
+    def _show_results(self, note: MatchNote) -> None:
+        products = other_products(self._wanted, PRODUCTS_ON_A_PAGE, self._random)
+        if note == "exact match":
+            products[self._random.randrange(len(products))] = self._wanted
+        wanted = self._wanted
+        self._results = results_page(self._query, note, products, wanted.brand, wanted.style, self._size, self._random)
+        self.page = self._results
+
+    def _open(self, slug: str) -> None:
+        parts = slug.split("_")
+        if len(parts) == 3:
+            self._opened = Product(*parts)
+            self._show_product(self._opened, None)
+
+    def _show_product(self, product: Product, chosen_size: str | None) -> None:
+        self.page = product_page(product, self._price, chosen_size, self._size, self._random)
