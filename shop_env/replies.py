@@ -1,0 +1,214 @@
+"""What a model writes: one JSON object with a rationale and an action, written and read here and nowhere else.
+
+Stands between the agent and the reward (Shop-R1, section 3, "binary format reward", and appendix A):
+
+    {"rationale": "I need a kettle.", "action": {"type": "click", "name": "search_button"}}
+
+`parse_reply` never raises: a bad reply is data (MalformedReply) and earns nothing. Where the papers are silent:
+white space around the object is allowed, any other text is not; the order of keys is free and unknown keys are ignored,
+a repeated key makes the reply ambiguous and therefore malformed; `name` or `text` that is missing or null reads as "";
+an action of unknown type is no action, so the reply is malformed; text that UTF-8 cannot carry (a lone surrogate) is
+not JSON.
+"""
+
+import json
+import re
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+
+__all__ = ["MalformedReply", "Reply", "action_json", "format_reply", "parse_reply", "reply_json"]
+
+# A string without escapes, control characters or lone surrogates: its raw text is its value.
+_PLAIN = r'"([^"\\\x00-\x1f\ud800-\udfff]*)"'
+_S = r"[ \t\n\r]*"
+# Nearly every reply of a trained model has this form; it is read by one match, spans included. All others take
+# `_parse_any`, which gives the same result on this form (tested).
+_CANONICAL = re.compile(
+    rf'{_S}\{{{_S}"rationale"{_S}:{_S}{_PLAIN}{_S},{_S}"action"{_S}:{_S}\{{{_S}"type"{_S}:{_S}{_PLAIN}'
+    rf'(?:{_S},{_S}"name"{_S}:{_S}{_PLAIN})?(?:{_S},{_S}"text"{_S}:{_S}{_PLAIN})?{_S}\}}{_S}\}}{_S}'
+)
+_STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
+_WHITE_SPACE = " \t\n\r"
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """A readable reply.
+
+    Attributes:
+        rationale_span: Where the rationale's raw text (as written, escapes included) lies in the reply, in characters:
+            `text[start:end]`, the quotes excluded. Self-certainty is averaged over the tokens in it.
+    """
+
+    rationale: str
+    action: Action
+    rationale_span: tuple[int, int]
+
+
+class MalformedReply(msgspec.Struct, frozen=True, gc=False):
+    """A reply that cannot be read.
+
+    Attributes:
+        problem: What is wrong, as a stable code: not_text, not_json, extra_text, not_an_object, bad_unicode,
+            too_deep, duplicate_key, missing_rationale, bad_rationale, missing_action, bad_action, missing_type,
+            unknown_type.
+        detail: The same in words, with what was found.
+    """
+
+    problem: str
+    detail: str
+
+
+class _Unreadable(Exception):  # stays inside this module
+    def __init__(self, problem: str, detail: str) -> None:
+        super().__init__(problem, detail)
+        self.reply = MalformedReply(problem, detail)
+
+
+def action_json(action: Mapping[str, str]) -> str:
+    """The JSON text of an action inside a reply."""
+    return json.dumps(action, ensure_ascii=False)
+
+
+def format_reply(rationale: str, action: Action | Mapping[str, str]) -> str:
+    """The canonical reply: what a model is trained to write.
+
+    >>> format_reply("I am done.", Terminate())
+    '{"rationale": "I am done.", "action": {"type": "terminate"}}'
+    """
+    return reply_json(rationale, action_json(action if isinstance(action, Mapping) else reply_action(action)))
+
+
+def reply_json(rationale: str, action: str) -> str:
+    """The canonical reply around an action that already is JSON text, as it stands in an observation's history."""
+    return f'{{"rationale": {json.dumps(rationale, ensure_ascii=False)}, "action": {action}}}'
+
+
+def parse_reply(text: str) -> Reply | MalformedReply:
+    """Reads a reply; never raises, whatever the text.
+
+    >>> parse_reply('{"rationale": "I am done.", "action": {"type": "terminate"}}').rationale
+    'I am done.'
+    >>> parse_reply("I would click on the cart.").problem
+    'not_json'
+    """
+    if not isinstance(text, str):
+        return MalformedReply("not_text", f"a reply is a str, not {type(text).__name__}")
+    match = _CANONICAL.fullmatch(text)
+    try:
+        if match is None:
+            return _parse_any(text)
+        rationale, kind, name, query = match.groups()
+        return Reply(rationale, _typed_action(kind, name or "", query or ""), match.span(1))
+    except _Unreadable as unreadable:
+        return unreadable.reply
+
+
+def _typed_action(kind: str, name: str, text: str) -> Action:
+    if kind == "click":
+        return Click(name=name)
+    if kind == "type_and_submit":
+        return TypeAndSubmit(name=name, text=text)
+    if kind == "terminate":
+        return Terminate()
+    raise _Unreadable("unknown_type", f"{_shown(kind)} is not click, type_and_submit or terminate")
+
+
+def _parse_any(text: str) -> Reply | MalformedReply:
+    fields = _decode_object(text)
+    if "rationale" not in fields:
+        raise _Unreadable("missing_rationale", f"the keys are {_shown(list(fields))}; 'rationale' is not among them")
+    rationale = fields["rationale"]
+    if not isinstance(rationale, str):
+        raise _Unreadable("bad_rationale", f"the rationale must be a string, not {_shown(rationale)}")
+    if "action" not in fields:
+        raise _Unreadable("missing_action", f"the keys are {_shown(list(fields))}; 'action' is not among them")
+    return Reply(rationale, _read_action(fields["action"]), _rationale_span(text))
+
+
+def _read_action(action: object) -> Action:
+    if not isinstance(action, dict):
+        raise _Unreadable("bad_action", f"the action must be an object, not {_shown(action)}")
+    if "type" not in action:
+        raise _Unreadable("missing_type", f"the action's keys are {_shown(list(action))}; 'type' is not among them")
+    return _typed_action(action["type"], _read_text(action, "name"), _read_text(action, "text"))
+
+
+def _read_text(action: dict[str, Any], key: str) -> str:
+    value = action.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _Unreadable("bad_action", f"the action's {key} must be a string, not {_shown(value)}")
+    return value
+
+
+def _decode_object(text: str) -> dict[str, Any]:
+    """The one JSON object that is the whole text, by Python's decoder made strict."""
+    start = len(text) - len(text.lstrip(_WHITE_SPACE))
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+        text.encode()
+        if "\\u" in text:  # escapes can bring in lone surrogates
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise _Unreadable("bad_unicode", "the reply holds half a surrogate pair, which is no text") from error
+    except RecursionError as error:
+        raise _Unreadable("too_deep", "the reply is nested too deeply to be read") from error
+    except ValueError as error:
+        raise _Unreadable(*_why_not_json(text[start:], error)) from error
+    if text[end:].strip(_WHITE_SPACE):
+        raise _Unreadable("extra_text", f"after the JSON object comes {_shown(text[end:].strip())}")
+    if not isinstance(value, dict):
+        raise _Unreadable("not_an_object", f"the reply must be a JSON object, not {_shown(value)}")
+    return value
+
+
+def _why_not_json(text: str, error: ValueError) -> tuple[str, str]:
+    if not text:
+        return "not_json", "the reply is empty"
+    if text[0] != "{" and "{" in text:
+        return "extra_text", f"before the JSON object comes {_shown(text[: text.index('{')])}"
+    return "not_json", str(error)[:200]
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise _Unreadable("duplicate_key", "a key occurs twice, so the reply says two things at once")
+    return fields
+
+
+def _no_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+
+
+def _rationale_span(text: str) -> tuple[int, int]:
+    """Walks the top level of a valid JSON object to the string that is the value of `rationale`."""
+    position = text.index("{") + 1
+    while True:
+        key = _STRING.search(text, position)
+        assert key is not None  # the object is valid and has the key
+        value = text.index(":", key.end()) + 1
+        while text[value] in _WHITE_SPACE:
+            value += 1
+        end = _STRING.match(text, value)
+        if json.loads(key.group()) == "rationale":
+            assert end is not None  # the rationale is a string
+            return end.span(1)
+        position = end.end() if end else _DECODER.raw_decode(text, value)[1]
+
+
+def _shown(value: object) -> str:
+    return _SHORT_REPR.repr(value)
+
+
+_SHORT_REPR = reprlib.Repr()
+_SHORT_REPR.maxstring = 80

@@ -1,0 +1,34 @@
+"""A small session that the tests of this room share."""
+
+import pytest
+
+from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
+
+
+@pytest.fixture
+def kettle_session() -> Session:
+    """Home page, search, product, goodbye; the second step has no rationale."""
+    return Session(
+        session_id="kettle-1",
+        user_id="user-1",
+        source="test",
+        persona=Persona(text="Ada, 36, counts her money.", traits={"style": "thrifty"}),
+        goal="a red kettle",
+        steps=(
+            Step(
+                page='<input name="search_input" type="text">',
+                action=TypeAndSubmit(name="search_input", text="red kettle"),
+                rationale="I need a kettle.",
+            ),
+            Step(
+                page='<a name="search_results.red_kettle_1_7_l.view_product">Red kettle</a>',
+                action=Click(name="search_results.red_kettle_1_7_l.view_product", click_type="product_link"),
+            ),
+            Step(
+                page='<button name="buy_now">Buy</button>',
+                action=Click(name="reviews.read_all", click_type="review"),
+                rationale='Is it any "good"?',
+            ),
+            Step(page="<p>Poor reviews</p>", action=Terminate(), rationale="Nobody likes it."),
+        ),
+    )

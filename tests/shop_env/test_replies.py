@@ -1,0 +1,154 @@
+"""Replies: one JSON object, read strictly, never with an exception."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay_sessions.schema import Click, Terminate, TypeAndSubmit
+from shop_env import replies
+from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
+
+ACTIONS = st.one_of(
+    st.builds(lambda name: Click(name=name), st.text()),
+    st.builds(lambda name, text: TypeAndSubmit(name=name, text=text), st.text(), st.text()),
+    st.just(Terminate()),
+)
+
+
+def test_canonical_reply_is_the_papers_json() -> None:
+    reply = format_reply("I need a kettle.", TypeAndSubmit(name="search_input", text="红 kettle"))
+    assert reply == (
+        '{"rationale": "I need a kettle.", '
+        '"action": {"type": "type_and_submit", "name": "search_input", "text": "红 kettle"}}'
+    )
+
+
+def test_click_type_is_not_part_of_a_reply() -> None:
+    assert "click_type" not in format_reply("", Click(name="cart", click_type="nav_bar"))
+
+
+@given(rationale=st.text(), action=ACTIONS)
+def test_a_formatted_reply_reads_back_as_itself(rationale: str, action: Click) -> None:
+    text = format_reply(rationale, action)
+    reply = parse_reply(text)
+    assert isinstance(reply, Reply)
+    assert (reply.rationale, reply.action) == (rationale, action)
+    start, end = reply.rationale_span
+    assert json.loads(f'"{text[start:end]}"') == rationale
+
+
+@given(rationale=st.text(st.characters(exclude_characters='"\\', exclude_categories=["C"])), action=ACTIONS)
+def test_the_fast_path_reads_what_the_general_one_reads(rationale: str, action: Click) -> None:
+    text = f"\n {format_reply(rationale, action)}\t"
+    assert parse_reply(text) == replies._parse_any(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not_json"),
+        ("I would click on the cart.", "not_json"),
+        ('{"rationale": "a", "action": {"type": "terminate"}', "not_json"),
+        ("{'rationale': 'a', 'action': {'type': 'terminate'}}", "not_json"),
+        ('{"rationale": "a", "action": {"type": "terminate"},}', "not_json"),
+        ('{"rationale": NaN, "action": {"type": "terminate"}}', "not_json"),
+        ("1" * 5000, "not_json"),
+        ('\ufeff{"rationale": "a", "action": {"type": "terminate"}}', "extra_text"),
+        ('Sure: {"rationale": "a", "action": {"type": "terminate"}}', "extra_text"),
+        ('```json\n{"rationale": "a", "action": {"type": "terminate"}}\n```', "extra_text"),
+        ('{"rationale": "a", "action": {"type": "terminate"}} {}', "extra_text"),
+        ('[{"rationale": "a", "action": {"type": "terminate"}}]', "not_an_object"),
+        ("[]", "not_an_object"),
+        ('"{"', "not_an_object"),
+        ('{"rationale": "\ud800", "action": {"type": "terminate"}}', "bad_unicode"),
+        ('{"rationale": "\\udc00", "action": {"type": "terminate"}}', "bad_unicode"),
+        ('{"a":' * 100_000, "too_deep"),
+        ("[" * 100_000, "too_deep"),
+        ('{"rationale": "a", "rationale": "b", "action": {"type": "terminate"}}', "duplicate_key"),
+        ('{"action": {"type": "terminate"}}', "missing_rationale"),
+        ('{"rationale": null, "action": {"type": "terminate"}}', "bad_rationale"),
+        ('{"rationale": "a"}', "missing_action"),
+        ('{"rationale": "a", "action": "terminate"}', "bad_action"),
+        ('{"rationale": "a", "action": {"type": "click", "name": 3}}', "bad_action"),
+        ('{"rationale": "a", "action": {}}', "missing_type"),
+        ('{"rationale": "a", "action": {"type": "scroll"}}', "unknown_type"),
+        ('{"rationale": "a", "action": {"type": ["click"]}}', "unknown_type"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, problem: str) -> None:
+    reply = parse_reply(text)
+    assert isinstance(reply, MalformedReply), reply
+    assert reply.problem == problem
+    assert 0 < len(reply.detail) < 300
+    reply.detail.encode()
+
+
+@pytest.mark.parametrize("reply", [None, 3, b"{}", ["{}"], {"rationale": "a"}])
+def test_a_reply_that_is_no_text_is_malformed(reply: object) -> None:
+    assert parse_reply(reply).problem == "not_text"  # type: ignore[arg-type, union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ('{"action": {"name": "cart", "type": "click"}, "rationale": "a"}', Click(name="cart")),
+        ('{"rationale": "a", "action": {"type": "click"}}', Click(name="")),
+        ('{"rationale": "a", "action": {"type": "click", "name": null}}', Click(name="")),
+        ('{"rationale": "a", "action": {"type": "type_and_submit", "text": "b"}}', TypeAndSubmit(name="", text="b")),
+        ('{"rationale": "a", "action": {"type": "terminate", "name": "x"}}', Terminate()),
+        ('{"rationale": "a", "action": {"type": "click", "name": "x", "text": "y"}}', Click(name="x")),
+        ('\r\n{"sure": [1, {"x": "}"}], "rationale": "a", "action": {"type": "terminate"}}\n', Terminate()),
+    ],
+)
+def test_order_extra_keys_and_missing_fields_are_readable(text: str, action: Click) -> None:
+    reply = parse_reply(text)
+    assert isinstance(reply, Reply), reply
+    assert (reply.rationale, reply.action) == ("a", action)
+    assert text[slice(*reply.rationale_span)] == "a"
+
+
+def test_the_span_is_found_behind_escaped_keys_and_nested_look_alikes() -> None:
+    text = '{"action":{"type":"terminate"},"z":{"rationale":"no"},"rat\\u0069onale" : "h\\"i","e":1}'
+    reply = parse_reply(text)
+    assert isinstance(reply, Reply)
+    assert reply.rationale == 'h"i'
+    assert text[slice(*reply.rationale_span)] == 'h\\"i'
+
+
+PUNCTUATION = ["{", "}", "[", "]", '"', "\\", "\\u", "d800", ":", ",", " ", "\n", "\x00", "\ud800", "é", "-", "0"]
+FRAGMENTS = ['"rationale": "a"', '"action": ', '{"type": "click"', '"name": "x"', '"text"', "terminate", "NaN", "null"]
+PIECES = st.sampled_from([*PUNCTUATION, *FRAGMENTS])
+
+
+@given(st.lists(PIECES, max_size=40).map("".join) | st.text(st.characters()))
+def test_no_text_raises(text: str) -> None:
+    reply = parse_reply(text)
+    assert isinstance(reply, Reply | MalformedReply)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_no_json_value_raises_in_any_place(value: object) -> None:
+    text = json.dumps(value)
+    for reply in (
+        text,
+        f'{{"rationale": {text}, "action": {text}}}',
+        f'{{"rationale": "a", "action": {{"type": {text}}}}}',
+    ):
+        assert isinstance(parse_reply(reply), Reply | MalformedReply)
+
+
+@pytest.mark.parametrize("depth", range(300, 1000, 25))
+def test_deep_values_near_the_recursion_limit_do_not_raise(depth: int) -> None:
+    for template in (
+        '{"rationale": %s}',
+        '{"rationale": "a", "action": %s}',
+        '{"x": %s, "rationale": "\\u0041"}',
+        "%s",
+    ):
+        assert isinstance(parse_reply(template % ("[" * depth + "]" * depth)), MalformedReply)
