@@ -1,0 +1,132 @@
+"""A simplified page -> the named elements on it that a shopper can click or type into.
+
+In simplified HTML (Shop-R1, section 3.1) a `name` marks what can be acted on, and an action carries that name. Agents
+that choose among elements, and the audit that asks whether a logged name stands on its page, read pages through
+`find_elements`; the policy itself reads the page's text.
+"""
+
+from typing import Literal
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+__all__ = ["Element", "find_elements"]
+
+Accepts = Literal["click", "type"]
+
+# Named, but nothing a shopper could act on.
+_NEVER = frozenset({"html", "head", "meta", "param", "map", "script", "style", "template", "slot"})
+_TYPED_ROLES = frozenset({"searchbox", "textbox"})
+_CLICKED_INPUTS = frozenset({"button", "checkbox", "color", "file", "image", "radio", "range", "reset", "submit"})
+_BUTTON_INPUTS = frozenset({"button", "reset", "submit"})
+_LABEL_ATTRIBUTES = ("aria-label", "placeholder", "title", "alt", "value")
+
+
+class Element(msgspec.Struct, frozen=True):
+    """A named element as a shopper perceives it.
+
+    Attributes:
+        name: What an action carries.
+        text: The visible text, or the label where there is no text; white space collapsed.
+        accepts: "type" for inputs that take text, "click" for everything else.
+    """
+
+    name: str
+    tag: str
+    role: str | None
+    text: str
+    accepts: Accepts
+
+
+def find_elements(page: str) -> list[Element]:
+    """The named elements of a simplified page in document order; of several with one name, the first.
+
+    A container whose name is a dotted prefix of a descendant's name (`refinements` around `refinements.color.red`)
+    only lends its name and is no element itself.
+
+    >>> page = '<div name="cart"><a name="cart.pay">Pay</a><input name="search" placeholder="Search"></div>'
+    >>> [(element.name, element.text, element.accepts) for element in find_elements(page)]
+    [('cart.pay', 'Pay', 'click'), ('search', 'Search', 'type')]
+    """
+    document = LexborHTMLParser(page)
+    named = [(name, node) for node in document.css("[name]") if (name := node.attributes["name"])]
+    scopes = _scopes(named)
+    labels = _labels(document)
+    found: dict[str, Element] = {}
+    for name, node in named:
+        if name not in found and name not in scopes and not _is_unreachable(node):
+            found[name] = _element(name, node, labels)
+    return list(found.values())
+
+
+def _scopes(named: list[tuple[str, LexborNode]]) -> set[str]:
+    """The names that only lend themselves to a descendant's name. `named` is in document order."""
+    continued: dict[str, LexborNode] = {}  # dotted prefix -> the next node after the current one that continues it
+    scopes: set[str] = set()
+    for name, node in reversed(named):
+        # An element's descendants follow it without a break, so the nearest continuation decides.
+        if name in continued and name not in scopes and _is_inside(continued[name], node):
+            scopes.add(name)
+        end = name.rfind(".")
+        while end > 0:
+            continued[name[:end]] = node
+            end = name.rfind(".", 0, end)
+    return scopes
+
+
+def _is_inside(node: LexborNode, container: LexborNode) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent == container:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _is_unreachable(node: LexborNode) -> bool:
+    return node.tag in _NEVER or (node.tag == "input" and node.attributes.get("type") == "hidden")
+
+
+def _element(name: str, node: LexborNode, labels: dict[str, str]) -> Element:
+    attributes = node.attributes
+    tag = node.tag or ""
+    return Element(
+        name=name,
+        tag=tag,
+        role=attributes.get("role"),
+        text=_text(node, tag, attributes, labels),
+        accepts=_accepts(tag, attributes),
+    )
+
+
+def _accepts(tag: str, attributes: dict[str, str | None]) -> Accepts:
+    if tag == "textarea":
+        return "type"
+    if tag == "input":
+        return "click" if (attributes.get("type") or "text").lower() in _CLICKED_INPUTS else "type"
+    if attributes.get("role") in _TYPED_ROLES:
+        return "type"
+    return "type" if attributes.get("contenteditable", "false") != "false" else "click"
+
+
+def _text(node: LexborNode, tag: str, attributes: dict[str, str | None], labels: dict[str, str]) -> str:
+    if tag == "input" and attributes.get("type") in _BUTTON_INPUTS and attributes.get("value"):
+        return _collapse(attributes["value"] or "")
+    if visible := _collapse(node.text(deep=True, separator=" ")):
+        return visible
+    if label := labels.get(attributes.get("id") or ""):
+        return label
+    return next((_collapse(value) for key in _LABEL_ATTRIBUTES if (value := attributes.get(key))), "")
+
+
+def _labels(document: LexborHTMLParser) -> dict[str, str]:
+    """Texts of `<label for=…>` by the id they label."""
+    return {
+        target: _collapse(label.text(deep=True, separator=" "))
+        for label in document.css("label[for]")
+        if (target := label.attributes["for"])
+    }
+
+
+def _collapse(text: str) -> str:
+    return " ".join(text.split())
