@@ -1,0 +1,243 @@
+"""What a reply earns: the one place where the terms of a reward are chosen and added.
+
+Stands between a reply and everything that uses its reward: the env, the trainer, the leaderboard and the adapters for
+other trainers all call `score_reply`. Shop-R1, table 1 and equation 4:
+
+    total = format + type + presence + similarity  (the action reward v(a))  +  α · self-certainty of the rationale
+
+A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy_stats), so it
+is handed in; None means that nobody measured it, which is not the same as 0.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
+
+import msgspec
+
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Action, Click, TypeAndSubmit
+from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.reward.terms import (
+    action_type_term,
+    click_terms,
+    exact_match,
+    exact_weight,
+    format_term,
+    type_and_submit_terms,
+)
+
+__all__ = [
+    "RewardBreakdown",
+    "RewardConfig",
+    "RewardKind",
+    "SelfCertainty",
+    "best_breakdown",
+    "score_replies",
+    "score_reply",
+]
+
+RewardKind = Literal["hierarchical", "binary", "customer_r1"]
+SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]
+
+
+class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The numbers of a reward; the defaults are Shop-R1's.
+
+    Attributes:
+        kind: `hierarchical` is table 1 of Shop-R1; `binary` pays `exact_points` for an exact match and nothing else for
+            the action; `customer_r1` pays for an exact match by the kind of action.
+        format: For a readable reply. The whole reward of a malformed one is 0 whatever this is.
+        dars: The difficulty-aware factor on ROUGE-L of a clicked name and of a typed text.
+        threshold: τ, the similarity from which on similarities count.
+        self_certainty: Which of the three definitions the trainer measures (FACTS: the paper's text, equation 3 and
+            figure 1 disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
+        self_certainty_weight: α.
+        click_type_points: Customer-R1's weights of clicks that differ from `click_points`, by click subtype.
+        wrong_click: Customer-R1's reward for a predicted click that is not the logged one.
+    """
+
+    kind: RewardKind = "hierarchical"
+    format: float = 0.5
+    action_type: float = 0.3
+    click_name_present: float = 0.2
+    typing_name_present: float = 0.1
+    typing_text_present: float = 0.1
+    typing_name_similarity: float = 0.1
+    dars: float = 1000.0
+    threshold: float = 0.75
+    self_certainty: SelfCertainty = "kl_uniform_policy"
+    self_certainty_weight: float = 0.005
+    exact_points: float = 1.0
+    typing_points: float = 2000.0
+    click_points: float = 1000.0
+    click_type_points: dict[str, float] = msgspec.field(
+        default_factory=lambda: {"product_option": 10.0, "review": 1.0, "search": 1.0}
+    )
+    terminate_points: float = 1.0
+    wrong_click: float = -1.0
+
+    def __post_init__(self) -> None:
+        for field, choices in (("kind", get_args(RewardKind)), ("self_certainty", get_args(SelfCertainty))):
+            if (value := getattr(self, field)) not in choices:
+                raise BadConfig(f"reward.{field} is {value!r}; it must be one of {', '.join(choices)}.")
+        if not 0 <= self.threshold <= 1:
+            raise BadConfig(f"reward.threshold is {self.threshold}; a similarity lies between 0 and 1, so must it.")
+        if self.wrong_click > 0:
+            raise BadConfig(f"reward.wrong_click is {self.wrong_click}; it is a penalty and must not be above 0.")
+        for field, value in msgspec.structs.asdict(self).items():
+            numbers = value.values() if isinstance(value, dict) else [value] if isinstance(value, int | float) else []
+            for number in numbers:
+                if not math.isfinite(number) or (number < 0 and field != "wrong_click"):
+                    raise BadConfig(f"reward.{field} is {value}; it must be finite and not negative.")
+
+
+class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
+    """What each part of a reply earned, in points.
+
+    Attributes:
+        exact: For the exact match of the whole action (binary and Customer-R1 rewards).
+        wrong_click: Customer-R1's penalty, 0 or below.
+        self_certainty: s(r) as measured, not yet multiplied by α; None where it was not measured.
+        self_certainty_weight: α.
+    """
+
+    format: float = 0.0
+    action_type: float = 0.0
+    name_present: float = 0.0
+    text_present: float = 0.0
+    name_similarity: float = 0.0
+    text_similarity: float = 0.0
+    exact: float = 0.0
+    wrong_click: float = 0.0
+    self_certainty: float | None = None
+    self_certainty_weight: float = 0.0
+
+    @property
+    def action(self) -> float:
+        """The sum of all parts but self-certainty."""
+        return (
+            self.format
+            + self.action_type
+            + self.name_present
+            + self.text_present
+            + self.name_similarity
+            + self.text_similarity
+            + self.exact
+            + self.wrong_click
+        )
+
+    @property
+    def total(self) -> float:
+        """`action` + α · self-certainty, the latter only where it was measured."""
+        if self.self_certainty is None:
+            return self.action
+        return self.action + self.self_certainty_weight * self.self_certainty
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Every part by name, with `action` and `total`."""
+        return {**msgspec.structs.asdict(self), "action": self.action, "total": self.total}
+
+
+_NOTHING = RewardBreakdown()
+
+
+def score_reply(
+    reply: str | Reply | MalformedReply,
+    logged: Action,
+    config: RewardConfig,
+    *,
+    self_certainty: float | None = None,
+) -> RewardBreakdown:
+    """What `reply` earns where the shopper did `logged`.
+
+    Args:
+        self_certainty: s(r) of the reply's rationale under the policy that wrote it; None where not measured.
+    """
+    parsed = parse_reply(reply) if isinstance(reply, str) else reply
+    if isinstance(parsed, MalformedReply):
+        return _NOTHING
+    if config.kind == "hierarchical":
+        return _hierarchical(parsed.action, logged, config, self_certainty)
+    return _exact_match_reward(parsed.action, logged, config, self_certainty)
+
+
+def score_replies(
+    replies: Sequence[str | Reply | MalformedReply],
+    logged: Iterable[Action],
+    config: RewardConfig,
+    *,
+    self_certainties: Iterable[float | None] | None = None,
+) -> list[RewardBreakdown]:
+    """`score_reply` for each reply and its logged action."""
+    certainties = [None] * len(replies) if self_certainties is None else self_certainties
+    return [
+        score_reply(reply, action, config, self_certainty=certainty)
+        for reply, action, certainty in zip(replies, logged, certainties, strict=True)
+    ]
+
+
+def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
+    """What replaying the log earns: the most an action can, self-certainty aside."""
+    return score_reply(Reply("", logged, (0, 0)), logged, config)
+
+
+def _hierarchical(
+    predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None
+) -> RewardBreakdown:
+    """Table 1 of Shop-R1; the rows below "type" only when the type is right."""
+    name_present = text_present = name_similarity = text_similarity = 0.0
+    if isinstance(predicted, Click) and isinstance(logged, Click):
+        name_present, name_similarity = click_terms(
+            predicted, logged, name_present=config.click_name_present, dars=config.dars, threshold=config.threshold
+        )
+    elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
+        name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
+            predicted,
+            logged,
+            name_present=config.typing_name_present,
+            text_present=config.typing_text_present,
+            name_similarity=config.typing_name_similarity,
+            dars=config.dars,
+            threshold=config.threshold,
+        )
+    return RewardBreakdown(
+        format_term(True, points=config.format),
+        action_type_term(predicted, logged, points=config.action_type),
+        name_present,
+        text_present,
+        name_similarity,
+        text_similarity,
+        0.0,
+        0.0,
+        self_certainty,
+        config.self_certainty_weight,
+    )
+
+
+def _exact_match_reward(
+    predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None
+) -> RewardBreakdown:
+    """Binary: one price for every exact match. Customer-R1, equation 2: w(a) by kind of action, a wrong click less."""
+    exact = wrong_click = 0.0
+    if exact_match(predicted, logged):
+        exact = config.exact_points if config.kind == "binary" else _customer_weight(logged, config)
+    elif config.kind == "customer_r1" and isinstance(predicted, Click):
+        wrong_click = config.wrong_click
+    return RewardBreakdown(
+        format=format_term(True, points=config.format),
+        exact=exact,
+        wrong_click=wrong_click,
+        self_certainty=self_certainty,
+        self_certainty_weight=config.self_certainty_weight,
+    )
+
+
+def _customer_weight(logged: Action, config: RewardConfig) -> float:
+    return exact_weight(
+        logged,
+        typing=config.typing_points,
+        click=config.click_points,
+        click_types=config.click_type_points,
+        terminate=config.terminate_points,
+    )

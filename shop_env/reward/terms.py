@@ -1,0 +1,105 @@
+"""The rows of Table 1 of Shop-R1, and the exact match that its baselines and Customer-R1 reward: pure functions.
+
+| row | function |
+|---|---|
+| format | `format_term` |
+| type | `action_type_term` |
+| click | `click_terms` |
+| type_and_submit | `type_and_submit_terms` |
+| terminate | nothing beyond its type |
+| exact match (baselines, Customer-R1) | `exact_match`, `exact_weight` |
+
+score.py decides which rows apply and adds them up. Texts are compared by ROUGE-L; one below the threshold τ
+earns nothing ("only when that similarity exceeds a preset threshold"; reaching it is enough here, in floating point as
+`rouge_score` computes it: precision 1 and recall 3/5 give 0.7499999999999999).
+"""
+
+from collections.abc import Mapping
+
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.click_types import click_type_of
+from shop_env.reward.similarity import rouge_l
+
+__all__ = [
+    "action_type_term",
+    "click_terms",
+    "exact_match",
+    "exact_weight",
+    "format_term",
+    "type_and_submit_terms",
+]
+
+
+def format_term(readable: bool, *, points: float) -> float:
+    """A reply that is one JSON object with a rationale and an action."""
+    return points if readable else 0.0
+
+
+def action_type_term(predicted: Action, logged: Action, *, points: float) -> float:
+    """The logged type; the rows below ask for it first."""
+    return points if type(predicted) is type(logged) else 0.0
+
+
+def click_terms(
+    predicted: Click, logged: Click, *, name_present: float, dars: float, threshold: float
+) -> tuple[float, float]:
+    """A name at all, and DARS × its similarity."""
+    return _present(predicted.name, name_present), _similar(predicted.name, logged.name, dars, threshold)
+
+
+def type_and_submit_terms(
+    predicted: TypeAndSubmit,
+    logged: TypeAndSubmit,
+    *,
+    name_present: float,
+    text_present: float,
+    name_similarity: float,
+    dars: float,
+    threshold: float,
+) -> tuple[float, float, float, float]:
+    """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
+    return (
+        _present(predicted.name, name_present),
+        _present(predicted.text, text_present),
+        _similar(predicted.name, logged.name, name_similarity, threshold),
+        _similar(predicted.text, logged.text, dars, threshold),
+    )
+
+
+def _present(text: str, points: float) -> float:
+    return points if text else 0.0
+
+
+def _similar(predicted: str, logged: str, points: float, threshold: float) -> float:
+    similarity = rouge_l(predicted, logged)
+    return points * similarity if similarity >= threshold else 0.0
+
+
+def exact_match(predicted: Action, logged: Action) -> bool:
+    """Whether every predicted field equals the logged one; `click_type` and `submitted` are not predicted.
+
+    >>> exact_match(Click(name="cart"), Click(name="cart", click_type="nav_bar"))
+    True
+    """
+    match predicted, logged:
+        case Click(), Click():
+            return predicted.name == logged.name
+        case TypeAndSubmit(), TypeAndSubmit():
+            return predicted.name == logged.name and predicted.text == logged.text
+        case Terminate(), Terminate():
+            return True
+        case _:
+            return False
+
+
+def exact_weight(
+    logged: Action, *, typing: float, click: float, click_types: Mapping[str, float], terminate: float
+) -> float:
+    """Customer-R1's w(a): what an exact match of `logged` is worth, clicks by their subtype."""
+    match logged:
+        case Click():
+            return click_types.get(logged.click_type or click_type_of(logged.name), click)
+        case TypeAndSubmit():
+            return typing
+        case Terminate():
+            return terminate

@@ -1,0 +1,119 @@
+"""The reward, row by row by hand (tests/golden/reward_table.json), and what holds for every reply."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.replies import MalformedReply, format_reply, parse_reply
+from shop_env.reward import (
+    REWARD_PRESETS,
+    RewardBreakdown,
+    RewardConfig,
+    best_breakdown,
+    reward_preset,
+    score_replies,
+    score_reply,
+)
+
+ROWS = json.loads((Path(__file__).parents[1] / "golden" / "reward_table.json").read_text(encoding="utf-8"))
+NAMES = (
+    st.sampled_from(["", "cart", "a.b.c.d", "a.b.c.x", "红色", "search_results.red_kettle.view_product"]) | st.text()
+)
+ACTIONS = st.one_of(
+    st.builds(lambda name: Click(name=name), NAMES),
+    st.builds(lambda name, text: TypeAndSubmit(name=name, text=text), NAMES, NAMES),
+    st.just(Terminate()),
+)
+PRESETS = st.sampled_from(sorted(REWARD_PRESETS))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['preset']}: {row['why']}" for row in ROWS])
+def test_row_of_the_reward_table(row: dict[str, Any]) -> None:
+    logged = msgspec.convert(row["logged"], Action)
+    reply = row["reply"] if "reply" in row else json.dumps({"rationale": "Because.", "action": row["action"]})
+    breakdown = score_reply(reply, logged, reward_preset(row["preset"]), self_certainty=row.get("self_certainty"))
+    earned = {name: value for name, value in breakdown.as_dict().items() if value}
+    earned = {name: value for name, value in earned.items() if name not in ("action", "total", "self_certainty_weight")}
+    assert earned == pytest.approx(row["parts"], rel=1e-12)
+    assert breakdown.total == pytest.approx(row["total"], rel=1e-12)
+
+
+@given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS, certainty=st.none() | st.floats(0, 50))
+def test_the_parts_sum_to_the_total(preset: str, logged: Action, predicted: Action, certainty: float | None) -> None:
+    reply = format_reply("Because.", predicted)
+    breakdown = score_reply(reply, logged, REWARD_PRESETS[preset], self_certainty=certainty)
+    parts = msgspec.structs.asdict(breakdown)
+    measured, weight = parts.pop("self_certainty"), parts.pop("self_certainty_weight")
+    assert measured == certainty
+    assert breakdown.action == sum(parts.values())
+    assert breakdown.total == sum(parts.values()) + (0.0 if measured is None else weight * measured)
+    assert breakdown.as_dict()["total"] == breakdown.total
+
+
+@given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)
+def test_no_reply_earns_more_than_the_logged_action(preset: str, logged: Action, predicted: Action) -> None:
+    config = REWARD_PRESETS[preset]
+    best = best_breakdown(logged, config)
+    assert score_reply(format_reply("Because.", logged), logged, config) == best
+    assert score_reply(format_reply("Because.", predicted), logged, config).total <= best.total
+
+
+def test_reply_text_and_parsed_reply_score_alike() -> None:
+    text = format_reply("Because.", Click(name="cart"))
+    config = reward_preset("shop_r1")
+    assert score_reply(text, Click(name="cart"), config) == score_reply(parse_reply(text), Click(name="cart"), config)
+    assert score_reply(MalformedReply("not_json", ""), Terminate(), config) == RewardBreakdown()
+
+
+def test_unmeasured_self_certainty_is_none_and_measured_zero_is_zero() -> None:
+    text, config = format_reply("Because.", Terminate()), reward_preset("shop_r1")
+    assert score_reply(text, Terminate(), config).self_certainty is None
+    assert score_reply(text, Terminate(), config, self_certainty=0.0).self_certainty == 0.0
+
+
+def test_many_replies_score_as_one_by_one() -> None:
+    config = reward_preset("shop_r1")
+    logged = [Click(name="cart"), Terminate(), TypeAndSubmit(name="q", text="kettle")]
+    replies = [format_reply("", Click(name="cart")), "nonsense", format_reply("", logged[2])]
+    singly = [
+        score_reply(reply, action, config, self_certainty=certainty)
+        for reply, action, certainty in zip(replies, logged, (1.0, 2.0, None), strict=True)
+    ]
+    assert score_replies(replies, logged, config, self_certainties=[1.0, 2.0, None]) == singly
+    with pytest.raises(ValueError, match="zip"):
+        score_replies(replies, logged[:2], config)
+
+
+def test_rewards_are_finite_for_huge_names() -> None:
+    name = "search_results." * 10_000
+    assert math.isfinite(score_reply(format_reply("", Click(name=name)), Click(name="cart"), RewardConfig()).total)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "sparse"}, r"reward\.kind is 'sparse'; it must be one of hierarchical, binary, customer_r1"),
+        ({"self_certainty": "entropy"}, r"reward\.self_certainty is 'entropy'; it must be one of kl_uniform_policy, "),
+        ({"threshold": 75}, r"reward\.threshold is 75; .* between 0 and 1"),
+        ({"dars": -1.0}, r"reward\.dars is -1\.0; it must be finite and not negative"),
+        ({"format": math.nan}, r"reward\.format is nan; it must be finite and not negative"),
+        ({"click_type_points": {"review": -1.0}}, r"reward\.click_type_points is .*; it must be finite"),
+        ({"wrong_click": 1.0}, r"reward\.wrong_click is 1\.0; it is a penalty"),
+    ],
+)
+def test_a_wrong_reward_setting_names_the_value_and_the_remedy(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        RewardConfig(**options)
+
+
+def test_a_misspelt_preset_gets_a_hint() -> None:
+    with pytest.raises(BadConfig, match=r"Unknown reward preset 'shop_r'\. Did you mean 'shop_r1'\?"):
+        reward_preset("shop_r")
