@@ -54,19 +54,20 @@ def find_elements(page: str) -> list[Element]:
     labels = _labels(document)
     found: dict[str, Element] = {}
     for name, node in named:
-        if name not in found and name not in scopes and not _is_unreachable(node):
+        if name not in found and node.mem_id not in scopes and not _is_unreachable(node):
             found[name] = _element(name, node, labels)
     return list(found.values())
 
 
-def _scopes(named: list[tuple[str, LexborNode]]) -> set[str]:
-    """The names that only lend themselves to a descendant's name. `named` is in document order."""
-    continued: dict[str, LexborNode] = {}  # dotted prefix -> the next node after the current one that continues it
-    scopes: set[str] = set()
+def _scopes(named: list[tuple[str, LexborNode]]) -> set[int]:
+    """The nodes that only lend their name to a descendant's. `named` is in document order."""
+    continued: dict[str, LexborNode] = {}  # dotted prefix -> the nearest node after the current one that continues it
+    scopes: set[int] = set()
     for name, node in reversed(named):
-        # An element's descendants follow it without a break, so the nearest continuation decides.
-        if name in continued and name not in scopes and _is_inside(continued[name], node):
-            scopes.add(name)
+        # A node's descendants follow it without a break, so the nearest continuation decides.
+        if name in continued and _is_inside(continued[name], node):
+            scopes.add(node.mem_id)
+            continued[name] = node  # what contains this scope contains the continuation: deep nests stay linear
         end = name.rfind(".")
         while end > 0:
             continued[name[:end]] = node
