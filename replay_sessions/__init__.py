@@ -1,1 +1,22 @@
 """Logged shopping sessions at rest: records, stores, importers, the demo shop."""
+
+from replay_sessions.elements import Element, find_elements
+from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.splits import SplitPlan
+from replay_sessions.store import SessionStore
+from replay_sessions.writer import StoreWriter
+
+__all__ = [
+    "Action",
+    "Click",
+    "Element",
+    "Persona",
+    "Session",
+    "SessionStore",
+    "SplitPlan",
+    "Step",
+    "StoreWriter",
+    "Terminate",
+    "TypeAndSubmit",
+    "find_elements",
+]
