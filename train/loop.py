@@ -1,0 +1,116 @@
+"""One optimiser step, the learning-rate schedule, and the order of batches: what SFT and GRPO share."""
+
+import math
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+
+from replay_sessions.errors import BadConfig, TrainingDiverged
+
+__all__ = ["Optimizer", "OptimizerConfig", "batch_of", "learning_rate", "validation_steps"]
+
+DECAYED = 0.9  # of a phase; from here on the learning rate is at its floor and validation picks the best weights
+
+
+class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """AdamW and its schedule: warm-up, cosine decay to `final_lr_fraction` until 90% of the steps, then constant."""
+
+    lr: float
+    warmup_steps: int = 0
+    final_lr_fraction: float = 0.1
+    weight_decay: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    max_grad_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.lr <= 0:
+            raise BadConfig(f"lr is {self.lr}; it must be above 0.")
+        if not 0 <= self.final_lr_fraction <= 1:
+            raise BadConfig(f"final_lr_fraction is {self.final_lr_fraction}; it must lie between 0 and 1.")
+
+
+class Optimizer:
+    """AdamW over a model's trainable parameters, with schedule, clipping and a check for divergence."""
+
+    def __init__(self, model: Any, config: OptimizerConfig, total_steps: int) -> None:
+        self._config = config
+        self._total_steps = total_steps
+        self._names, self._parameters = zip(
+            *[(name, p) for name, p in model.named_parameters() if p.requires_grad], strict=True
+        )
+        decayed = [p for p in self._parameters if p.dim() >= 2]
+        others = [p for p in self._parameters if p.dim() < 2]
+        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        self._adamw = torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2))
+
+    def step(self, step: int) -> dict[str, float]:
+        """Applies the gradients gathered for step `step` (from 0) and clears them.
+
+        Raises:
+            TrainingDiverged: The gradient is not finite; the weights are left as they were.
+        """
+        lr = learning_rate(step, self._total_steps, self._config)
+        for group in self._adamw.param_groups:
+            group["lr"] = lr
+        norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm))
+        if not math.isfinite(norm):
+            raise TrainingDiverged(
+                f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}. Lower lr or "
+                "max_grad_norm, and go on from the last checkpoint with --resume."
+            )
+        self._adamw.step()
+        self._adamw.zero_grad(set_to_none=True)
+        return {"lr": lr, "grad_norm": norm}
+
+    def state(self) -> dict[str, Tensor]:
+        """AdamW's moments by parameter, as tensors that safetensors can hold."""
+        tensors: dict[str, Tensor] = {}
+        for name, parameter in zip(self._names, self._parameters, strict=True):
+            for key, value in self._adamw.state.get(parameter, {}).items():
+                tensors[f"{name}/{key}"] = value
+        return tensors
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Takes over what `state` gave."""
+        parameters = dict(zip(self._names, self._parameters, strict=True))
+        for key, value in tensors.items():
+            name, _, moment = key.rpartition("/")
+            self._adamw.state[parameters[name]][moment] = value.clone()
+
+
+def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float:
+    """The learning rate of step `step` (from 0) of `total_steps`.
+
+    >>> config = OptimizerConfig(lr=1.0, final_lr_fraction=0.1)
+    >>> [round(learning_rate(step, 100, config), 2) for step in (0, 45, 90, 99)]
+    [1.0, 0.55, 0.1, 0.1]
+    """
+    if step < config.warmup_steps:
+        return config.lr * (step + 1) / config.warmup_steps
+    decay_steps = max(1, DECAYED * total_steps - config.warmup_steps)
+    progress = min(1.0, (step - config.warmup_steps) / decay_steps)
+    floor = config.final_lr_fraction
+    return config.lr * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress)))
+
+
+def validation_steps(total_steps: int, count: int) -> set[int]:
+    """After which steps (counted from 1) to validate: `count` of them, all with the learning rate fully decayed."""
+    first = math.ceil(DECAYED * total_steps)
+    return {total_steps - round(index * (total_steps - first) / count) for index in range(count)}
+
+
+def batch_of(step: int, size: int, count: int, key: str) -> list[int]:
+    """The indices of batch `step`: epoch after epoch of a shuffle of range(count) that depends on `key` and epoch."""
+    return [_shuffled(place // count, count, key)[place % count] for place in range(step * size, (step + 1) * size)]
+
+
+@lru_cache(maxsize=4)
+def _shuffled(epoch: int, count: int, key: str) -> list[int]:
+    order = list(range(count))
+    Random(f"{key} epoch {epoch}").shuffle(order)
+    return order

@@ -1,0 +1,1 @@
+"""What turns prompts into sampled replies."""

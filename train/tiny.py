@@ -1,0 +1,187 @@
+"""A tiny Qwen2 model and its tokenizer, made from a store: training from nothing on two CPU cores.
+
+The tokenizer is byte-level BPE behind Qwen2's own pre-tokenizer, so any text makes the round trip. Two kinds of whole
+tokens are added, learnt from the training split:
+
+    words      what shoppers give: the words of goals and typed texts. One token wherever a word stands, in a page, a
+               query or an element's name, so that a tiny model can copy it.
+    scaffolds  the frequent text between those words: markup, headings, the fixed parts of a reply.
+
+A page of the demo shop is then about 40 tokens. Such a model can learn to copy words already given; it cannot look up
+an opaque id on a page.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed
+
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Session, TypeAndSubmit
+from shop_env.context import ContextConfig
+from shop_env.observation import observe_session
+from shop_env.prompts import PromptConfig, render_prompt
+from shop_env.replies import format_reply
+
+__all__ = ["TinyModelConfig", "TinyTokenizerConfig", "build_model", "train_tokenizer"]
+
+# Qwen2's pre-tokenizer, as its released tokenizer.json states it.
+QWEN2_SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+END, PAD = "<|im_end|>", "<|endoftext|>"
+SPECIAL = [PAD, "<|im_start|>", END, "<|system|>", "<|user|>", "<|assistant|>"]
+# One token before each message and one after it; Qwen2's own template would cost four.
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|im_end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+# The fixed parts of a reply: a token never reaches across the end of the rationale or of a field.
+REPLY_PARTS = [
+    '{"rationale": "',
+    '", "action": {"type": "click", "name": "',
+    '", "action": {"type": "type_and_submit", "name": "',
+    '", "action": {"type": "terminate"}}',
+    '", "text": "',
+    '"}}',
+]
+WORD = re.compile(r"[^\W_]+")
+
+
+class TinyTokenizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a store's tokenizer is made.
+
+    Attributes:
+        bpe_size: Size of the byte-level BPE vocabulary, the 256 bytes included.
+        max_words, max_scaffolds: At most so many added tokens of each kind, the most frequent first.
+        min_count: A word or scaffold seen in fewer sessions gets no token of its own.
+        common_share: A word that stands in more than this share of the goals is no word of the shopper's but scaffold.
+    """
+
+    bpe_size: int = 384
+    max_words: int = 2000
+    max_scaffolds: int = 600
+    min_count: int = 8
+    common_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.bpe_size < 256:
+            raise BadConfig(f"tokenizer.bpe_size is {self.bpe_size}; byte-level BPE needs at least 256.")
+
+
+class TinyModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The shape of a Qwen2 model built from nothing."""
+
+    hidden_size: int = 128
+    layers: int = 3
+    heads: int = 4
+    key_value_heads: int = 4
+    intermediate_size: int = 384
+    initial_std: float = 0.08
+    max_position: int = 8192
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.heads or self.heads % self.key_value_heads:
+            raise BadConfig(
+                f"model: hidden_size {self.hidden_size} must be a multiple of heads {self.heads}, and heads of "
+                f"key_value_heads {self.key_value_heads}."
+            )
+
+
+def build_model(tokenizer: Any, config: TinyModelConfig, seed: int) -> Any:
+    """A Qwen2ForCausalLM with fresh weights for `tokenizer`."""
+    set_seed(seed)
+    return Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(tokenizer),
+            hidden_size=config.hidden_size,
+            intermediate_size=config.intermediate_size,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            num_key_value_heads=config.key_value_heads,
+            max_position_embeddings=config.max_position,
+            initializer_range=config.initial_std,
+            tie_word_embeddings=True,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+
+
+def train_tokenizer(sessions: Iterable[Session], config: TinyTokenizerConfig, prompt: PromptConfig) -> Any:
+    """The tokenizer for a store's training sessions.
+
+    Raises:
+        BadConfig: There are no sessions to learn from.
+    """
+    sessions = list(sessions)
+    if not sessions:
+        raise BadConfig("no training sessions to make a tokenizer from: is the store's train split empty?")
+    words = _words(sessions, config)
+    scaffolds, rest = _scaffolds(sessions, words, config, prompt)
+    bpe = Tokenizer(models.BPE(byte_fallback=False))
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(QWEN2_SPLIT), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    bpe.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(vocab_size=config.bpe_size, initial_alphabet=alphabet, show_progress=False)
+    bpe.train_from_iterator(rest, trainer)
+    bpe.add_special_tokens(SPECIAL)
+    bpe.add_tokens([AddedToken(text, normalized=False) for text in dict.fromkeys([*REPLY_PARTS, *scaffolds, *words])])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        eos_token=END,
+        pad_token=PAD,
+        chat_template=CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _words(sessions: list[Session], config: TinyTokenizerConfig) -> list[str]:
+    """What shoppers give: words of goals and typed texts, most frequent first, ties by the alphabet."""
+    counts: Counter[str] = Counter()
+    in_goals: Counter[str] = Counter()
+    for session in sessions:
+        typed = [step.action.text for step in session.steps if isinstance(step.action, TypeAndSubmit)]
+        goal = session.goal or ""
+        counts.update(set(WORD.findall(" ".join([goal, *typed]))))
+        in_goals.update(set(WORD.findall(goal)))
+    given = [
+        word
+        for word, count in counts.items()
+        if len(word) > 1 and count >= config.min_count and in_goals[word] <= config.common_share * len(sessions)
+    ]
+    return sorted(given, key=lambda word: (-counts[word], word))[: config.max_words]
+
+
+def _scaffolds(
+    sessions: list[Session], words: list[str], config: TinyTokenizerConfig, prompt: PromptConfig
+) -> tuple[list[str], list[str]]:
+    """The frequent text between words and reply parts, and what is left over for BPE."""
+    parts = sorted(["\n", *SPECIAL, *REPLY_PARTS, *words], key=lambda part: (-len(part), part))
+    splitter = re.compile("|".join(map(re.escape, parts)))
+    counts: Counter[str] = Counter()
+    for session in sessions:
+        counts.update({segment for text in _texts(session, prompt) for segment in splitter.split(text) if segment})
+    frequent = [segment for segment, count in counts.items() if len(segment) > 1 and count >= config.min_count]
+    frequent.sort(key=lambda segment: (-counts[segment] * len(segment), segment))
+    scaffolds = frequent[: config.max_scaffolds]
+    known = set(scaffolds)
+    rest = [segment for segment in sorted(counts) if segment not in known for _ in range(min(counts[segment], 50))]
+    return scaffolds, rest or [" "]
+
+
+def _texts(session: Session, prompt: PromptConfig) -> Iterator[str]:
+    observation = observe_session(session, ContextConfig())[-1]
+    for message in render_prompt(observation, prompt):
+        yield message["content"]
+    yield format_reply(session.steps[-1].rationale or "", session.steps[-1].action)
