@@ -71,6 +71,7 @@ class StoreWriter:
         self.left_out_steps: Counter[str] = Counter()
         self.action_counts: Counter[str] = Counter()
         self.set_aside_count = 0
+        self.first_set_aside: SetAside | None = None
         self._ids: set[str] = set()
         self._overwrite = overwrite
         self._shard: ShardWriter | None = None
@@ -117,8 +118,10 @@ class StoreWriter:
 
     def set_aside(self, where: str, reason: str) -> None:
         """Records that something at `where` was not taken in."""
+        record = SetAside(where=where, reason=reason)
+        self.first_set_aside = self.first_set_aside or record
         with (self._folder / SET_ASIDE_FILE).open("ab") as file:
-            file.write(msgspec.json.encode(SetAside(where=where, reason=reason)) + b"\n")
+            file.write(msgspec.json.encode(record) + b"\n")
         self.set_aside_count += 1
 
     def leave_out(self, action_type: str, count: int = 1) -> None:

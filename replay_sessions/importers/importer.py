@@ -1,0 +1,74 @@
+"""What an importer is: it cuts a source into parts, and reads sessions out of a part.
+
+Parts are made in order by the main process and may be read by other processes, in any order; a part is also the unit
+that a resumed import need not do again. So `parts` must cut the same source in the same way every time, and a part and
+the importer itself must pickle.
+"""
+
+from abc import ABC, abstractmethod
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from replay_sessions.manifest import SetAside
+from replay_sessions.schema import Session
+
+__all__ = ["Imported", "Importer", "LeftOut", "Part"]
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a source.
+
+    Attributes:
+        content: What `read` needs: some lines, a byte range, a list of files.
+        size: How much of the source it is, in the unit of `Importer.size` (for progress).
+    """
+
+    content: Any
+    size: int
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A logged event that is no action of the schema."""
+
+    action_type: str
+
+
+Imported = Session | SetAside | LeftOut
+
+
+class Importer(ABC):
+    """Reads one source.
+
+    Attributes:
+        source: What the sessions come from (manifest).
+        options: How they are read (manifest); together with the source's files they identify an import.
+        notes: What to tell the user before reading, such as a choice that was guessed.
+        size: The whole source in units of `Part.size`; None where it is not known.
+    """
+
+    source: str
+    options: dict[str, str]
+    notes: list[str]
+    size: int | None
+
+    @classmethod
+    @abstractmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        """Adds the importer's own options to its command."""
+
+    @classmethod
+    @abstractmethod
+    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+        """Makes the importer of a command line; checks that the source is there and can be read."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[Part]:
+        """Cuts the source into parts of bounded size."""
+
+    @abstractmethod
+    def read(self, part: Part) -> Iterator[Imported]:
+        """Reads a part: its sessions, what was set aside and which events were left out, in order."""

@@ -1,0 +1,144 @@
+"""Pages in other notations -> simplified HTML, so that `find_elements` works on every store.
+
+    html           as it stands
+    bracket_lines  WebShop as ReAct shows it: `[Buy Now]` alone on a line, options as `color [red][blue]`
+    nested_angles  AutoWebGLM: `<a[SA]| text <span| more> >`, where [SA] is the name and a bare `< >` groups
+
+Names and texts are kept to the letter; only the way of writing them down changes.
+"""
+
+import re
+from collections.abc import Callable
+from html import escape
+
+__all__ = ["NOTATIONS"]
+
+_BUTTON_LINE = re.compile(r"\[([^\[\]]+)\]")
+# Titles hold brackets too ("Cable [2-Pack] red"): options begin in lower case and end with a bracket.
+_OPTION_LINE = re.compile(r"([a-z][\w /&-]*?) ?((?:\[[^\[\]]+\])+)")
+_PRODUCT_ID = re.compile(r"B[0-9A-Z]{9}")
+
+_OPEN = r"<(?:(?P<tag>[A-Za-z][\w-]*)(?:\[(?P<name>[^\[\]]*)\])?\|)?"
+_TOKEN = re.compile(rf"(?:{_OPEN}|(?P<close>>))(?P<text>[^<>]*)")
+# An HTML parser drops these, or their content, where they do not stand in a table, a document or a media player.
+_AS_DIV = frozenset(
+    [
+        "body",
+        "caption",
+        "col",
+        "colgroup",
+        "frame",
+        "frameset",
+        "head",
+        "html",
+        "iframe",
+        "noembed",
+        "noframes",
+        "noscript",
+        "object",
+        "option",
+        "optgroup",
+        "plaintext",
+        "script",
+        "style",
+        "svg",
+        "table",
+        "tbody",
+        "td",
+        "template",
+        "tfoot",
+        "th",
+        "thead",
+        "title",
+        "tr",
+        "video",
+        "xmp",
+    ]
+)
+_VOID = frozenset({"area", "br", "hr", "img", "input", "textarea"})
+_VOID_TEXT = {"img": "alt", "area": "alt", "input": "placeholder", "textarea": "placeholder"}
+# A parser closes an open one where another of them begins.
+_NOT_NESTED = {"a": "link", "button": "button"}
+_LEAF_ONLY = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
+
+
+def _html(page: str) -> str:
+    return page
+
+
+def _bracket_lines(page: str) -> str:
+    """
+    >>> _bracket_lines("[Back to Search] \\ncolor [red][blue]\\nKettle [2-Pack] steel")
+    '<button name="Back to Search">Back to Search</button>\\n<div><span>color</span> <button name="red">red</button> <button name="blue">blue</button></div>\\n<p>Kettle [2-Pack] steel</p>'
+    """  # noqa: E501 - a doctest's output is one line
+    return "\n".join(_bracket_line(line.strip()) for line in page.split("\n") if line.strip())
+
+
+def _bracket_line(line: str) -> str:
+    if match := _BUTTON_LINE.fullmatch(line):
+        name = match[1]
+        if name == "Search":
+            # The log types into `search`, which its notation does not show.
+            return f'<form role="search"><input type="search" name="search">{_named("button", name)}</form>'
+        return _named("a" if _PRODUCT_ID.fullmatch(name) else "button", name)
+    if match := _OPTION_LINE.fullmatch(line):
+        options = " ".join(_named("button", option) for option in _BUTTON_LINE.findall(match[2]))
+        return f"<div><span>{escape(match[1], quote=False)}</span> {options}</div>"
+    return f"<p>{escape(line, quote=False)}</p>"
+
+
+def _named(tag: str, name: str) -> str:
+    return f'<{tag} name="{escape(name)}">{escape(name, quote=False)}</{tag}>'
+
+
+def _nested_angles(page: str) -> str:
+    """
+    >>> _nested_angles("< <img| logo> <a[SA]| <span| Amazon> > <input[E]| >  >")
+    '<div><img alt="logo"><a name="SA"><span>Amazon</span></a><input name="E"></div>'
+    """
+    first = page.find("<")
+    parts: list[str] = [escape(page[:first].strip() if first >= 0 else page, quote=False)]
+    open_tags: list[str] = []
+    for match in _TOKEN.finditer(page, max(first, 0)):
+        text = " ".join(match["text"].split())
+        if match["close"]:
+            parts.append(_closing(open_tags.pop()) if open_tags else "&gt;")
+        else:
+            is_leaf = page.startswith(">", match.end())
+            tag, attributes = _tag(match["tag"], match["name"], open_tags, is_leaf=is_leaf)
+            if tag in _VOID_TEXT and text:
+                attributes += f' {_VOID_TEXT[tag]}="{escape(text)}"'
+                text = ""
+            parts.append(f"<{tag}{attributes}>" + ("</textarea>" if tag == "textarea" else ""))
+            open_tags.append(tag)
+        parts.append(escape(text, quote=False))
+        if text and page.startswith("<", match.end()):
+            parts.append(" ")
+    parts.extend(_closing(tag) for tag in reversed(open_tags))
+    return "".join(parts)
+
+
+def _closing(tag: str) -> str:
+    return "" if tag in _VOID else f"</{tag}>"
+
+
+def _tag(written: str | None, name: str | None, open_tags: list[str], *, is_leaf: bool) -> tuple[str, str]:
+    """The tag and attributes with which an HTML parser rebuilds the nesting as it was written."""
+    tag = (written or "div").lower()
+    attributes = f' name="{escape(name)}"' if name else ""
+    if "select" in open_tags:
+        return "option", attributes
+    if tag in ("td", "th"):
+        return "div", attributes + ' role="cell"'
+    if tag in _AS_DIV or (tag in _LEAF_ONLY and not is_leaf):
+        return "div", attributes
+    if tag in open_tags and tag in _NOT_NESTED:
+        return "span", attributes + f' role="{_NOT_NESTED[tag]}"'
+    return tag, attributes
+
+
+NOTATIONS: dict[str, Callable[[str], str]] = {
+    "html": _html,
+    "bracket_lines": _bracket_lines,
+    "nested_angles": _nested_angles,
+}
