@@ -152,8 +152,8 @@ def _check_size(shard: Path, size_bytes: int) -> None:
 
 def _remedy(path: Path) -> str:
     parent = path.parent
-    stores = [entry.name for entry in parent.iterdir() if (entry / MANIFEST_FILE).is_file()] if parent.is_dir() else []
-    hint = did_you_mean(path.name, [*stores, "demo"]) if stores or "/" not in str(path) else ""
+    stores = [str(entry) for entry in parent.iterdir() if (entry / MANIFEST_FILE).is_file()] if parent.is_dir() else []
+    hint = did_you_mean(str(path), [*stores, "demo"])
     if hint.startswith("Did"):
         return hint
     return f"Make one with `python -m replay_sessions generate --sessions 300 --seed 0 --out {path}`, or use 'demo'."
