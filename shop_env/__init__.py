@@ -1,1 +1,27 @@
-"""The environment: replays logged sessions and scores replies."""
+"""The environment: replays logged sessions and scores replies. Importing it registers ShopR1-v0 with Gymnasium.
+
+session ─► observation (context) ─► prompts ─► an agent ─► replies ─► reward ─► metrics
+"""
+
+import gymnasium
+
+from shop_env.context import ContextConfig
+from shop_env.observation import Observation, PastStep, observe
+from shop_env.prompts import Message, PromptConfig, render_prompt
+from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
+
+__all__ = [
+    "ContextConfig",
+    "MalformedReply",
+    "Message",
+    "Observation",
+    "PastStep",
+    "PromptConfig",
+    "Reply",
+    "format_reply",
+    "observe",
+    "parse_reply",
+    "render_prompt",
+]
+
+gymnasium.register(id="ShopR1-v0", entry_point="shop_env.env:ReplayEnv")

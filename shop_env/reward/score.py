@@ -136,7 +136,20 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
 
     def as_dict(self) -> dict[str, float | None]:
         """Every part by name, with `action` and `total`."""
-        return {**msgspec.structs.asdict(self), "action": self.action, "total": self.total}
+        return {
+            "format": self.format,
+            "action_type": self.action_type,
+            "name_present": self.name_present,
+            "text_present": self.text_present,
+            "name_similarity": self.name_similarity,
+            "text_similarity": self.text_similarity,
+            "exact": self.exact,
+            "wrong_click": self.wrong_click,
+            "self_certainty": self.self_certainty,
+            "self_certainty_weight": self.self_certainty_weight,
+            "action": self.action,
+            "total": self.total,
+        }
 
 
 _NOTHING = RewardBreakdown()

@@ -1,0 +1,231 @@
+"""ShopR1-v0: replays logged shopping sessions, takes replies as text, pays the papers' rewards.
+
+    env = gymnasium.make("ShopR1-v0", store="demo", split="train")
+    observation, info = env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step(reply)
+
+The pages are the logged ones whatever the reply says (teacher forcing, as in Shop-R1 and Customer-R1): a reply decides
+the reward of its step and nothing else. Sessions begin on the home page, so the first action is given, not scored:
+with `skip_first_action` an episode begins at the second page, the first in its history; sessions of a single step then
+hold nothing to score and are left out (`left_out_sessions` counts them).
+
+`info` after a step:
+    session_id, user_id, step_index    which logged step was answered (after a reset: which is to be answered first)
+    logged_action                      the logged action, as the JSON object that a perfect reply carries
+    reward_breakdown                   each part of the reward, with `action` and `total`
+    best_reward                        what the logged action would have earned
+    problem, problem_detail            what is wrong with a reply that cannot be read; absent otherwise
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+import gymnasium
+import msgspec
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from replay_sessions.errors import BadConfig
+from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
+from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
+from shop_env.observation import Observation
+from shop_env.rendering import StepView, render_ansi, render_html
+from shop_env.replies import MalformedReply, parse_reply
+from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+from shop_env.spaces import observation_space, reply_space
+
+__all__ = ["ReplayEnv", "SessionOrder"]
+
+SessionOrder = Literal["shuffled", "storage"]
+
+_Config = TypeVar("_Config", ContextConfig, RewardConfig)
+_KEPT_EPISODES = EpisodeCache(max_characters=256_000_000)
+_RESET_OPTIONS = ("session_id",)
+
+
+class ReplayEnv(gymnasium.Env[Observation, str]):
+    """Logged sessions as episodes, replies as actions. All options are JSON values, so that an EnvSpec can be saved.
+
+    Args:
+        store: Path of a session store, or "demo"; an opened SessionStore is taken too.
+        split: train, validation, test or all.
+        context: Fields of ContextConfig: how much of a session is shown.
+        persona: The persona arm; overrides the one in `context`.
+        reward: Name of a preset, or fields of RewardConfig, which may start from a `preset`.
+        skip_first_action: Episodes begin at the second page, as in the papers.
+        order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
+        max_steps: Truncate an episode after that many steps; None plays every session to its end.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
+
+    def __init__(
+        self,
+        store: str | Path | SessionSource = "demo",
+        split: SplitChoice = "train",
+        *,
+        context: Mapping[str, Any] | None = None,
+        persona: str | None = None,
+        reward: str | Mapping[str, Any] = "shop_r1",
+        skip_first_action: bool = True,
+        order: SessionOrder = "shuffled",
+        max_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        _check_options(order, max_steps, render_mode)
+        self.store: SessionSource = SessionStore.open(store) if isinstance(store, str | Path) else store
+        self.context = _context(context, persona)
+        self.reward = _reward(reward)
+        self.render_mode = render_mode
+        self.observation_space = observation_space()
+        self.action_space = reply_space()
+        self._first_step = 1 if skip_first_action else 0
+        self._order = order
+        self._max_steps = max_steps
+        in_split = self.store.session_ids(split)
+        self.session_ids = [name for name in in_split if self.store.step_count(name) > self._first_step]
+        self.left_out_sessions = len(in_split) - len(self.session_ids)
+        if not self.session_ids:
+            raise BadConfig(
+                f"split {split!r} of store '{store}' has {len(in_split)} sessions, and none of them has a step to score"
+                f"{' after its first' if skip_first_action else ''}; choose another split or store."
+            )
+        self._queue: list[str] = []
+        self._episode: Episode | None = None
+        self._step_index = 0
+        self._steps_left = 0
+        self._last_reply: str | None = None
+        self._last_reward: float | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts the next session in order, or the one named by `options={"session_id": …}`.
+
+        A seed starts the order anew; without one, each reset goes on to the next session.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self._queue = []
+        session_id = self._named_session(options) if options else None
+        self._start(self._next_session() if session_id is None else session_id)
+        assert self._episode is not None
+        info = {
+            "session_id": self._episode.session_id,
+            "user_id": self._episode.user_id,
+            "step_index": self._step_index,
+        }
+        return self._episode.observed.at(self._step_index), info
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Scores a reply to the current page and shows the next one.
+
+        Args:
+            action: The reply; a malformed one earns 0 and is explained in `info`, it never raises.
+
+        Returns:
+            The next observation (behind the last step its page is empty), the reward, whether the session has ended,
+            whether `max_steps` was reached before that, and the info described at the head of this module.
+        """
+        episode, index = self._episode, self._step_index
+        if episode is None or self._steps_left == 0:
+            raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
+        reply = parse_reply(action)
+        logged = episode.actions[index]
+        breakdown = score_reply(reply, logged, self.reward)
+        parts = breakdown.as_dict()
+        info: dict[str, Any] = {
+            "session_id": episode.session_id,
+            "user_id": episode.user_id,
+            "step_index": index,
+            "logged_action": episode.logged[index].copy(),
+            "reward_breakdown": parts,
+            "best_reward": best_breakdown(logged, self.reward).total,
+        }
+        if isinstance(reply, MalformedReply):
+            info["problem"], info["problem_detail"] = reply.problem, reply.detail
+        self._step_index = index + 1
+        self._steps_left -= 1
+        terminated = self._step_index == len(episode.actions)
+        self._last_reply, self._last_reward = action, breakdown.total
+        truncated = self._steps_left == 0 and not terminated
+        return episode.observed.at(index + 1), breakdown.total, terminated, truncated, info
+
+    def render(self) -> str | None:
+        """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
+        if self.render_mode is None:
+            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
+            return None
+        if self._episode is None:
+            raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
+        view = StepView(
+            session_id=self._episode.session_id,
+            observation=self._episode.observed.at(self._step_index),
+            steps=len(self._episode.actions),
+            last_reply=self._last_reply,
+            last_reward=self._last_reward,
+        )
+        return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
+
+    def _named_session(self, options: Mapping[str, Any]) -> str | None:
+        if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
+            raise BadConfig(f"Unknown reset option {unknown[0]!r}; known: {', '.join(_RESET_OPTIONS)}.")
+        session_id = options.get("session_id")
+        if session_id is not None and self.store.step_count(session_id) <= self._first_step:
+            raise BadConfig(
+                f"Session {session_id!r} has a single step, and the first is not scored: replay it with "
+                "skip_first_action=False."
+            )
+        return session_id
+
+    def _next_session(self) -> str:
+        if not self._queue:
+            count = len(self.session_ids)
+            turn = self.np_random.permutation(count) if self._order == "shuffled" else np.arange(count)
+            self._queue = [self.session_ids[place] for place in reversed(turn.tolist())]
+        return self._queue.pop()
+
+    def _start(self, session_id: str) -> None:
+        key = (self.store.fingerprint, session_id, self.context)
+        self._episode = _KEPT_EPISODES.get(key, lambda: Episode(self.store.session(session_id), self.context))
+        self._step_index = self._first_step
+        steps = len(self._episode.actions) - self._first_step
+        self._steps_left = steps if self._max_steps is None else min(steps, self._max_steps)
+        self._last_reply = self._last_reward = None
+
+
+def _check_options(order: str, max_steps: int | None, render_mode: str | None) -> None:
+    if order not in get_args(SessionOrder):
+        raise BadConfig(f"order is {order!r}; it must be one of {', '.join(get_args(SessionOrder))}.")
+    if max_steps is not None and max_steps < 1:
+        raise BadConfig(f"max_steps is {max_steps}; it must be at least 1, or None for whole sessions.")
+    if render_mode not in (None, *ReplayEnv.metadata["render_modes"]):
+        raise BadConfig(f"render_mode is {render_mode!r}; it must be 'ansi', 'html' or None.")
+
+
+def _context(context: Mapping[str, Any] | None, persona: str | None) -> ContextConfig:
+    fields = dict(context or {})
+    if persona is not None:
+        fields["persona"] = persona
+    return _convert("context", fields, ContextConfig)
+
+
+def _reward(reward: str | Mapping[str, Any]) -> RewardConfig:
+    if isinstance(reward, str):
+        return reward_preset(reward)
+    fields = dict(reward)
+    preset = reward_preset(str(fields.pop("preset", "shop_r1")))
+    return _convert("reward", {**msgspec.to_builtins(preset), **fields}, RewardConfig)
+
+
+def _convert(option: str, fields: Mapping[str, Any], kind: type[_Config]) -> _Config:
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, BadConfig):
+            raise error.__cause__ from None
+        known = ", ".join(kind.__struct_fields__)
+        raise BadConfig(f"{option} does not fit: {error}. Known fields: {known}.") from error

@@ -1,0 +1,63 @@
+"""A session prepared for replay: its observations, logged actions and best rewards, kept while memory allows.
+
+Stands between the store and the env. Reading a session from disk takes a millisecond, a step of the env a few
+microseconds, so prepared sessions are kept, least recently used first to go, up to a number of page characters; the
+envs of one process share them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from replay_sessions.schema import Action, Session, Split, reply_action
+from shop_env.context import ContextConfig
+from shop_env.observation import ObservedSession
+
+__all__ = ["Episode", "EpisodeCache", "SessionSource", "SplitChoice"]
+
+SplitChoice = Split | Literal["all"]
+
+
+class SessionSource(Protocol):
+    """What the env asks of a store; `replay_sessions.SessionStore` is one."""
+
+    @property
+    def fingerprint(self) -> str: ...
+    def session_ids(self, split: SplitChoice = "all") -> list[str]: ...
+    def step_count(self, session_id: str) -> int: ...
+    def session(self, session_id: str) -> Session: ...
+
+
+class Episode:
+    """One session, ready to be replayed."""
+
+    __slots__ = ("actions", "characters", "logged", "observed", "session_id", "user_id")
+
+    def __init__(self, session: Session, context: ContextConfig) -> None:
+        self.session_id = session.session_id
+        self.user_id = session.user_id
+        self.observed = ObservedSession(session, context)
+        self.actions: list[Action] = [step.action for step in session.steps]
+        self.logged = [reply_action(step.action) for step in session.steps]
+        self.characters = sum(len(step.page) for step in session.steps)
+
+
+class EpisodeCache:
+    """Episodes by key, the least recently used dropped when their pages exceed `max_characters`."""
+
+    def __init__(self, max_characters: int) -> None:
+        self.max_characters = max_characters
+        self.characters = 0
+        self._episodes: OrderedDict[object, Episode] = OrderedDict()
+
+    def get(self, key: object, prepare: Callable[[], Episode]) -> Episode:
+        """The episode under `key`, prepared now if it is not kept."""
+        episode = self._episodes.get(key)
+        if episode is None:
+            episode = self._episodes[key] = prepare()
+            self.characters += episode.characters
+            while self.characters > self.max_characters and len(self._episodes) > 1:
+                self.characters -= self._episodes.popitem(last=False)[1].characters
+        else:
+            self._episodes.move_to_end(key)
+        return episode

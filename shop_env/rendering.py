@@ -1,0 +1,81 @@
+"""The current step for human eyes: text for a terminal, or an HTML document.
+
+Pages and replies are other people's text: for a terminal, control characters are taken out; in HTML, pages stand in a
+sandboxed frame that runs no script and loads nothing.
+"""
+
+import html
+import json
+import re
+
+import msgspec
+
+from replay_sessions.elements import find_elements
+from shop_env.observation import Observation
+
+__all__ = ["StepView", "render_ansi", "render_html"]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SHOWN_ELEMENTS = 40
+_SHOWN_CHARACTERS = 2_000
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is rendered: where in which session, what is seen, and what the last reply earned."""
+
+    session_id: str
+    observation: Observation
+    steps: int
+    last_reply: str | None
+    last_reward: float | None
+
+
+def render_ansi(view: StepView) -> str:
+    """The step as lines of text: who and where, the past actions, the page's elements, the last reply."""
+    observation = view.observation
+    lines = [_title(view)]
+    lines += [f"{label}: {text}" for label, text in _people(observation)]
+    lines += [f"did: {past['action']}" for past in observation["history"]]
+    if view.last_reply is not None:
+        lines += [f"reply: {view.last_reply}", f"reward: {view.last_reward:g}"]
+    lines += ["", *_page_lines(observation["page"])]
+    return _CONTROL.sub("", "\n".join(lines)) + "\n"
+
+
+def render_html(view: StepView) -> str:
+    """The step as an HTML document of its own."""
+    observation = view.observation
+    rows = [f"<p><b>{label}</b> {html.escape(text)}</p>" for label, text in _people(observation)]
+    rows += [f"<p><code>{html.escape(past['action'])}</code></p>" for past in observation["history"]]
+    if view.last_reply is not None:
+        rows.append(f"<p><b>Reply</b> <code>{html.escape(view.last_reply)}</code> earned {view.last_reward:g}</p>")
+    policy = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\">"
+    frame = html.escape(policy + observation["page"])
+    title = html.escape(_title(view))
+    return (
+        f'<!doctype html><html><head><meta charset="utf-8"><title>{title}</title></head><body><h1>{title}</h1>'
+        f'{"".join(rows)}<iframe sandbox srcdoc="{frame}" style="width:100%;height:70vh"></iframe></body></html>\n'
+    )
+
+
+def _title(view: StepView) -> str:
+    step = view.observation["step"]
+    where = f"step {step + 1} of {view.steps}" if step < view.steps else f"ended after {view.steps} steps"
+    return f"session {view.session_id}, {where}"
+
+
+def _people(observation: Observation) -> list[tuple[str, str]]:
+    parts = (("persona", observation["persona"]), ("goal", observation["goal"]))
+    return [(label, text) for label, text in parts if text]
+
+
+def _page_lines(page: str) -> list[str]:
+    """The page's elements, or the beginning of its text where it has none."""
+    elements = find_elements(page)
+    if not elements:
+        return page[:_SHOWN_CHARACTERS].splitlines()
+    lines = [
+        f"[{element.accepts}] {element.name} {json.dumps(element.text, ensure_ascii=False)}" for element in elements
+    ]
+    left_out = len(lines) - _SHOWN_ELEMENTS
+    return lines[:_SHOWN_ELEMENTS] + ([f"... and {left_out} more elements"] if left_out > 0 else [])

@@ -1,0 +1,81 @@
+"""The env's spaces: any Unicode text, without a list of characters.
+
+`gymnasium.spaces.Text` checks every character against a set (48 ms for a page of 600 kB) and must know all characters
+in advance. `UnicodeText` looks at type and length only. It is a space of its own kind, so gymnasium's AsyncVectorEnv
+refuses its shared memory, which would crawl on text, with an error that names the remedy (`shared_memory=False`).
+"""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import numpy as np
+from gymnasium import spaces
+
+from shop_env.observation import Observation
+
+__all__ = ["MAX_TEXT", "UnicodeText", "observation_space", "reply_space"]
+
+MAX_TEXT = 2**31 - 1  # characters
+
+_SAMPLE_LENGTH = 64
+_SURROGATES = (0xD800, 0xE000)
+
+
+class UnicodeText(spaces.Space[str]):
+    """All strings of at most `max_length` characters.
+
+    >>> "红色水壶 🫖" in UnicodeText(), "too long" in UnicodeText(max_length=3)
+    (True, False)
+    """
+
+    def __init__(self, max_length: int = MAX_TEXT, seed: int | np.random.Generator | None = None) -> None:
+        self.max_length = max_length
+        super().__init__(None, str, seed)
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Text has no fixed-size array form."""
+        return False
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is a string that is short enough."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
+        """A short random string of characters from all of Unicode; `mask` and `probability` have no meaning here."""
+        length = int(self.np_random.integers(0, min(self.max_length, _SAMPLE_LENGTH) + 1))
+        low, high = _SURROGATES
+        points = self.np_random.integers(0, 0x110000 - (high - low), size=length)
+        return "".join(chr(point if point < low else point + high - low) for point in points.tolist())
+
+    def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
+        """Strings are JSON already."""
+        return list(sample_n)
+
+    def from_jsonable(self, sample_n: list[Any]) -> list[str]:
+        """Strings are JSON already."""
+        return list(sample_n)
+
+    def __repr__(self) -> str:
+        return "UnicodeText()" if self.max_length == MAX_TEXT else f"UnicodeText(max_length={self.max_length})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnicodeText) and other.max_length == self.max_length
+
+
+def reply_space() -> UnicodeText:
+    """What an agent may reply: any text."""
+    return UnicodeText()
+
+
+def observation_space() -> spaces.Space[Observation]:
+    """The space of `shop_env.observation.Observation`."""
+    past_step = spaces.Dict({"page": UnicodeText(), "rationale": UnicodeText(), "action": UnicodeText()})
+    fields: dict[str, spaces.Space[Any]] = {
+        "page": UnicodeText(),
+        "history": spaces.Sequence(past_step),
+        "persona": UnicodeText(),
+        "goal": UnicodeText(),
+        "step": spaces.Discrete(2**31 - 1),
+    }
+    return cast(spaces.Space[Observation], spaces.Dict(fields))
