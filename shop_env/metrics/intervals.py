@@ -1,0 +1,129 @@
+"""How sure a figure is: bootstrap over sessions or users, and the paired difference of two agents.
+
+Steps of one session (and sessions of one user) resemble each other, so whole sessions or users are drawn with
+replacement, not steps (a cluster bootstrap; percentile intervals). A metric is a function of sums over steps, so each
+cluster's sums are computed once and a sample is a matrix product: 1,000 samples of 10,000 steps take a fraction of a
+second.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from replay_sessions.errors import BadConfig
+from shop_env.metrics.figures import find_metric
+from shop_env.metrics.formulas import Metric
+from shop_env.metrics.presets import MetricChoices, metric_preset
+from shop_env.metrics.records import StepRecord
+from shop_env.metrics.table import StepTable
+
+__all__ = ["Cluster", "bootstrap_interval", "paired_difference"]
+
+Cluster = Literal["session", "user"]
+Floats = NDArray[np.float64]
+
+_DRAWS_AT_ONCE = 4_000_000
+
+
+def bootstrap_interval(
+    records: Sequence[StepRecord],
+    metric: str,
+    *,
+    cluster: Cluster = "session",
+    samples: int = 1000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    preset: str | MetricChoices = "shop_r1",
+) -> tuple[float, float]:
+    """The percentile interval of a metric (a name in `step_metrics`) over resampled sessions or users.
+
+    Both ends are NaN where the metric has no step to stand on.
+    """
+    choices = metric_preset(preset)
+    table = StepTable(records, choices)
+    numbers, count = _check_clusters(table, cluster, samples)
+    found = find_metric(metric, choices)
+    sums = _cluster_sums(found, table, numbers, count)
+    drawn = [found.value(draws @ sums) for draws in _draws(count, samples, seed)]
+    return _percentiles(np.concatenate(drawn), confidence)
+
+
+def paired_difference(
+    records_a: Sequence[StepRecord],
+    records_b: Sequence[StepRecord],
+    metric: str,
+    *,
+    cluster: Cluster = "session",
+    samples: int = 1000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    preset: str | MetricChoices = "shop_r1",
+) -> tuple[float, float, float]:
+    """How much higher the metric is for a than for b on the same steps, with its interval: (difference, low, high).
+
+    Both agents are resampled together. Steps at which either gave no reply at all (`error`) are left out for both.
+
+    Raises:
+        BadConfig: The records are not of the same steps.
+    """
+    choices = metric_preset(preset)
+    found = find_metric(metric, choices)
+    a, b = (StepTable(side, choices) for side in _pair(records_a, records_b))
+    numbers, count = _check_clusters(a, cluster, samples)
+    sums_a, sums_b = (_cluster_sums(found, table, numbers, count) for table in (a, b))
+    difference = float(found.value(sums_a.sum(axis=0)) - found.value(sums_b.sum(axis=0)))
+    drawn = [found.value(draws @ sums_a) - found.value(draws @ sums_b) for draws in _draws(count, samples, seed)]
+    return (difference, *_percentiles(np.concatenate(drawn), confidence))
+
+
+def _pair(
+    records_a: Sequence[StepRecord], records_b: Sequence[StepRecord]
+) -> tuple[list[StepRecord], list[StepRecord]]:
+    """The steps that both answered, in the same order."""
+    a, b = ({(record.session_id, record.step_index): record for record in side} for side in (records_a, records_b))
+    if a.keys() != b.keys():
+        one_sided = sorted(a.keys() ^ b.keys())
+        raise BadConfig(
+            f"The two agents were not asked about the same steps: {len(one_sided)} steps have only one of them, for "
+            f"example step {one_sided[0][1]} of session {one_sided[0][0]!r}. Run both on the same store and split."
+        )
+    both = [key for key in a if a[key].error is None and b[key].error is None]
+    return [a[key] for key in both], [b[key] for key in both]
+
+
+def _check_clusters(table: StepTable, cluster: str, samples: int) -> tuple[NDArray[np.int64], int]:
+    if cluster not in ("session", "user"):
+        raise BadConfig(f"cluster is {cluster!r}; it must be 'session' or 'user'.")
+    if samples < 1:
+        raise BadConfig(f"samples is {samples}; it must be at least 1.")
+    if not len(table):
+        raise BadConfig("There are no scored steps to draw from: every record is an error, or there is none.")
+    return table.clusters(cluster)
+
+
+def _cluster_sums(metric: Metric, table: StepTable, numbers: NDArray[np.int64], count: int) -> Floats:
+    rows = metric.statistics(table) * table.weights[:, None]
+    sums = [np.bincount(numbers, weights=column, minlength=count) for column in rows.T]
+    return np.stack(sums, axis=1)
+
+
+def _draws(count: int, samples: int, seed: int) -> Iterator[Floats]:
+    """How often each cluster is drawn in each sample, some samples at a time: (samples, clusters)."""
+    rng = np.random.default_rng(seed)
+    at_once = max(1, _DRAWS_AT_ONCE // count)
+    for first in range(0, samples, at_once):
+        rows = min(at_once, samples - first)
+        drawn = rng.integers(count, size=(rows, count)) + np.arange(rows)[:, None] * count
+        yield np.bincount(drawn.ravel(), minlength=rows * count).reshape(rows, count).astype(np.float64)
+
+
+def _percentiles(values: Floats, confidence: float) -> tuple[float, float]:
+    if not 0 < confidence < 1:
+        raise BadConfig(f"confidence is {confidence}; it must lie between 0 and 1, for example 0.95.")
+    known = values[~np.isnan(values)]  # a sample may hold no step of the kind that a metric counts
+    if not len(known):
+        return float("nan"), float("nan")
+    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)

@@ -1,0 +1,86 @@
+"""What is known of one answered step: the row from which every metric is computed.
+
+Stands between running an agent (agents.evaluate, or anything else that asks for replies) and the metrics. A record
+holds what was logged and what was answered, so figures can be counted anew without asking the agent again.
+"""
+
+import msgspec
+
+from replay_sessions.schema import Click, Session, reply_action
+from shop_env.replies import MalformedReply, parse_reply
+from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+
+__all__ = ["StepRecord", "record_step"]
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """One step and its answer.
+
+    Attributes:
+        step_count: How many steps the session has; the step is its last when `step_index` is one less.
+        logged: The logged action as a reply carries it.
+        logged_click_type: The log's kind of click, None where it has none.
+        predicted: The action of the reply; None for a malformed reply or an error.
+        predicted_rationale: The rationale of the reply.
+        problem: What is wrong with a malformed reply (its code, shop_env.replies).
+        error: Why the agent gave no reply at all (time-out, server down): counted, not scored.
+        reward: What the reply earned, self-certainty aside; None where there is no reply.
+        best_reward: What the logged action would have earned.
+        logged_probability: The agent's probability of the logged action among the page's candidates, if it gives one.
+        logged_rank: The logged action's rank among them by probability, 1 for the most likely.
+        terminate_probability: The agent's probability of leaving.
+    """
+
+    session_id: str
+    user_id: str
+    step_index: int
+    step_count: int
+    logged: dict[str, str]
+    logged_click_type: str | None = None
+    logged_rationale: str | None = None
+    reply: str | None = None
+    predicted: dict[str, str] | None = None
+    predicted_rationale: str | None = None
+    problem: str | None = None
+    error: str | None = None
+    reward: float | None = None
+    best_reward: float | None = None
+    logged_probability: float | None = None
+    logged_rank: int | None = None
+    terminate_probability: float | None = None
+
+
+def record_step(
+    session: Session,
+    step_index: int,
+    reply: str | None,
+    reward: RewardConfig,
+    *,
+    error: str | None = None,
+    logged_probability: float | None = None,
+    logged_rank: int | None = None,
+    terminate_probability: float | None = None,
+) -> StepRecord:
+    """Reads and scores a reply to a step; `reply` is None, and `error` says why, where the agent failed."""
+    step = session.steps[step_index]
+    parsed = None if reply is None else parse_reply(reply)
+    readable = None if isinstance(parsed, MalformedReply) else parsed
+    return StepRecord(
+        session_id=session.session_id,
+        user_id=session.user_id,
+        step_index=step_index,
+        step_count=len(session.steps),
+        logged=reply_action(step.action),
+        logged_click_type=step.action.click_type if isinstance(step.action, Click) else None,
+        logged_rationale=step.rationale,
+        reply=reply,
+        predicted=reply_action(readable.action) if readable else None,
+        predicted_rationale=readable.rationale if readable else None,
+        problem=parsed.problem if isinstance(parsed, MalformedReply) else None,
+        error=error,
+        reward=score_reply(parsed, step.action, reward).total if parsed else None,
+        best_reward=best_breakdown(step.action, reward).total,
+        logged_probability=logged_probability,
+        logged_rank=logged_rank,
+        terminate_probability=terminate_probability,
+    )

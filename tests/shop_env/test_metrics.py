@@ -1,0 +1,194 @@
+"""Every figure by hand on planted agents, and against scikit-learn on random ones."""
+
+import random
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, f1_score
+
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit
+from shop_env.click_types import click_type_of
+from shop_env.metrics import MetricChoices, StepRecord, step_metrics
+from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
+
+
+def copy_the_log(session: Session, index: int) -> object:
+    return session.steps[index].action
+
+
+def test_a_copy_of_the_log_is_perfect_in_everything() -> None:
+    figures = step_metrics(answer(ten_steps(), copy_the_log))
+    counts = {name: figures.pop(name) for name in ("steps", "sessions", "users", "errors")}
+    assert counts == {"steps": 10, "sessions": 3, "users": 2, "errors": 0}
+    # clicks 6 x 1001, typed 2 x 1001.1, leaving 2 x 0.8
+    assert figures.pop("mean_reward") == pytest.approx((6 * 1001 + 2 * 1001.1 + 2 * 0.8) / 10)
+    assert figures.pop("invalid_rate") == 0
+    assert figures and set(figures.values()) == {1.0}
+
+
+def test_always_clicking_one_element_gives_the_hand_count() -> None:
+    figures = step_metrics(answer(ten_steps(), lambda session, index: Click(name="product.reviews")))
+    assert figures["exact_accuracy"] == 5 / 10
+    assert figures["exact_accuracy_click"] == 5 / 6
+    assert figures["exact_accuracy_type_and_submit"] == figures["exact_accuracy_terminate"] == 0
+    assert figures["type_accuracy"] == 6 / 10
+    assert figures["type_f1_click"] == pytest.approx(2 * 6 / (6 + 10))
+    assert figures["type_f1_macro"] == pytest.approx((0.75 + 0 + 0) / 3)
+    assert figures["type_f1_weighted"] == figures["type_f1"] == pytest.approx(0.75 * 0.6)
+    assert figures["fine_type_accuracy"] == 5 / 10
+    # kinds of the six logged clicks: review 5, purchase 1; all six predicted review
+    assert figures["click_type_f1_weighted"] == pytest.approx((5 * (2 * 5 / (5 + 6)) + 1 * 0) / 6)
+    assert figures["outcome_f1_weighted"] == 0
+    # right clicks 5 x 1001; the purchase shares "product": 1 of 2 and 3 tokens, under tau: 1.0; other types 0.5
+    assert figures["mean_reward"] == pytest.approx((5 * 1001 + 1.0 + 4 * 0.5) / 10)
+
+
+def test_half_wrong_is_half_right() -> None:
+    """Right on every second step; on the others a reply that cannot be read."""
+    turns = iter([True, False] * 5)
+    records = answer(ten_steps(), lambda s, i: s.steps[i].action if next(turns) else "I would rather not say.")
+    figures = step_metrics(records)
+    assert figures["exact_accuracy"] == figures["type_accuracy"] == figures["invalid_rate"] == 0.5
+    # steps: a typed+ click- click+ buy- | b typed+ click- leave+ | c click- click+ leave-
+    # click: 2 of 6, F1 = 2*2/(6+2); typed: 2 of 2, F1 = 1; leaving: 1 of 2, F1 = 2*1/(2+1)
+    assert figures["type_f1_macro"] == pytest.approx((0.5 + 1 + 2 / 3) / 3)
+    assert figures["type_f1_weighted"] == pytest.approx(0.6 * 0.5 + 0.2 * 1 + 0.2 * 2 / 3)
+    own_class = step_metrics(records, MetricChoices(invalid="own_class"))
+    assert own_class["type_f1_macro"] == pytest.approx((0.5 + 1 + 2 / 3 + 0) / 4)
+    # outcomes: a bought (invalid reply), b left (right), c left (invalid): leaving F1 = 2/3 with support 2 of 3
+    assert figures["outcome_f1_weighted"] == pytest.approx(2 / 3 * 2 / 3)
+
+
+def test_mean_over_sessions_counts_every_session_alike() -> None:
+    """Right in session a (4 steps) only: 4 of 10 steps, 1 of 3 sessions."""
+    records = answer(ten_steps(), lambda s, i: s.steps[i].action if s.session_id == "a" else Click(name="x"))
+    assert step_metrics(records)["exact_accuracy"] == pytest.approx(4 / 10)
+    assert step_metrics(records, MetricChoices(mean="sessions"))["exact_accuracy"] == pytest.approx(1 / 3)
+
+
+def test_errors_are_counted_and_not_scored() -> None:
+    records = answer(ten_steps(), lambda s, i: None if s.session_id == "a" else s.steps[i].action)
+    figures = step_metrics(records)
+    assert (figures["errors"], figures["steps"], figures["sessions"]) == (4, 6, 2)
+    assert figures["exact_accuracy"] == 1
+
+
+@pytest.mark.parametrize(("text", "share"), [("exact", 1 / 4), ("normalised", 2 / 4), ("similar", 3 / 4)])
+def test_typed_text_counts_as_the_preset_says(text: str, share: float) -> None:
+    """Logged 'red kettle'; typed the same, in other case and spacing, with one word more (F = 0.8), and another."""
+    typed = ["red kettle", " RED\u00a0kettle", "red kettle steel", "toaster"]
+    steps = tuple(Step(page="p", action=TypeAndSubmit(name="q", text="red kettle")) for _ in range(5))
+    session = Session(session_id="a", user_id="u", source="test", steps=steps)
+    records = answer([session], lambda s, i: TypeAndSubmit(name="q", text=typed[i - 1]))
+    figures = step_metrics(records, MetricChoices(text=text))  # type: ignore[arg-type]
+    assert figures["exact_accuracy"] == share
+    assert figures["exact_accuracy_similar_text"] == 3 / 4
+
+
+def test_similar_text_in_another_input_is_wrong() -> None:
+    steps = tuple(Step(page="p", action=TypeAndSubmit(name="q", text="red kettle")) for _ in range(2))
+    session = Session(session_id="a", user_id="u", source="test", steps=steps)
+    records = answer([session], lambda s, i: TypeAndSubmit(name="zip_code", text="red kettle"))
+    assert step_metrics(records, MetricChoices(text="similar"))["exact_accuracy"] == 0
+
+
+def test_the_log_s_own_click_type_wins_over_the_name() -> None:
+    action = Click(name="x17", click_type="purchase")
+    session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=action),) * 3)
+    records = answer([session], lambda s, i: Click(name="x17") if i == 1 else Click(name="product.buy_now"))
+    assert step_metrics(records)["fine_type_accuracy"] == 1
+
+
+def test_metrics_without_a_step_to_stand_on_are_left_out() -> None:
+    session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=Click(name="x")),) * 2)
+    figures = step_metrics(answer([session], copy_the_log))
+    assert "exact_accuracy_terminate" not in figures and "outcome_f1_weighted" not in figures
+    assert step_metrics([]) == {"steps": 0, "sessions": 0, "users": 0, "errors": 0}
+
+
+def _random_records(seed: int) -> list[StepRecord]:
+    rng = random.Random(seed)
+    return answer(random_sessions(60, seed), lambda s, i: rng.choice([s.steps[i].action, random_action(rng), "?"]))
+
+
+def _labels(records: list[StepRecord], fine: bool = False) -> tuple[list[str], list[str]]:
+    def label(action: dict[str, str] | None) -> str:
+        if action is None:
+            return "invalid"
+        return click_type_of(action["name"]) if fine and action["type"] == "click" else action["type"]
+
+    return [label(record.logged) for record in records], [label(record.predicted) for record in records]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_figures_equal_scikit_learn_s(seed: int) -> None:
+    records = _random_records(seed)
+    logged, predicted = _labels(records)
+    types = ["click", "type_and_submit", "terminate"]
+    figures = step_metrics(records)
+    assert figures["type_accuracy"] == pytest.approx(accuracy_score(logged, predicted))
+    assert figures["type_f1_macro"] == pytest.approx(f1_score(logged, predicted, labels=types, average="macro"))
+    assert figures["type_f1_weighted"] == pytest.approx(f1_score(logged, predicted, labels=types, average="weighted"))
+    each = f1_score(logged, predicted, labels=types, average=None)
+    assert [figures[f"type_f1_{kind}"] for kind in types] == pytest.approx(list(each))
+    own_class = step_metrics(records, MetricChoices(invalid="own_class"))
+    assert own_class["type_f1_macro"] == pytest.approx(f1_score(logged, predicted, average="macro", zero_division=0))
+    logged, predicted = _labels(records, fine=True)
+    assert figures["fine_type_accuracy"] == pytest.approx(accuracy_score(logged, predicted))
+    clicks = [place for place, record in enumerate(records) if record.logged["type"] == "click"]
+    logged, predicted = [logged[i] for i in clicks], [predicted[i] for i in clicks]
+    expected = f1_score(logged, predicted, average="weighted", zero_division=0)
+    assert figures["click_type_f1_weighted"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_outcome_f1_equals_scikit_learn_s(seed: int) -> None:
+    outcomes = {"purchase": "purchase", "terminate": "terminate"}
+    last = [record for record in _random_records(seed) if record.step_index == record.step_count - 1]
+    logged, predicted = _labels(last, fine=True)
+    pairs = [(a, outcomes.get(b, "other")) for a, b in zip(logged, predicted, strict=True) if a in outcomes]
+    expected = f1_score([a for a, _ in pairs], [b for _, b in pairs], average="weighted", zero_division=0)
+    assert step_metrics(_random_records(seed))["outcome_f1_weighted"] == pytest.approx(expected)
+    assert step_metrics(_random_records(seed), MetricChoices(mean="sessions"))["outcome_f1_weighted"] == pytest.approx(
+        expected
+    )
+
+
+def test_customer_r1_s_table_7_gives_its_macro_f1() -> None:
+    """786 clicks (739 right of 831 predicted), 76 inputs (1 of 4), 40 terminations (0 of 0): reported 31.17 percent."""
+    click, typed = Click(name="x"), TypeAndSubmit(name="q", text="t")
+    rows = [(click, click, 739), (click, typed, 3), (click, "?", 44), (typed, typed, 1), (typed, click, 62)]
+    rows += [(typed, "?", 13), (Terminate(), click, 30), (Terminate(), "?", 10)]
+    records = []
+    for place, (logged, reply, count) in enumerate(rows):
+        steps = (Step(page="p", action=logged),) * (count + 1)
+        session = Session(session_id=f"s{place}", user_id="u", source="test", steps=steps)
+        records += answer([session], lambda s, i, reply=reply: reply)
+    figures = step_metrics(records, "customer_r1")
+    assert figures["steps"] == 902
+    assert figures["type_f1"] == pytest.approx(0.3132, abs=5e-4)
+
+
+def test_always_leaving_gives_shop_r1_s_weighted_f1() -> None:
+    """Table 4's run that always terminates: accuracy 27.2 percent, F1 11.7: weighted, not macro (14.3)."""
+    counts = {Click(name="x"): 690, TypeAndSubmit(name="q", text="t"): 677, Terminate(): 512}
+    sessions = [
+        Session(session_id=str(i), user_id="u", source="test", steps=(Step(page="p", action=action),) * (count + 1))
+        for i, (action, count) in enumerate(counts.items())
+    ]
+    figures = step_metrics(answer(sessions, lambda s, i: Terminate()))
+    assert figures["type_accuracy"] == pytest.approx(0.272, abs=1e-3)
+    assert figures["type_f1"] == pytest.approx(0.117, abs=1e-3)
+    assert figures["type_f1_macro"] == pytest.approx(0.143, abs=1e-3)
+
+
+def test_unknown_names_get_a_hint() -> None:
+    with pytest.raises(BadConfig, match=r"Unknown metrics preset 'shop-r1'\. Did you mean 'shop_r1'\?"):
+        step_metrics([], "shop-r1")
+    with pytest.raises(BadConfig, match=r"metrics\.f1 is 'micro'; it must be one of macro, weighted"):
+        MetricChoices(f1="micro")  # type: ignore[arg-type]
+
+
+def test_figures_are_plain_numbers() -> None:
+    assert all(type(value) is float and np.isfinite(value) for value in step_metrics(_random_records(9)).values())
