@@ -13,7 +13,7 @@ from replay_sessions.writer import StoreWriter
 
 __all__ = ["DEMO_SEED", "DEMO_SESSIONS", "demo_store_path"]
 
-DEMO_SESSIONS = 4000
+DEMO_SESSIONS = 8000
 DEMO_SEED = 0
 
 

@@ -4,7 +4,7 @@
     branch        └─ G replies       └─ G replies    └─ G replies    each sees the trunk up to its fork, and itself
 
 Token q may see token k iff k lies on the trunk at or before q's fork, or in q's own branch at or before q; positions
-are those of the unpacked prompt. So log-probabilities and gradients equal those of the unpacked rows (tested to 1e-5), at T
+are those of the unpacked prompt. Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T
 pages instead of T·(T+1)/2·G. Several sessions are packed one after the other; they do not see each other.
 
 The unchanged model runs with `attention_implementation="session_tree"` and the layout as a keyword argument: on CPU

@@ -15,7 +15,7 @@ from train.policy_stats import policy_stats
 from train.session_tree import hidden_states, pack_trunks
 from train.tokens import SessionTokens
 
-__all__ = ["SftConfig", "SftStage", "sft_step"]
+__all__ = ["SftConfig", "SftStage", "SftTrainer"]
 
 
 class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,19 +49,27 @@ class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return self.stages[-1].replies
 
 
-def sft_step(
-    model: Any, optimizer: Optimizer, trunks: Sequence[SessionTokens], config: SftConfig, step: int, key: str
-) -> dict[str, float]:
-    """One optimiser step on the batch that belongs to `step`; `key` fixes the order of sessions."""
-    chosen = [trunks[index] for index in batch_of(step, config.sessions_per_batch, len(trunks), key)]
-    replies = config.replies_at(step)
-    batch = []
-    for trunk in chosen:
-        kept = trunk.replies[:replies]
-        batch.append((trunk.tokens[: kept[-1].end], [(reply.start, reply.end) for reply in kept]))
-    packed = pack_trunks(batch).to(model.device)
-    hidden = hidden_states(model, packed.input_ids, packed.position_ids, packed)
-    stats = policy_stats(hidden[packed.predicted_from], model.get_output_embeddings().weight, packed.targets)
-    loss = -stats.log_probs.mean()
-    loss.backward()
-    return {"loss": loss.item(), "tokens": packed.input_ids.numel(), **optimizer.step(step)}
+class SftTrainer:
+    """Trains `model` on the logged replies of `trunks`."""
+
+    def __init__(self, model: Any, trunks: Sequence[SessionTokens], config: SftConfig, *, seed: int) -> None:
+        if not trunks:
+            raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
+        self._model, self._trunks, self._config = model, trunks, config
+        self._key = f"{seed} sft"
+        self.optimizer = Optimizer(model, config.optimizer, config.total_steps)
+
+    def step(self, step: int) -> dict[str, float]:
+        """One optimiser step; returns its figures. Depends on the weights and `step` only."""
+        chosen = batch_of(step, self._config.sessions_per_batch, len(self._trunks), self._key)
+        replies = self._config.replies_at(step)
+        batch = []
+        for trunk in (self._trunks[index] for index in chosen):
+            kept = trunk.replies[:replies]
+            batch.append((trunk.tokens[: kept[-1].end], [(reply.start, reply.end) for reply in kept]))
+        packed = pack_trunks(batch).to(self._model.device)
+        hidden = hidden_states(self._model, packed.input_ids, packed.position_ids, packed)
+        weight = self._model.get_output_embeddings().weight
+        loss = -policy_stats(hidden[packed.predicted_from], weight, packed.targets).log_probs.mean()
+        loss.backward()
+        return {"loss": loss.item(), "tokens": packed.input_ids.numel(), **self.optimizer.step(step)}

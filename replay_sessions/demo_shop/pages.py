@@ -41,13 +41,12 @@ def results_page(
 ) -> str:
     """Search results: a heading that says how well they fit, refinements for a brand and a style, products, next."""
     refinements = "".join(
-        f'<li name="refinements.{kind}.{value}" role="checkbox">{value}</li>'
+        f'<li name="refinements.{kind}.{value}" role="checkbox">{kind if size == "small" else value}</li>'
         for kind, value in (("brand", brand), ("style", style))
     )
-    detail = _product_detail if size == "realistic" else (lambda product, random: "")
+    detail = _product_detail if size == "realistic" else _brief_detail
     rows = "".join(
-        f'<a name="search_results.{product.slug}.view_product">{product.noun}</a>{detail(product, random)}'
-        for product in products
+        f'<a name="search_results.{product.slug}.view_product">{detail(product, random)}' for product in products
     )
     body = f'{SEARCH.format(query=escape(query))}<h1>{note}</h1>{refinements}{rows}<a name="pagination.next">next</a>'
     return _page("results", body, size, random)
@@ -96,10 +95,15 @@ def _navigation() -> str:
     return f'<div name="nav_bar" role="navigation" aria-label="Primary">{links}</div>'
 
 
+def _brief_detail(product: Product, random: Random) -> str:
+    return "view</a>"
+
+
 def _product_detail(product: Product, random: Random) -> str:
     dollars, cents = random.randrange(9, 190), random.choice((0, 49, 95, 99))
     stars, count = random.randrange(30, 50) / 10, random.randrange(3, 9000)
     return (
+        f"{product.title.title()}</a>"
         f'<div class="product-review"><span class="product-rating">{stars} out of 5 stars</span>'
         f'<span class="product-rating-count">{count} reviews</span></div>'
         f'<div class="product-price"><span>${dollars}.{cents:02}</span></div>'
@@ -116,7 +120,8 @@ def _recommendations(random: Random) -> str:
             product = Product(brand, random.choice(STYLES), noun)
             cards.append(
                 f'<a name="recommended.{product.slug}.view_product">{product.title.title()}</a>'
-                f'<span class="price">${random.randrange(9, 190)}.{random.choice((0, 49, 95, 99)):02}</span>'
+                f'<span class="product-rating">{random.randrange(30, 50) / 10} out of 5 stars</span>'
+                f'<span class="product-price">${random.randrange(9, 190)}.{random.choice((0, 49, 95, 99)):02}</span>'
             )
         strips.append(f'<section class="strip"><h2>More {noun} ideas</h2>{"".join(cards)}</section>')
     return "".join(strips)

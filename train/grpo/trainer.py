@@ -4,8 +4,8 @@
              ─► one forward pass of the reference and one of the policy ─► self-certainty ─► advantages ─► loss
 
 The reward is `shop_env.reward.score_reply` and nothing else; self-certainty comes from the policy's own forward pass
-over the sampled reply, averaged over the tokens of the rationale. One optimiser step per batch of rollouts: the policy that
-samples is the policy that is updated, so the ratio is 1 and clipping never acts.
+over the sampled reply, averaged over the tokens of the rationale. One optimiser step per batch of rollouts: the
+policy that samples is the policy that is updated, so the ratio is 1 and clipping never acts.
 
 Departures from the paper: groups whose action rewards are all equal are skipped (`skip_equal_groups`), and steps share
 their session's trunk, which changes no number.

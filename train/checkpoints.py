@@ -1,0 +1,136 @@
+"""Checkpoints and training state on disk: safetensors and JSON only, written beside the target and then renamed.
+
+A checkpoint is a Hugging Face model folder (config.json, model.safetensors, tokenizer files) with one more file,
+`shop_r1_checkpoint.json`, that says how to prompt it. The training state (weights, optimiser moments, place in the run)
+lets a stopped run go on bit for bit.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+
+from replay_sessions.errors import CheckpointMismatch
+from shop_env.context import ContextConfig
+from shop_env.prompts import PromptConfig
+from train.session_tree import enable_tree_attention
+
+__all__ = [
+    "CHECKPOINT_FILE",
+    "CheckpointInfo",
+    "load_checkpoint",
+    "load_model",
+    "load_state",
+    "save_checkpoint",
+    "save_state",
+]
+
+CHECKPOINT_FILE = "shop_r1_checkpoint.json"
+TOKENIZER_FILE = "tokenizer.json"
+
+
+class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a checkpoint was made and how it is to be asked.
+
+    Attributes:
+        made_by: Phase and step, such as "grpo step 120".
+        temperature, max_new_tokens: How replies are sampled unless told otherwise.
+        max_tokens: Prompt and reply together.
+        own_tokenizer: The tokenizer was trained with the model; it is loaded as it is saved, not as the class that
+            transformers would choose for the model's type (which would put another pre-tokenizer in its place).
+    """
+
+    made_by: str
+    store_fingerprint: str
+    context: ContextConfig
+    prompt: PromptConfig
+    temperature: float
+    max_new_tokens: int
+    max_tokens: int
+    own_tokenizer: bool
+
+
+def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo) -> None:
+    """Writes a checkpoint folder, in place of an older one."""
+    partial = path.with_name(path.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    model.save_pretrained(partial)
+    tokenizer.save_pretrained(partial)
+    (partial / CHECKPOINT_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(info), indent=2))
+    shutil.rmtree(path, ignore_errors=True)
+    partial.rename(path)
+
+
+def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:
+    """The model (with session-tree attention), the tokenizer and the info of a checkpoint folder.
+
+    Raises:
+        CheckpointMismatch: The folder is no checkpoint of ours, or is damaged.
+    """
+    folder = Path(path)
+    try:
+        info = msgspec.json.decode((folder / CHECKPOINT_FILE).read_bytes(), type=CheckpointInfo)
+    except (OSError, msgspec.DecodeError) as error:
+        raise CheckpointMismatch(f"'{folder}' is no checkpoint of shop-r1: {CHECKPOINT_FILE}: {error}") from error
+    model, tokenizer = load_model(str(folder), own_tokenizer=info.own_tokenizer, device=device)
+    return model, tokenizer, info
+
+
+def load_model(name: str, *, own_tokenizer: bool = False, device: str = "cpu") -> tuple[Any, Any]:
+    """A causal language model and its tokenizer, from a folder or a hub id; safetensors only, no remote code.
+
+    Raises:
+        CheckpointMismatch: It cannot be loaded.
+    """
+    loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
+    try:
+        tokenizer = loader.from_pretrained(name)
+        model = AutoModelForCausalLM.from_pretrained(name, use_safetensors=True, dtype="auto").to(device)
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = str(error).splitlines()[0]
+        raise CheckpointMismatch(
+            f"the model '{name}' cannot be loaded: {reason}. Give a folder with config.json, model.safetensors and "
+            "tokenizer files, or the hub id of such a model."
+        ) from error
+    enable_tree_attention(model)
+    return model, tokenizer
+
+
+def save_state(folder: Path, tensors: dict[str, Tensor], place: dict[str, Any]) -> None:
+    """Writes the training state: tensors, and `place` as JSON in the same file, so that they cannot come apart."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / "state.partial"
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    save_file(contiguous, partial, metadata={"place": json.dumps(place)})
+    os.replace(partial, folder / "state.safetensors")
+
+
+def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """What `save_state` wrote; None where nothing was.
+
+    Raises:
+        CheckpointMismatch: The file is damaged.
+    """
+    file = folder / "state.safetensors"
+    if not file.exists():
+        return None
+    try:
+        tensors = load_file(file)
+        with file.open("rb") as stream:
+            header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+    except (SafetensorError, ValueError) as error:
+        raise CheckpointMismatch(f"the training state '{file}' is damaged ({error}); start the run anew.") from error
+    return tensors, json.loads(header["__metadata__"]["place"])
+
+
+def model_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
+    """The weights by name; tied ones once."""
+    return {name: parameter.data for name, parameter in model.named_parameters()}
