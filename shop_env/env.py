@@ -34,7 +34,7 @@ from shop_env.observation import Observation
 from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import MalformedReply, parse_reply
 from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+from shop_env.reward.score import RewardConfig, score_reply
 from shop_env.spaces import observation_space, reply_space
 
 __all__ = ["ReplayEnv", "SessionOrder"]
@@ -93,6 +93,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
                 f"split {split!r} of store '{store}' has {len(in_split)} sessions, and none of them has a step to score"
                 f"{' after its first' if skip_first_action else ''}; choose another split or store."
             )
+        self._episode_key = (self.store.fingerprint, self.context, msgspec.json.encode(self.reward))
         self._queue: list[str] = []
         self._episode: Episode | None = None
         self._step_index = 0
@@ -134,25 +135,24 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         if episode is None or self._steps_left == 0:
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action)
-        logged = episode.actions[index]
-        breakdown = score_reply(reply, logged, self.reward)
-        parts = breakdown.as_dict()
+        breakdown = score_reply(reply, episode.actions[index], self.reward)
+        total = breakdown.total
         info: dict[str, Any] = {
             "session_id": episode.session_id,
             "user_id": episode.user_id,
             "step_index": index,
             "logged_action": episode.logged[index].copy(),
-            "reward_breakdown": parts,
-            "best_reward": best_breakdown(logged, self.reward).total,
+            "reward_breakdown": breakdown.as_dict(),
+            "best_reward": episode.best_rewards[index],
         }
         if isinstance(reply, MalformedReply):
             info["problem"], info["problem_detail"] = reply.problem, reply.detail
         self._step_index = index + 1
         self._steps_left -= 1
         terminated = self._step_index == len(episode.actions)
-        self._last_reply, self._last_reward = action, breakdown.total
+        self._last_reply, self._last_reward = action, total
         truncated = self._steps_left == 0 and not terminated
-        return episode.observed.at(index + 1), breakdown.total, terminated, truncated, info
+        return episode.observed.at(index + 1), total, terminated, truncated, info
 
     def render(self) -> str | None:
         """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
@@ -189,8 +189,10 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         return self._queue.pop()
 
     def _start(self, session_id: str) -> None:
-        key = (self.store.fingerprint, session_id, self.context)
-        self._episode = _KEPT_EPISODES.get(key, lambda: Episode(self.store.session(session_id), self.context))
+        key = (*self._episode_key, session_id)
+        self._episode = _KEPT_EPISODES.get(
+            key, lambda: Episode(self.store.session(session_id), self.context, self.reward)
+        )
         self._step_index = self._first_step
         steps = len(self._episode.actions) - self._first_step
         self._steps_left = steps if self._max_steps is None else min(steps, self._max_steps)

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from replay_sessions.schema import Action, Session, Split, reply_action
 from shop_env.context import ContextConfig
 from shop_env.observation import ObservedSession
+from shop_env.reward.score import RewardConfig, best_breakdown
 
 __all__ = ["Episode", "EpisodeCache", "SessionSource", "SplitChoice"]
 
@@ -31,14 +32,15 @@ class SessionSource(Protocol):
 class Episode:
     """One session, ready to be replayed."""
 
-    __slots__ = ("actions", "characters", "logged", "observed", "session_id", "user_id")
+    __slots__ = ("actions", "best_rewards", "characters", "logged", "observed", "session_id", "user_id")
 
-    def __init__(self, session: Session, context: ContextConfig) -> None:
+    def __init__(self, session: Session, context: ContextConfig, reward: RewardConfig) -> None:
         self.session_id = session.session_id
         self.user_id = session.user_id
         self.observed = ObservedSession(session, context)
         self.actions: list[Action] = [step.action for step in session.steps]
         self.logged = [reply_action(step.action) for step in session.steps]
+        self.best_rewards = [best_breakdown(action, reward).total for action in self.actions]
         self.characters = sum(len(step.page) for step in session.steps)
 
 

@@ -23,30 +23,24 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, repl
 
 __all__ = ["MalformedReply", "Reply", "action_json", "format_reply", "parse_reply", "reply_json"]
 
-# A string without escapes, control characters or lone surrogates: its raw text is its value.
-_PLAIN = r'"([^"\\\x00-\x1f\ud800-\udfff]*)"'
-_S = r"[ \t\n\r]*"
-# Nearly every reply of a trained model has this form; it is read by one match, spans included. All others take
-# `_parse_any`, which gives the same result on this form (tested).
-_CANONICAL = re.compile(
-    rf'{_S}\{{{_S}"rationale"{_S}:{_S}{_PLAIN}{_S},{_S}"action"{_S}:{_S}\{{{_S}"type"{_S}:{_S}{_PLAIN}'
-    rf'(?:{_S},{_S}"name"{_S}:{_S}{_PLAIN})?(?:{_S},{_S}"text"{_S}:{_S}{_PLAIN})?{_S}\}}{_S}\}}{_S}'
-)
-_STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 _WHITE_SPACE = " \t\n\r"
+_STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """A readable reply.
-
-    Attributes:
-        rationale_span: Where the rationale's raw text (as written, escapes included) lies in the reply, in characters:
-            `text[start:end]`, the quotes excluded. Self-certainty is averaged over the tokens in it.
-    """
+    """A readable reply; `text` is the whole of it, as written."""
 
     rationale: str
     action: Action
-    rationale_span: tuple[int, int]
+    text: str = ""
+
+    @property
+    def rationale_span(self) -> tuple[int, int]:
+        """Where the rationale's raw text (as written, escapes included) lies in `text`, in characters, without quotes.
+
+        Self-certainty is averaged over the tokens in it.
+        """
+        return _rationale_span(self.text)
 
 
 class MalformedReply(msgspec.Struct, frozen=True, gc=False):
@@ -98,14 +92,30 @@ def parse_reply(text: str) -> Reply | MalformedReply:
     """
     if not isinstance(text, str):
         return MalformedReply("not_text", f"a reply is a str, not {type(text).__name__}")
-    match = _CANONICAL.fullmatch(text)
+    return _parse_plain(text) or _parse_any(text)
+
+
+class _PlainReply(msgspec.Struct, gc=False):
+    rationale: str
+    action: Action
+
+
+_PLAIN_DECODER = msgspec.json.Decoder(_PlainReply)
+# The quotes in a reply that has each key once and no other; more mean keys that are repeated or unknown.
+_QUOTES = {Click: 14, TypeAndSubmit: 18, Terminate: 10}
+
+
+def _parse_plain(text: str) -> Reply | None:
+    """The reply if it has exactly the usual keys and no escapes, in a fraction of `_parse_any`'s time; else None."""
+    if "\\" in text:
+        return None
     try:
-        if match is None:
-            return _parse_any(text)
-        rationale, kind, name, query = match.groups()
-        return Reply(rationale, _typed_action(kind, name or "", query or ""), match.span(1))
-    except _Unreadable as unreadable:
-        return unreadable.reply
+        plain = _PLAIN_DECODER.decode(text)
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors; _parse_any says what is wrong
+        return None
+    if text.count('"') != _QUOTES[type(plain.action)]:
+        return None
+    return Reply(plain.rationale, plain.action, text)
 
 
 def _typed_action(kind: str, name: str, text: str) -> Action:
@@ -119,6 +129,13 @@ def _typed_action(kind: str, name: str, text: str) -> Action:
 
 
 def _parse_any(text: str) -> Reply | MalformedReply:
+    try:
+        return _parse_strictly(text)
+    except _Unreadable as unreadable:
+        return unreadable.reply
+
+
+def _parse_strictly(text: str) -> Reply:
     fields = _decode_object(text)
     if "rationale" not in fields:
         raise _Unreadable("missing_rationale", f"the keys are {_shown(list(fields))}; 'rationale' is not among them")
@@ -127,7 +144,7 @@ def _parse_any(text: str) -> Reply | MalformedReply:
         raise _Unreadable("bad_rationale", f"the rationale must be a string, not {_shown(rationale)}")
     if "action" not in fields:
         raise _Unreadable("missing_action", f"the keys are {_shown(list(fields))}; 'action' is not among them")
-    return Reply(rationale, _read_action(fields["action"]), _rationale_span(text))
+    return Reply(rationale, _read_action(fields["action"]), text)
 
 
 def _read_action(action: object) -> Action:

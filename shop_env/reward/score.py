@@ -130,12 +130,11 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
     @property
     def total(self) -> float:
         """`action` + α · self-certainty, the latter only where it was measured."""
-        if self.self_certainty is None:
-            return self.action
-        return self.action + self.self_certainty_weight * self.self_certainty
+        return self.action + self._weighted_certainty()
 
     def as_dict(self) -> dict[str, float | None]:
         """Every part by name, with `action` and `total`."""
+        action = self.action
         return {
             "format": self.format,
             "action_type": self.action_type,
@@ -147,9 +146,12 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
             "wrong_click": self.wrong_click,
             "self_certainty": self.self_certainty,
             "self_certainty_weight": self.self_certainty_weight,
-            "action": self.action,
-            "total": self.total,
+            "action": action,
+            "total": action + self._weighted_certainty(),
         }
+
+    def _weighted_certainty(self) -> float:
+        return 0.0 if self.self_certainty is None else self.self_certainty_weight * self.self_certainty
 
 
 _NOTHING = RewardBreakdown()
@@ -192,7 +194,7 @@ def score_replies(
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
     """What replaying the log earns: the most an action can, self-certainty aside."""
-    return score_reply(Reply("", logged, (0, 0)), logged, config)
+    return score_reply(Reply("", logged), logged, config)
 
 
 def _hierarchical(

@@ -8,7 +8,6 @@ The longest common subsequence is found with one bit per target token, a whole r
 operations (Hyyrö 2004, "Bit-parallel LCS-length computation revisited").
 """
 
-import re
 from functools import lru_cache
 from typing import Any
 
@@ -16,11 +15,12 @@ from replay_sessions.errors import MissingExtra
 
 __all__ = ["rouge_l", "rouge_l_reference"]
 
-_TOKEN = re.compile(r"[a-z0-9]+")
 
-
-def rouge_l(prediction: str, target: str) -> float:
+def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
     """The ROUGE-L F-measure, in [0, 1]; 1 for equal texts.
+
+    Args:
+        at_least: A figure below this is returned as 0, mostly without being worked out.
 
     >>> rouge_l("search_results.red_kettle.view_product", "search_results.blue_kettle.view_product")
     0.8333333333333334
@@ -29,28 +29,39 @@ def rouge_l(prediction: str, target: str) -> float:
     """
     if prediction == target:
         return 1.0
-    positions, target_length = _token_positions(target)
-    tokens = _TOKEN.findall(prediction.lower())
-    row = full = (1 << target_length) - 1
-    for token in tokens:
-        if token in positions:
-            matched = row & positions[token]
-            row = ((row + matched) | (row - matched)) & full
-    common = target_length - row.bit_count()
-    if not common:
+    places, target_length = _token_places(target)
+    tokens = _tokens(prediction)
+    # Where the prediction's tokens stand in the target, a bit each; their number bounds the common subsequence.
+    known = [places[token] for token in tokens if token in places]
+    if 2 * len(known) < (at_least - _MARGIN) * (len(tokens) + target_length) or not known:
         return 0.0
+    row = full = (1 << target_length) - 1
+    for place in known:
+        matched = row & place
+        row = ((row + matched) | (row - matched)) & full
+    common = target_length - row.bit_count()
     precision, recall = common / len(tokens), common / target_length
-    return 2 * precision * recall / (precision + recall)
+    f_measure = 2 * precision * recall / (precision + recall)
+    return f_measure if f_measure >= at_least else 0.0
+
+
+_MARGIN = 1e-9  # far above the rounding of F, so that the bound never decides a close case
+_TOKEN_BYTES = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz0123456789" else 32 for byte in range(256))
+
+
+def _tokens(text: str) -> list[bytes]:
+    """The runs of a-z and 0-9 in the lower-cased text; all other characters separate."""
+    return text.lower().encode("ascii", "replace").translate(_TOKEN_BYTES).split()
 
 
 @lru_cache(maxsize=4096)
-def _token_positions(text: str) -> tuple[dict[str, int], int]:
+def _token_places(text: str) -> tuple[dict[bytes, int], int]:
     """For each token the places where it stands, as bits, and the number of tokens."""
-    tokens = _TOKEN.findall(text.lower())
-    positions: dict[str, int] = {}
+    tokens = _tokens(text)
+    places: dict[bytes, int] = {}
     for place, token in enumerate(tokens):
-        positions[token] = positions.get(token, 0) | (1 << place)
-    return positions, len(tokens)
+        places[token] = places.get(token, 0) | (1 << place)
+    return places, len(tokens)
 
 
 def rouge_l_reference(prediction: str, target: str) -> float:

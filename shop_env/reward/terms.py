@@ -71,8 +71,7 @@ def _present(text: str, points: float) -> float:
 
 
 def _similar(predicted: str, logged: str, points: float, threshold: float) -> float:
-    similarity = rouge_l(predicted, logged)
-    return points * similarity if similarity >= threshold else 0.0
+    return points * rouge_l(predicted, logged, at_least=threshold)
 
 
 def exact_match(predicted: Action, logged: Action) -> bool:

@@ -8,7 +8,7 @@ from shop_env.metrics.records import StepRecord, record_step
 from shop_env.replies import format_reply
 from shop_env.reward.presets import reward_preset
 
-__all__ = ["answer", "random_sessions", "ten_steps"]
+__all__ = ["answer", "random_action", "random_sessions", "ten_steps"]
 
 REWARD = reward_preset("shop_r1")
 NAMES = (
