@@ -1,1 +1,28 @@
-"""Agents: whatever answers an observation with a reply."""
+"""Agents: whatever answers an observation with a reply.
+
+    protocol.py     what an agent is                   registry.py       a name, class or checkpoint -> an agent
+    evaluate.py     an agent over a split -> records   results.py        records -> table rows with intervals
+    conformance.py  checks for authors of agents       scripted/         agents without a model
+
+Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
+lets ours be told apart (agents/evaluate.py).
+"""
+
+__all__ = [
+    "Agent",
+    "AgentSpec",
+    "BatchAgent",
+    "ResultRow",
+    "check_agent",
+    "evaluate",
+    "make_agent",
+    "parse_spec",
+    "summarise",
+]
+__project__ = "shop-r1"
+
+from agents.conformance import check_agent
+from agents.evaluate import evaluate
+from agents.protocol import Agent, BatchAgent
+from agents.registry import AgentSpec, make_agent, parse_spec
+from agents.results import ResultRow, summarise

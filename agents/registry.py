@@ -1,0 +1,190 @@
+"""From what a user types to an agent: names, classes, files, checkpoints.
+
+    random                              a registered name (below, or another package's entry point `shop_r1.agents`)
+    my_package.module:MyAgent           a class that can be imported; the current folder counts
+    path/to/file.py:MyAgent             a class in a file
+    runs/demo/sft                       a checkpoint folder (it holds shop_r1_checkpoint.json)
+    runs/demo/sft?temperature=0         any of these with arguments: ?key=value&key2=value2, JSON where it parses
+    SFT greedy=runs/demo/sft?temperature=0        any of these with the label that tables show
+
+Classes are imported when they are asked for, so that a missing extra costs nothing until it is used.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from agents.protocol import Agent
+from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
+from replay_sessions.store import SessionStore
+
+__all__ = ["AGENTS", "CHECKPOINT_MARKER", "AgentSpec", "agent_class", "known_agents", "make_agent", "parse_spec"]
+
+AGENTS = {
+    "random": "agents.scripted.random:RandomAgent",
+    "majority": "agents.scripted.majority:MajorityAgent",
+    "repeat_last": "agents.scripted.repeat_last:RepeatLastAgent",
+    "copy_match": "agents.scripted.copy_match:CopyMatchAgent",
+    "oracle": "agents.scripted.oracle:OracleAgent",
+}
+ENTRY_POINTS = "shop_r1.agents"
+CHECKPOINT_MARKER = "shop_r1_checkpoint.json"
+CHECKPOINT_AGENT = "agents.llm_grpo.agent:PolicyAgent"
+
+
+class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to run, as typed by a user: `label=target?key=value`."""
+
+    target: str
+    arguments: dict[str, Any] = {}
+    label: str
+
+    @property
+    def is_checkpoint(self) -> bool:
+        return (Path(self.target) / CHECKPOINT_MARKER).is_file()
+
+
+def parse_spec(text: str) -> AgentSpec:
+    """Takes `label=target?key=value&key2=value2` apart; the label is the text itself where none is given.
+
+    >>> parse_spec("greedy=runs/sft?temperature=0&name=a%20b")
+    AgentSpec(target='runs/sft', arguments={'temperature': 0, 'name': 'a b'}, label='greedy')
+    """
+    labelled = re.match(r"([^=?:/\\]+)=(.*)", text, re.DOTALL)
+    label, rest = labelled.groups() if labelled else (text, text)
+    target, _, query = rest.partition("?")
+    if not target.strip() or not label.strip():
+        raise BadConfig(
+            f"No agent in {text!r}: expected [LABEL=]NAME, MODULE:CLASS, FILE.py:CLASS or a checkpoint folder"
+        )
+    arguments = {}
+    for pair in filter(None, query.split("&")):
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise BadConfig(f"Bad argument {pair!r} in {text!r}: expected key=value, as in 'random?key=1&other=word'")
+        arguments[key] = _json_or_text(unquote(value))
+    return AgentSpec(target=target.strip(), arguments=arguments, label=label.strip())
+
+
+def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **arguments: Any) -> Agent:
+    """Builds the agent that `spec` names.
+
+    Args:
+        spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with arguments if need be (see above).
+        store: What the agent will be evaluated on; given to a constructor that has a parameter called `store`.
+        arguments: For the constructor; they go before those in the spec.
+
+    Raises:
+        UnknownAgent: Nothing of that name.
+        BadConfig: The constructor refused the arguments.
+    """
+    spec = parse_spec(spec) if isinstance(spec, str) else spec
+    build, leading = agent_class(spec)
+    given = spec.arguments | arguments
+    parameters = inspect.signature(build).parameters
+    if "store" in parameters and "store" not in given and store is not None:
+        given["store"] = store
+    try:
+        inspect.signature(build).bind(*leading, **given)
+    except TypeError as error:
+        accepted = ", ".join(name for name in list(parameters)[len(leading) :]) or "none"
+        raise BadConfig(f"Agent '{spec.target}': {error}; it takes these arguments: {accepted}") from error
+    agent = build(*leading, **given)
+    for method in ("reset", "act"):
+        if not callable(getattr(agent, method, None)):
+            raise BadConfig(f"'{spec.target}' is no agent: it has no method '{method}' (see agents/protocol.py)")
+    return agent  # type: ignore[no-any-return]  # both methods are there; `python -m agents check` looks closer
+
+
+def agent_class(spec: AgentSpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The class (or factory function) behind a spec, and what goes before its keyword arguments."""
+    target = spec.target
+    if spec.is_checkpoint:
+        return _imported(CHECKPOINT_AGENT, target), (Path(target),)
+    names = known_agents()
+    if target in names:
+        return _imported(names[target], target), ()
+    file, colon, class_name = target.rpartition(":")
+    if colon and file.endswith(".py"):
+        return _member(_load_file(Path(file), target), class_name, target), ()
+    if colon and re.fullmatch(r"\w+(\.\w+)*", file):
+        return _imported(target, target), ()
+    if Path(target).is_dir():
+        raise UnknownAgent(f"Folder '{target}' is no checkpoint: it holds no {CHECKPOINT_MARKER}")
+    if re.search(r"[/\\]", target):
+        raise UnknownAgent(f"No checkpoint folder at '{target}', and no agent of that name")
+    raise UnknownAgent(
+        f"Unknown agent '{target}'. {did_you_mean(target, names)} "
+        "Or give MODULE:CLASS, FILE.py:CLASS or a checkpoint folder."
+    )
+
+
+def known_agents() -> dict[str, str]:
+    """Name -> `module:Class` of every registered agent: ours first, then those of installed packages."""
+    others = importlib.metadata.entry_points(group=ENTRY_POINTS)
+    return {entry.name: entry.value for entry in others} | AGENTS
+
+
+def _imported(address: str, target: str) -> Callable[..., Any]:
+    module_name, _, class_name = address.partition(":")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:  # an installed command starts without it
+        sys.path.append(str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise UnknownAgent(
+                f"No module '{module_name}' for agent '{target}': it is neither installed nor in the current folder"
+            ) from error
+        raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
+    return _member(module, class_name, target)
+
+
+def _load_file(file: Path, target: str) -> ModuleType:
+    """Imports one file as a module of its own; the files beside it can be imported by it."""
+    if not file.is_file():
+        raise UnknownAgent(f"No file '{file}' for agent '{target}'")
+    name = f"shop_r1_agent_file.{file.resolve()}"
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = importlib.util.spec_from_file_location(name, file)
+    assert specification is not None and specification.loader is not None  # a .py file always has a loader
+    module = importlib.util.module_from_spec(specification)
+    if str(file.resolve().parent) not in sys.path:
+        sys.path.append(str(file.resolve().parent))
+    sys.modules[name] = module  # pickling, dataclasses and msgspec look a class's module up here
+    try:
+        specification.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        del sys.modules[name]
+        raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _member(module: ModuleType, class_name: str, target: str) -> Callable[..., Any]:
+    found = getattr(module, class_name, None)
+    if not callable(found):
+        classes = [name for name, value in vars(module).items() if inspect.isclass(value)]
+        raise UnknownAgent(f"No class '{class_name}' for agent '{target}'. {did_you_mean(class_name, classes)}")
+    return found  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

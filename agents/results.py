@@ -1,0 +1,148 @@
+"""From an agent's records to a row of a table: figures with intervals, for terminals and for Markdown.
+
+    list[StepRecord] ─► summarise ─► ResultRow ─► render_table (terminal) | markdown_table (files)
+
+The leaderboard and the training run print their tables with this, so the same records give the same row in both.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from shop_env.metrics import StepRecord, bootstrap_interval, step_metrics
+from shop_env.metrics.intervals import Cluster
+
+__all__ = ["COLUMNS", "Figure", "ResultRow", "markdown_table", "render_table", "sorted_rows", "summarise"]
+
+# Figure -> heading. Shares are shown in percent; `mean_reward` is not a share.
+COLUMNS: Mapping[str, str] = {
+    "exact_accuracy": "exact",
+    "type_accuracy": "type",
+    "type_f1_macro": "macro-F1",
+    "exact_accuracy_click": "click",
+    "exact_accuracy_type_and_submit": "type_and_submit",
+    "exact_accuracy_terminate": "terminate",
+    "mean_reward": "reward",
+    "invalid_rate": "invalid",
+}
+WITH_INTERVAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
+IN_POINTS = ("mean_reward",)
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A figure and the ends of its interval; None where there is none (a known value, or nothing to draw from)."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent on one split.
+
+    Attributes:
+        figures: By the names of shop_env.metrics.steps; a figure without a step to stand on is absent.
+        steps: How many steps were scored.
+        errors: At how many steps the agent gave no reply; they are not in the figures.
+        first_error: What the first of them said.
+        known: A row that was computed, not measured (the demo shop's ceiling).
+    """
+
+    label: str
+    figures: dict[str, Figure]
+    steps: int
+    sessions: int
+    errors: int = 0
+    first_error: str | None = None
+    known: bool = False
+
+
+def summarise(
+    records: Sequence[StepRecord],
+    *,
+    label: str,
+    preset: str = "shop_r1",
+    cluster: Cluster = "session",
+    samples: int = 1000,
+    seed: int = 0,
+) -> ResultRow:
+    """The row of one agent: every metric, those of `COLUMNS` with their 95% interval.
+
+    Args:
+        preset: Whose choices the metrics follow (shop_env.metrics.presets).
+        cluster: What the bootstrap draws.
+        samples: How many times; 0: no intervals.
+    """
+    values = step_metrics(records, preset)
+    counts = {name: int(values.pop(name)) for name in ("steps", "sessions", "users", "errors")}
+    figures = {name: Figure(value) for name, value in values.items()}
+    if samples and counts["steps"]:
+        for name in COLUMNS.keys() & figures.keys():
+            low, high = bootstrap_interval(records, name, cluster=cluster, samples=samples, seed=seed, preset=preset)
+            figures[name] = Figure(values[name], *(None if math.isnan(end) else end for end in (low, high)))
+    return ResultRow(
+        label=label,
+        figures=figures,
+        steps=counts["steps"],
+        sessions=counts["sessions"],
+        errors=counts["errors"],
+        first_error=next((record.error for record in records if record.error), None),
+    )
+
+
+def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """Highest exact accuracy first, then type accuracy, then label; rows without figures last."""
+
+    def place(row: ResultRow) -> tuple[float, float, str]:
+        exact, of_type = (row.figures.get(name, Figure(-1.0)).value for name in ("exact_accuracy", "type_accuracy"))
+        return (-exact, -of_type, row.label)
+
+    return sorted(rows, key=place)
+
+
+def render_table(rows: Sequence[ResultRow], *, title: str | None = None, caption: str | None = None) -> Table:
+    """The table for a terminal. Intervals stand under their figures, so that it fits 100 columns."""
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    table.add_column("agent", overflow="fold", min_width=12)
+    for heading in (*COLUMNS.values(), "errors", "steps"):
+        table.add_column(heading.replace("_", " "), justify="right")
+    for row in rows:
+        cells = [_two_lines(name, row.figures.get(name)) for name in COLUMNS]
+        # Text, not str: a label is the user's and may hold what rich takes for markup.
+        table.add_row(
+            Text(row.label), *cells, str(row.errors or ""), str(row.steps), style="dim" if row.known else None
+        )
+    return table
+
+
+def markdown_table(rows: Sequence[ResultRow]) -> str:
+    """The table as GitHub-flavoured Markdown, one line per row."""
+    headings = ["agent", *COLUMNS.values(), "errors", "steps"]
+    lines = ["| " + " | ".join(headings) + " |", "|---" + "|--:" * (len(headings) - 1) + "|"]
+    for row in rows:
+        cells = [_one_line(name, row.figures.get(name)) for name in COLUMNS]
+        label = row.label.replace("|", "\\|")
+        lines.append("| " + " | ".join([label, *cells, str(row.errors), str(row.steps)]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(name: str, figure: Figure | None) -> str:
+    value, _, interval = _two_lines(name, figure).partition("\n")
+    return f"{value} ({interval})" if interval else value
+
+
+def _two_lines(name: str, figure: Figure | None) -> str:
+    if figure is None:
+        return "–"
+    shown = _number(name, figure.value)
+    if name in WITH_INTERVAL and figure.low is not None and figure.high is not None:
+        shown += f"\n{_number(name, figure.low)}–{_number(name, figure.high)}"
+    return shown
+
+
+def _number(name: str, value: float) -> str:
+    return f"{value:.1f}" if name in IN_POINTS else f"{100 * value:.1f}"

@@ -1,0 +1,137 @@
+"""Ranks agents on the logged steps of a split.
+
+    python -m benchmarks.leaderboard --agents random,majority,copy_match,oracle --out runs/first
+    python -m benchmarks.leaderboard --agents random my_agent.py:MyAgent my_package.module:MyAgent --out runs/mine
+    python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" "greedy=runs/demo/sft?temperature=0" --out runs/sft
+    python -m benchmarks.leaderboard --agents random --store stores/mine --split validation --sessions 100 --out runs/x
+    python -m benchmarks.leaderboard verify runs/first            recompute the figures from the records
+    python -m benchmarks.leaderboard compare runs/first oracle copy_match          paired difference
+
+An agent whose records are complete is not run again (--fresh runs it). Exit codes: 0 done, 1 verify found a mismatch,
+2 the call or its input was wrong.
+"""
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import tyro
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from agents.results import render_table
+from benchmarks.leaderboard.compare import COMPARED, compare
+from benchmarks.leaderboard.config import LeaderboardConfig
+from benchmarks.leaderboard.run import Results, run_leaderboard
+from benchmarks.leaderboard.verify import verify
+from replay_sessions.errors import run_command
+from replay_sessions.store import SessionStore
+
+PROGRAM = "python -m benchmarks.leaderboard"
+NARROWEST = 124  # columns of a piped table: a pipe has no width of its own
+MISMATCHES_SHOWN = 10
+
+
+class Verify(msgspec.Struct, frozen=True, kw_only=True):
+    """Recomputes a leaderboard's figures from its records and says whether they match.
+
+    Attributes:
+        folder: The --out of a leaderboard run.
+        store: Compare the logged actions with this store too: `demo` or a path.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    store: str | None = None
+
+
+class Compare(msgspec.Struct, frozen=True, kw_only=True):
+    """The paired difference of two agents, first less second, with its 95% interval.
+
+    Attributes:
+        folder: The --out of a leaderboard run.
+        first: The label of an agent in it.
+        second: The label of another.
+        metrics: Names of shop_env.metrics.steps.
+        cluster: Draw whole sessions or whole users; None: as the leaderboard did.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    first: tyro.conf.Positional[str]
+    second: tyro.conf.Positional[str]
+    metrics: tuple[str, ...] = COMPARED
+    cluster: Literal["session", "user"] | None = None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    # Ranking is what one mostly wants, so it needs no subcommand; the two others are named.
+    if arguments[:1] == ["verify"]:
+        asked = tyro.cli(Verify, args=arguments[1:], prog=f"{PROGRAM} verify")
+        return run_command(lambda: _verify(asked))
+    if arguments[:1] == ["compare"]:
+        pair = tyro.cli(Compare, args=arguments[1:], prog=f"{PROGRAM} compare")
+        return run_command(lambda: _compare(pair))
+    return run_command(lambda: _rank(tyro.cli(LeaderboardConfig, args=arguments, prog=PROGRAM, description=__doc__)))
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=max(console.width, NARROWEST))
+
+
+def _rank(config: LeaderboardConfig) -> int:
+    results = run_leaderboard(config)
+    console = _console()
+    caption = f"percent, reward in points; 95% intervals from a bootstrap over {config.cluster}s"
+    console.print(render_table(results.rows, title=f"{config.store}, split {config.split}", caption=caption))
+    for line in _remarks(results):
+        console.print(line, markup=False, highlight=False)
+    return 0
+
+
+def _remarks(results: Results) -> list[str]:
+    config = results.config
+    lines = []
+    for entry in results.entries:
+        row = entry.row
+        if row.errors:
+            lines.append(
+                f"{row.label}: no reply at {row.errors} of {row.steps + row.errors} steps; the first: {row.first_error} "
+                "(the same command asks them again)"
+            )
+    if reused := [entry for entry in results.entries if entry.reused]:
+        labels = ", ".join(entry.spec.label for entry in reused)
+        lines.append(f"from records that were there: {labels} (--fresh runs them again)")
+    for entry in reused:
+        before, now = entry.run.provenance["commit"], results.provenance["commit"]
+        if before != now:
+            lines.append(f"{entry.spec.label}: its records were made at commit {before}, this is {now}")
+    return [*lines, f"written: {config.folder / 'results.json'}, leaderboard.md, agents/*/steps.jsonl"]
+
+
+def _verify(asked: Verify) -> int:
+    mismatches = verify(asked.folder, SessionStore.open(asked.store) if asked.store else None)
+    for label, found in mismatches.items():
+        print(f"{label}: {'matches its records' if not found else f'{len(found)} mismatches'}")
+        for line in found[:MISMATCHES_SHOWN]:
+            print(f"    {line}")
+    return 1 if any(mismatches.values()) else 0
+
+
+def _compare(asked: Compare) -> int:
+    found = compare(asked.folder, asked.first, asked.second, metrics=asked.metrics, cluster=asked.cluster)
+    table = Table(title=f"{asked.first} less {asked.second}", box=SIMPLE_HEAD, title_justify="left")
+    for heading in ("metric", asked.first, asked.second, "difference", "95% interval", ""):
+        table.add_column(heading, justify="left" if heading in ("metric", "") else "right")
+    for one in found:
+        shown = [f"{value:.4f}" for value in (one.first, one.second)]
+        verdict = "excludes 0" if one.excludes_zero else "includes 0"
+        table.add_row(one.metric, *shown, f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", verdict)
+    _console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

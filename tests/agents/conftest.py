@@ -1,0 +1,51 @@
+"""Small stores that the tests of this room share."""
+
+from pathlib import Path
+
+import pytest
+
+from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.splits import SplitPlan
+from replay_sessions.store import SessionStore
+from replay_sessions.writer import StoreWriter
+
+SEARCH = '<input name="search" type="text"/>'
+RESULTS = '<a name="results.red">red</a><a name="results.blue">blue</a>'
+
+
+@pytest.fixture(scope="session")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+    """Forty sessions of the demo shop, ten users."""
+    path = tmp_path_factory.mktemp("stores") / "demo"
+    with StoreWriter(path, source=SOURCE) as writer:
+        for session in generate_sessions(40, seed=3):
+            writer.write(session)
+    return SessionStore.open(path)
+
+
+@pytest.fixture(scope="session")
+def planted_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+    """Two test sessions and one train session whose figures can be counted by hand (planted_actions)."""
+    path = tmp_path_factory.mktemp("stores") / "planted"
+    typed = TypeAndSubmit(name="search", text="red kettle")
+    red, blue = Click(name="results.red"), Click(name="results.blue")
+    plans: list[tuple[str, str, list[Action]]] = [
+        ("one", "ada", [typed, red, typed, Terminate()]),
+        ("two", "ben", [typed, red, blue]),
+        ("three", "cleo", [typed, blue, blue]),
+    ]
+    splits = {"one": "test", "two": "test", "three": "train"}
+    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
+        for session_id, user_id, actions in plans:
+            steps = tuple(Step(page=SEARCH + RESULTS, action=action) for action in actions)
+            writer.write(
+                Session(
+                    session_id=session_id,
+                    user_id=user_id,
+                    steps=steps,
+                    source="planted",
+                    official_split=splits[session_id],  # type: ignore[arg-type]
+                )
+            )
+    return SessionStore.open(Path(path))

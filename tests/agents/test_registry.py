@@ -1,0 +1,100 @@
+"""From what a user types to an agent."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.registry import CHECKPOINT_MARKER, agent_class, known_agents, make_agent, parse_spec
+from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent
+
+AGENT = """
+class Fixed:
+    def __init__(self, reply="x", times=1):
+        self.reply = reply * times
+    def reset(self, *, seed=None):
+        pass
+    def act(self, observation):
+        return self.reply
+"""
+
+
+@pytest.fixture
+def agent_file(tmp_path: Path) -> Path:
+    file = tmp_path / "my_agent.py"
+    file.write_text(AGENT, encoding="utf-8")
+    return file
+
+
+def test_every_registered_name_leads_to_a_class() -> None:
+    for name in known_agents():
+        assert callable(agent_class(parse_spec(name))[0])
+
+
+def test_a_misspelt_name_is_met_with_the_right_one() -> None:
+    with pytest.raises(UnknownAgent, match=r"Unknown agent 'radnom'\. Did you mean 'random'\?"):
+        make_agent("radnom")
+
+
+def test_a_class_in_a_file_is_an_agent(agent_file: Path) -> None:
+    assert make_agent(f"{agent_file}:Fixed").act({}) == "x"  # type: ignore[typeddict-item]
+
+
+def test_arguments_in_a_spec_are_json_where_they_parse(agent_file: Path) -> None:
+    assert make_agent(f"{agent_file}:Fixed?reply=ab&times=2").act({}) == "abab"  # type: ignore[typeddict-item]
+    assert parse_spec("random?a=1&b=0.5&c=true&d=word&e=%2C").arguments == {
+        "a": 1,
+        "b": 0.5,
+        "c": True,
+        "d": "word",
+        "e": ",",
+    }
+
+
+def test_a_label_stands_before_the_agent(agent_file: Path) -> None:
+    spec = parse_spec("SFT greedy=runs/demo/sft?temperature=0")
+    assert (spec.label, spec.target, spec.arguments) == ("SFT greedy", "runs/demo/sft", {"temperature": 0})
+    assert parse_spec("runs/demo/sft?temperature=0").label == "runs/demo/sft?temperature=0"
+
+
+def test_arguments_that_the_class_does_not_take_are_a_bad_call(agent_file: Path) -> None:
+    with pytest.raises(BadConfig, match="takes these arguments: reply, times"):
+        make_agent(f"{agent_file}:Fixed?repl=1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("no_such_module_anywhere:Agent", "No module 'no_such_module_anywhere'"),
+        ("missing.py:Agent", "No file 'missing.py'"),
+        ("runs/not/there", "No checkpoint folder"),
+        ("agents.scripted.random:RandomAgnet", "Did you mean 'RandomAgent'"),
+    ],
+)
+def test_what_is_not_there_is_an_unknown_agent(spec: str, said: str) -> None:
+    with pytest.raises(UnknownAgent, match=said):
+        make_agent(spec)
+
+
+@pytest.mark.parametrize("spec", ["", "label=", "random?=1", "random?a b=1", "random?flag"])
+def test_a_spec_that_cannot_be_read_is_a_bad_call(spec: str) -> None:
+    with pytest.raises(BadConfig):
+        parse_spec(spec)
+
+
+def test_a_folder_without_the_marker_is_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(UnknownAgent, match=CHECKPOINT_MARKER):
+        make_agent(str(tmp_path))
+
+
+def test_a_package_that_an_agent_needs_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "needy.py"
+    file.write_text("import no_such_package_anywhere\n", encoding="utf-8")
+    with pytest.raises(MissingExtra, match="no_such_package_anywhere"):
+        make_agent(f"{file}:Agent")
+
+
+def test_a_class_without_act_is_no_agent(tmp_path: Path) -> None:
+    file = tmp_path / "half.py"
+    file.write_text("class Half:\n    def reset(self, *, seed=None): pass\n", encoding="utf-8")
+    with pytest.raises(BadConfig, match="no method 'act'"):
+        make_agent(f"{file}:Half")
