@@ -7,13 +7,17 @@ python -m replay_sessions check stores/mine
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 from rich.console import Console
 
+from replay_sessions.audit import AuditLimits, audit_store
+from replay_sessions.audit_report import print_report
 from replay_sessions.errors import BadConfig, run_command
 from replay_sessions.importers import IMPORTERS, load_importer
 from replay_sessions.importers.run import run_import
@@ -37,7 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as done:  # --help, or one line about a wrong call
         return int(done.code or 0)
     command: Command = parsed.command
-    return run_command(lambda: command(parsed))
+    try:
+        return run_command(lambda: command(parsed))
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,6 +65,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     _add_generate(commands)
     _add_import(commands, words)
     _add_show(commands)
+    _add_check(commands)
     return parser
 
 
@@ -118,6 +127,37 @@ def _add_show(commands: "_Commands[_Parser]") -> None:
     parser.add_argument("--step", type=int, metavar="N", help="one step of the session, counted from 0, with its page")
     parser.add_argument("--recipe", metavar="NAME|FILE", help="how to simplify a raw page of a known site")
     parser.set_defaults(command=_show)
+
+
+def _add_check(commands: "_Commands[_Parser]") -> None:
+    parser = commands.add_parser(
+        "check",
+        help="read every session and report what is wrong",
+        description="Reads every session of a store and reports on it. Exit code 1 when there are faults: sessions\n"
+        "that cannot be read, targets that are not on the page shown, pages shifted by a step, sessions that\n"
+        "repeat another, users or near-duplicates on both sides of a split.\n\n"
+        "  python -m replay_sessions check stores/mine\n"
+        "  python -m replay_sessions check stores/mine --json > report.json",
+    )
+    parser.add_argument("store", metavar="STORE", help="a store's folder, or 'demo'")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    limits = AuditLimits()
+    parser.add_argument(
+        "--min-grounding",
+        type=float,
+        default=limits.grounding,
+        metavar="SHARE",
+        help=f"least share of targets on their page, per source and action type ({limits.grounding})",
+    )
+    parser.add_argument(
+        "--context-tokens",
+        type=int,
+        default=limits.context_tokens,
+        metavar="N",
+        help=f"warn of pages that are longer, by estimate ({limits.context_tokens})",
+    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
+    parser.set_defaults(command=_check)
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
@@ -192,6 +232,18 @@ def _show(arguments: argparse.Namespace) -> int:
     else:
         show_step(pick_step(session, arguments.step), arguments.step, _console())
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    store = SessionStore.open(arguments.store)
+    limits = AuditLimits(grounding=arguments.min_grounding, context_tokens=arguments.context_tokens)
+    with progress_bar("checking", len(store)) as advance:
+        report = audit_store(store, limits, workers=arguments.workers, on_progress=advance)
+    if arguments.json:
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        print_report(report, _console())
+    return 1 if report.faults else 0
 
 
 def _tell(store: SessionStore) -> None:

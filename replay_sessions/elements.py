@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-__all__ = ["Element", "find_elements"]
+__all__ = ["Element", "find_elements", "page_names"]
 
 Accepts = Literal["click", "type"]
 
@@ -57,6 +57,15 @@ def find_elements(page: str) -> list[Element]:
         if name not in found and node.mem_id not in scopes and not _is_unreachable(node):
             found[name] = _element(name, node, labels)
     return list(found.values())
+
+
+def page_names(page: str) -> set[str]:
+    """Every name on the page, containers' included; several times faster than `find_elements`.
+
+    >>> sorted(page_names('<ul name="menu"><a name="menu.cart">Cart</a></ul>'))
+    ['menu', 'menu.cart']
+    """
+    return {name for node in LexborHTMLParser(page).css("[name]") if (name := node.attributes["name"])}
 
 
 def _scopes(named: list[tuple[str, LexborNode]]) -> set[int]:

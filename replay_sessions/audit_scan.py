@@ -1,0 +1,138 @@
+"""The audit's one pass over a store: each session -> the few facts that the audit counts (see audit.py)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from hashlib import blake2b
+from multiprocessing import get_context
+
+import msgspec
+
+from replay_sessions.elements import page_names
+from replay_sessions.errors import BadSession
+from replay_sessions.schema import Action, Session, Split, Terminate
+from replay_sessions.store import SessionStore
+
+__all__ = ["OFFSETS", "SessionFacts", "scan_store"]
+
+OFFSETS = (-1, 0, 1)
+_CHUNK_SESSIONS = 64
+# Below this, starting processes takes longer than reading.
+_WORTH_PROCESSES_CHARACTERS = 100_000_000
+
+
+class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the audit keeps of a session.
+
+    Attributes:
+        problem: Why it cannot be read; the other facts are empty then.
+        targets: Logged names by action type.
+        on_page: How many of them stand on the page shown.
+        on_page_at: By page offset, how many targets stand on that page, and how many had one.
+        content: Digest of goal, pages, actions and rationales, without ids and times.
+        action_keys: Digests of the distinct actions.
+        doubts: What looks wrong, completing "N sessions ...".
+    """
+
+    session_id: str
+    split: Split
+    source: str = ""
+    goal: str | None = None
+    problem: str | None = None
+    steps: int = 0
+    page_characters: tuple[int, ...] = ()
+    action_counts: dict[str, int] = {}
+    targets: dict[str, int] = {}
+    on_page: dict[str, int] = {}
+    on_page_at: dict[int, tuple[int, int]] = {}
+    content: bytes = b""
+    action_keys: frozenset[bytes] = frozenset()
+    doubts: tuple[str, ...] = ()
+
+
+def scan_store(
+    store: SessionStore, *, workers: int = 1, on_progress: Callable[[int], None] | None = None
+) -> Iterator[SessionFacts]:
+    """The facts of every session, in storage order; with several workers a large store is read by processes."""
+    ids = store.session_ids()
+    chunks = [ids[start : start + _CHUNK_SESSIONS] for start in range(0, len(ids), _CHUNK_SESSIONS)]
+    if workers <= 1 or sum(row.page_characters for row in store.index()) < _WORTH_PROCESSES_CHARACTERS:
+        for chunk in chunks:
+            yield from _scan(store, chunk)
+            if on_progress:
+                on_progress(len(chunk))
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for facts in pool.map(_scan_list, [store] * len(chunks), chunks):
+            yield from facts
+            if on_progress:
+                on_progress(len(facts))
+
+
+def _scan_list(store: SessionStore, session_ids: list[str]) -> list[SessionFacts]:
+    return list(_scan(store, session_ids))
+
+
+def _scan(store: SessionStore, session_ids: list[str]) -> Iterator[SessionFacts]:
+    for session_id in session_ids:
+        split = store.split_of(session_id)
+        try:
+            session = store.session(session_id)
+        except BadSession as error:
+            yield SessionFacts(session_id=session_id, split=split, problem=str(error))
+        else:
+            yield _facts(session, split)
+
+
+def _facts(session: Session, split: Split) -> SessionFacts:
+    names = [page_names(step.page) for step in session.steps]
+    targets: Counter[str] = Counter()
+    on_page: Counter[str] = Counter()
+    found, asked = Counter[int](), Counter[int]()
+    for index, step in enumerate(session.steps):
+        if isinstance(step.action, Terminate):
+            continue
+        action_type = _type(step.action)
+        targets[action_type] += 1
+        on_page[action_type] += step.action.name in names[index]
+        for offset in OFFSETS:
+            if 0 <= index + offset < len(names):
+                asked[offset] += 1
+                found[offset] += step.action.name in names[index + offset]
+    return SessionFacts(
+        session_id=session.session_id,
+        split=split,
+        source=session.source,
+        goal=session.goal,
+        steps=len(session.steps),
+        page_characters=tuple(len(step.page) for step in session.steps),
+        action_counts=Counter(_type(step.action) for step in session.steps),
+        targets=targets,
+        on_page=on_page,
+        on_page_at={offset: (found[offset], asked[offset]) for offset in OFFSETS},
+        content=_content(session),
+        action_keys=frozenset(_digest(msgspec.json.encode(step.action)) for step in session.steps),
+        doubts=tuple(_doubts(session)),
+    )
+
+
+def _type(action: Action) -> str:
+    return str(action.__struct_config__.tag)
+
+
+def _content(session: Session) -> bytes:
+    steps = [(step.page, step.action, step.rationale) for step in session.steps]
+    return _digest(msgspec.json.encode((session.goal, steps)))
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
+
+
+def _doubts(session: Session) -> Iterator[str]:
+    if any(isinstance(step.action, Terminate) for step in session.steps[:-1]):
+        yield "go on after a terminate"
+    if any(not step.page.strip() for step in session.steps):
+        yield "have an empty page"
+    if any(not isinstance(step.action, Terminate) and not step.action.name for step in session.steps):
+        yield "have an action without a name"
