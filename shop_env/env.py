@@ -12,7 +12,7 @@ hold nothing to score and are left out (`left_out_sessions` counts them).
 `info` after a step:
     session_id, user_id, step_index    which logged step was answered (after a reset: which is to be answered first)
     logged_action                      the logged action, as the JSON object that a perfect reply carries
-    reward_breakdown                   each part of the reward, with `action` and `total`
+    reward_breakdown                   its parts, `action` and `total`: a RewardBreakdown, read by attribute or ["name"]
     best_reward                        what the logged action would have earned
     problem, problem_detail            what is wrong with a reply that cannot be read; absent otherwise
 """
@@ -142,7 +142,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             "user_id": episode.user_id,
             "step_index": index,
             "logged_action": episode.logged[index].copy(),
-            "reward_breakdown": breakdown.as_dict(),
+            "reward_breakdown": breakdown,
             "best_reward": episode.best_rewards[index],
         }
         if isinstance(reply, MalformedReply):

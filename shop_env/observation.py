@@ -11,7 +11,7 @@ from replay_sessions.schema import Session, Step, reply_action
 from shop_env.context import ContextConfig
 from shop_env.replies import action_json
 
-__all__ = ["Observation", "ObservedSession", "PastStep", "observe", "observe_session"]
+__all__ = ["History", "Observation", "ObservedSession", "PastStep", "observe", "observe_session"]
 
 
 class PastStep(TypedDict):
@@ -22,11 +22,24 @@ class PastStep(TypedDict):
     action: str  # the JSON text of the logged action, as it stands in a reply
 
 
+class History(tuple[PastStep, ...]):
+    """The steps already taken, oldest first: a tuple that copies deeply in one go.
+
+    Gymnasium's vector envs deep-copy every observation they return; on a plain tuple of dicts that takes longer than
+    the step itself.
+    """
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: object) -> "History":
+        return History([past.copy() for past in self])
+
+
 class Observation(TypedDict):
     """What an agent sees before it replies. `persona` and `goal` are "" where unknown; `step` counts from 0."""
 
     page: str
-    history: tuple[PastStep, ...]
+    history: History
     persona: str
     goal: str
     step: int
@@ -51,7 +64,7 @@ class ObservedSession:
         """The observation of a step, nothing of it shared with another; behind the last step the page is ""."""
         return {
             "page": self._pages[step_index] if step_index < len(self._pages) else "",
-            "history": tuple([past.copy() for past in self._past[:step_index]]),
+            "history": History([past.copy() for past in self._past[:step_index]]),
             "persona": self._persona,
             "goal": self._goal,
             "step": step_index,

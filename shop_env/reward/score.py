@@ -93,13 +93,17 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
-    """What each part of a reply earned, in points.
+    """What each part of a reply earned, in points; read as attributes or, like a mapping, by name.
 
     Attributes:
         exact: For the exact match of the whole action (binary and Customer-R1 rewards).
         wrong_click: Customer-R1's penalty, 0 or below.
         self_certainty: s(r) as measured, not yet multiplied by α; None where it was not measured.
         self_certainty_weight: α.
+
+    >>> breakdown = RewardBreakdown(format=0.5, action_type=0.25)
+    >>> breakdown.total, breakdown["total"], dict(breakdown)["format"]
+    (0.75, 0.75, 0.5)
     """
 
     format: float = 0.0
@@ -130,28 +134,23 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
     @property
     def total(self) -> float:
         """`action` + α · self-certainty, the latter only where it was measured."""
-        return self.action + self._weighted_certainty()
+        if self.self_certainty is None:
+            return self.action
+        return self.action + self.self_certainty_weight * self.self_certainty
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the parts, then `action` and `total`."""
+        return (*self.__struct_fields__, "action", "total")
+
+    def __getitem__(self, name: str) -> float | None:
+        if name not in self.keys():
+            raise KeyError(name)
+        value: float | None = getattr(self, name)
+        return value
 
     def as_dict(self) -> dict[str, float | None]:
         """Every part by name, with `action` and `total`."""
-        action = self.action
-        return {
-            "format": self.format,
-            "action_type": self.action_type,
-            "name_present": self.name_present,
-            "text_present": self.text_present,
-            "name_similarity": self.name_similarity,
-            "text_similarity": self.text_similarity,
-            "exact": self.exact,
-            "wrong_click": self.wrong_click,
-            "self_certainty": self.self_certainty,
-            "self_certainty_weight": self.self_certainty_weight,
-            "action": action,
-            "total": action + self._weighted_certainty(),
-        }
-
-    def _weighted_certainty(self) -> float:
-        return 0.0 if self.self_certainty is None else self.self_certainty_weight * self.self_certainty
+        return {name: self[name] for name in self.keys()}
 
 
 _NOTHING = RewardBreakdown()
