@@ -16,7 +16,7 @@ from agents.protocol import Agent, BatchAgent
 from agents.registry import AgentSpec, make_agent
 from replay_sessions import demo_shop
 from replay_sessions.errors import AgentFailed, ShopR1Error
-from shop_env.observation import Observation, observe_session
+from shop_env.observation import History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply
 
 __all__ = ["Finding", "Report", "check_agent"]
@@ -167,10 +167,10 @@ def _check_strange_pages(agent: Agent, usual: Observation) -> Iterator[Finding]:
 
 def _strange_observations(usual: Observation, text: str) -> list[Observation]:
     """The text as a page without history, goal or persona, and as everything at once."""
-    past = {**usual["history"][0], "page": text, "rationale": text}
+    past: PastStep = {"page": text, "rationale": text, "action": usual["history"][0]["action"]}
     return [
-        {"page": text, "history": (), "persona": "", "goal": "", "step": 0},
-        {"page": text, "history": (past,), "persona": text, "goal": text, "step": 1},  # type: ignore[typeddict-item]
+        {"page": text, "history": History(), "persona": "", "goal": "", "step": 0},
+        {"page": text, "history": History([past]), "persona": text, "goal": text, "step": 1},
     ]
 
 

@@ -104,8 +104,8 @@ def evaluate(
                 shown.update(task, completed=len(done))
     if not records:
         raise BadConfig(
-            f"Split '{split}' of store '{store.path}' has no step to score: each session has one step, and first actions "
-            "are not scored unless told"
+            f"Split '{split}' of store '{store.path}' has no step to score: each session has one step, and the first "
+            "action is scored only when asked for"
         )
     return records
 

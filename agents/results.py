@@ -6,7 +6,7 @@ The leaderboard and the training run print their tables with this, so the same r
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from rich.box import SIMPLE_HEAD
@@ -31,6 +31,8 @@ COLUMNS: Mapping[str, str] = {
 }
 WITH_INTERVAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 IN_POINTS = ("mean_reward",)
+BY_TYPE = ("exact_accuracy_click", "exact_accuracy_type_and_submit", "exact_accuracy_terminate")
+WHOLE_WIDTH = 100  # characters that the whole table takes
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -104,30 +106,52 @@ def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
     return sorted(rows, key=place)
 
 
-def render_table(rows: Sequence[ResultRow], *, title: str | None = None, caption: str | None = None) -> Table:
-    """The table for a terminal. Intervals stand under their figures, so that it fits 100 columns."""
-    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, title_justify="left", caption_justify="left")
-    table.add_column("agent", overflow="fold", min_width=12)
-    for heading in (*COLUMNS.values(), "errors", "steps"):
-        table.add_column(heading.replace("_", " "), justify="right")
+def render_table(
+    rows: Sequence[ResultRow], *, title: str | None = None, caption: str | None = None, width: int = WHOLE_WIDTH
+) -> Table:
+    """The table for a terminal, intervals under their figures; one too narrow for it goes without the figures by type.
+
+    Args:
+        width: The terminal's, in characters.
+    """
+    names = [name for name in COLUMNS if width >= WHOLE_WIDTH or name not in BY_TYPE]
+    table = Table(
+        title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, title_justify="left", caption_justify="left"
+    )
+    table.add_column("agent", overflow="fold", min_width=11)
+    for name in names:
+        table.add_column(COLUMNS[name].replace("_", " "), justify="right", min_width=_widest(name, rows))
+    for heading in _counts(rows):
+        table.add_column(heading, justify="right")
     for row in rows:
-        cells = [_two_lines(name, row.figures.get(name)) for name in COLUMNS]
         # Text, not str: a label is the user's and may hold what rich takes for markup.
-        table.add_row(
-            Text(row.label), *cells, str(row.errors or ""), str(row.steps), style="dim" if row.known else None
-        )
+        table.add_row(Text(row.label), *_cells(row, rows, names, _two_lines), style="dim" if row.known else None)
     return table
 
 
 def markdown_table(rows: Sequence[ResultRow]) -> str:
     """The table as GitHub-flavoured Markdown, one line per row."""
-    headings = ["agent", *COLUMNS.values(), "errors", "steps"]
+    headings = ["agent", *COLUMNS.values(), *_counts(rows)]
     lines = ["| " + " | ".join(headings) + " |", "|---" + "|--:" * (len(headings) - 1) + "|"]
     for row in rows:
-        cells = [_one_line(name, row.figures.get(name)) for name in COLUMNS]
         label = row.label.replace("|", "\\|")
-        lines.append("| " + " | ".join([label, *cells, str(row.errors), str(row.steps)]) + " |")
+        lines.append("| " + " | ".join([label, *_cells(row, rows, COLUMNS, _one_line)]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _cells(
+    row: ResultRow, rows: Sequence[ResultRow], names: Iterable[str], show: Callable[[str, Figure | None], str]
+) -> list[str]:
+    figures = [show(name, row.figures.get(name)) for name in names]
+    return figures + [str(getattr(row, count)) for count in _counts(rows)]
+
+
+def _counts(rows: Sequence[ResultRow]) -> tuple[str, ...]:
+    return ("errors", "steps") if any(row.errors for row in rows) else ("steps",)
+
+
+def _widest(name: str, rows: Sequence[ResultRow]) -> int:
+    return max((len(line) for row in rows for line in _two_lines(name, row.figures.get(name)).split("\n")), default=0)
 
 
 def _one_line(name: str, figure: Figure | None) -> str:

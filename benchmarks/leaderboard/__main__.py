@@ -30,7 +30,7 @@ from replay_sessions.errors import run_command
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m benchmarks.leaderboard"
-NARROWEST = 124  # columns of a piped table: a pipe has no width of its own
+NARROWEST = 120  # columns of a piped table: a pipe has no width of its own
 MISMATCHES_SHOWN = 10
 
 
@@ -85,7 +85,8 @@ def _rank(config: LeaderboardConfig) -> int:
     results = run_leaderboard(config)
     console = _console()
     caption = f"percent, reward in points; 95% intervals from a bootstrap over {config.cluster}s"
-    console.print(render_table(results.rows, title=f"{config.store}, split {config.split}", caption=caption))
+    title = f"{config.store}, split {config.split}"
+    console.print(render_table(results.rows, title=title, caption=caption, width=console.width))
     for line in _remarks(results):
         console.print(line, markup=False, highlight=False)
     return 0
@@ -95,12 +96,10 @@ def _remarks(results: Results) -> list[str]:
     config = results.config
     lines = []
     for entry in results.entries:
-        row = entry.row
-        if row.errors:
-            lines.append(
-                f"{row.label}: no reply at {row.errors} of {row.steps + row.errors} steps; the first: {row.first_error} "
-                "(the same command asks them again)"
-            )
+        errors, asked = entry.row.errors, entry.row.steps + entry.row.errors
+        if errors:
+            lines.append(f"{entry.row.label}: no reply at {errors} of {asked} steps; the same command asks them again")
+            lines.append(f"    the first: {entry.row.first_error}")
     if reused := [entry for entry in results.entries if entry.reused]:
         labels = ", ".join(entry.spec.label for entry in reused)
         lines.append(f"from records that were there: {labels} (--fresh runs them again)")

@@ -7,6 +7,7 @@ DIR/agents/<label>/run.json      what these records were made with; written last
 """
 
 import hashlib
+import logging
 import os
 import re
 from pathlib import Path
@@ -18,6 +19,8 @@ from replay_sessions.errors import BadConfig, BadSession
 from shop_env.metrics.records import StepRecord
 
 __all__ = ["AgentFiles", "AgentRun", "read_json", "write_atomically"]
+
+logger = logging.getLogger(__name__)
 
 
 class AgentRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +76,12 @@ class AgentFiles:
             found = msgspec.json.decode(self.run.read_bytes(), type=AgentRun)
         except msgspec.DecodeError:  # of another version: made anew
             return None
-        return found if found.made_with == msgspec.json.decode(msgspec.json.encode(made_with)) else None
+        wanted = msgspec.json.decode(msgspec.json.encode(made_with))
+        if found.made_with == wanted:
+            return found
+        changed = [key for key in wanted if wanted[key] != found.made_with.get(key)]
+        logger.warning("records of '%s' were made with another %s: running it again", self.label, ", ".join(changed))
+        return None
 
 
 def read_json(path: Path) -> Any:

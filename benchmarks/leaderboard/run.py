@@ -5,7 +5,6 @@ complete and were made with the same store, split, seed and code is not run agai
 server that was down) are asked again.
 """
 
-import logging
 import time
 from typing import Any
 
@@ -26,7 +25,6 @@ from shop_env.reward.presets import reward_preset
 __all__ = ["VERSION", "Entry", "Results", "run_leaderboard"]
 
 VERSION = 1
-logger = logging.getLogger(__name__)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,9 +154,9 @@ def _known_rows(config: LeaderboardConfig, store: SessionStore) -> list[ResultRo
     best = {"exact_accuracy": Figure(found.greedy), "type_accuracy": Figure(found.type_accuracy)}
     sampled = {"exact_accuracy": Figure(found.sampled)}
     return [
-        ResultRow(label="ceiling: likeliest action", figures=best, steps=found.steps, sessions=sessions, known=True),
+        ResultRow(label="ceiling", figures=best, steps=found.steps, sessions=sessions, known=True),
         ResultRow(
-            label=f"ceiling: sampled at T = {found.temperature}",
+            label=f"ceiling at T = {found.temperature}",
             figures=sampled,
             steps=found.steps,
             sessions=sessions,

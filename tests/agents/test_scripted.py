@@ -10,7 +10,7 @@ from agents.scripted.words import phrases, seen_words
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore
-from shop_env.observation import Observation, PastStep, observe
+from shop_env.observation import History, Observation, PastStep, observe
 from shop_env.replies import Reply, parse_reply
 
 PAGE = (
@@ -20,7 +20,7 @@ PAGE = (
 
 
 def observation(page: str = PAGE, *, past: tuple[dict[str, str], ...] = (), goal: str = "") -> Observation:
-    history = tuple(PastStep(page="", rationale="", action=json.dumps(action)) for action in past)
+    history = History(PastStep(page="", rationale="", action=json.dumps(action)) for action in past)
     return Observation(page=page, history=history, persona="", goal=goal, step=len(past))
 
 

@@ -1,0 +1,184 @@
+"""Running an agent over a split: what is asked, in which order, and what becomes of failures."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import agents
+from agents.evaluate import evaluate, scored_steps, session_seed
+from agents.registry import make_agent
+from agents.results import markdown_table, render_table, sorted_rows, summarise
+from replay_sessions.errors import AgentFailed, BadConfig
+from replay_sessions.schema import Click, Terminate, TypeAndSubmit
+from replay_sessions.store import SessionStore
+from shop_env.observation import Observation
+from shop_env.replies import format_reply
+
+
+class Scripted:
+    """Replies from a list, over and over; an exception in it is raised."""
+
+    def __init__(self, *replies: str | BaseException) -> None:
+        self.replies = replies
+        self.seen: list[Observation] = []
+        self.seeds: list[int | None] = []
+
+    def reset(self, *, seed: int | None) -> None:
+        self.seeds.append(seed)
+
+    def act(self, observation: Observation) -> str:
+        self.seen.append(observation)
+        reply = self.replies[(len(self.seen) - 1) % len(self.replies)]
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
+
+
+class Batched(Scripted):
+    """The same in batches; a batch that holds a failing step fails as a whole."""
+
+    def __init__(self, *replies: str | BaseException) -> None:
+        super().__init__(*replies)
+        self.batches: list[int] = []
+
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        self.batches.append(len(observations))
+        return [self.act(observation) for observation in observations]
+
+
+RED = format_reply("red", Click(name="results.red"))
+BLUE = format_reply("blue", Click(name="results.blue"))
+TYPED = format_reply("search", TypeAndSubmit(name="search", text="red kettle"))
+LEAVE = format_reply("done", Terminate())
+
+
+def test_a_planted_agent_has_the_figures_counted_by_hand(planted_store: SessionStore) -> None:
+    # Logged in the test split, first actions left out: red, type "red kettle", terminate | red, blue.
+    records = evaluate(Scripted(RED, TYPED, BLUE, "no json", RED), planted_store, "test")
+    row = summarise(records, label="planted", samples=200)
+    value = {name: figure.value for name, figure in row.figures.items()}
+    assert (row.steps, row.sessions, row.errors) == (5, 2, 0)
+    assert value["exact_accuracy"] == pytest.approx(2 / 5)  # red and the typing
+    assert value["type_accuracy"] == pytest.approx(3 / 5)  # and the last click, on another element
+    assert value["exact_accuracy_click"] == pytest.approx(1 / 3)
+    assert value["exact_accuracy_type_and_submit"] == 1.0
+    assert value["exact_accuracy_terminate"] == 0.0
+    assert value["invalid_rate"] == pytest.approx(1 / 5)
+    # click: TP 2, FP 1 (on terminate), FN 1 (the unreadable reply): 4/6; type_and_submit 1; terminate 0.
+    assert value["type_f1_macro"] == pytest.approx((4 / 6 + 1 + 0) / 3)
+    # red .5+.3+.2+1000; typing .5+.3+.1+.1+.1+1000; a click for terminate .5; unreadable 0; red for
+    # blue .5+.3+.2 (ROUGE-L .5 is below .75)
+    assert value["mean_reward"] == pytest.approx((1001 + 1001.1 + 0.5 + 0 + 1.0) / 5)
+
+
+def test_the_first_action_is_scored_only_when_asked_for(planted_store: SessionStore) -> None:
+    assert [r.step_index for r in evaluate(Scripted(RED), planted_store, "test")] == [1, 2, 3, 1, 2]
+    every = evaluate(Scripted(RED), planted_store, "test", skip_first_action=False)
+    assert [r.step_index for r in every] == [0, 1, 2, 3, 0, 1, 2]
+
+
+def test_a_failing_step_is_an_error_and_no_score_of_zero(planted_store: SessionStore) -> None:
+    records = evaluate(Scripted(RED, AgentFailed("server down"), ValueError("a bug")), planted_store, "test")
+    assert [record.error for record in records] == [
+        None,
+        "AgentFailed: server down",
+        "ValueError: a bug",
+        None,
+        "AgentFailed: server down",
+    ]
+    row = summarise(records, label="flaky", samples=50)
+    assert (row.steps, row.errors, row.first_error) == (2, 3, "AgentFailed: server down")
+    assert row.figures["exact_accuracy"].value == 1.0
+
+
+def test_ctrl_c_goes_through(planted_store: SessionStore) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(Scripted(KeyboardInterrupt()), planted_store, "test")
+
+
+def test_a_reply_that_is_no_text_is_an_error(planted_store: SessionStore) -> None:
+    records = evaluate(Scripted(None), planted_store, "test")  # type: ignore[arg-type]
+    assert {record.error for record in records} == {"TypeError: act returned NoneType, not the text of a reply"}
+
+
+def test_batches_run_across_sessions_and_give_the_same_records(planted_store: SessionStore) -> None:
+    agent = Batched(RED, TYPED, BLUE)
+    batched = evaluate(agent, planted_store, "test", batch_size=4)
+    assert agent.batches == [4, 1]  # the first session has three scored steps
+    assert batched == evaluate(Scripted(RED, TYPED, BLUE), planted_store, "test")
+    assert agent.seeds == [0]
+
+
+def test_a_failed_batch_costs_only_the_steps_that_fail(planted_store: SessionStore) -> None:
+    class FailsOnRed(Batched):
+        def act(self, observation: Observation) -> str:
+            if observation["step"] == 2:
+                raise AgentFailed("not this one")
+            return RED
+
+    records = evaluate(FailsOnRed(), planted_store, "test")
+    assert [record.step_index for record in records if record.error] == [2, 2]
+    assert [record.reply for record in records if not record.error] == [RED] * 3
+
+
+def test_a_session_gets_the_same_seed_whatever_else_is_run(planted_store: SessionStore) -> None:
+    both, second = Scripted(RED), Scripted(RED)
+    evaluate(both, planted_store, "test", seed=5)
+    evaluate(second, planted_store, "test", seed=5, session_ids={"two"})
+    assert both.seeds == [session_seed(5, "one"), session_seed(5, "two")]
+    assert second.seeds == [session_seed(5, "two")]
+    assert session_seed(5, "one") != session_seed(6, "one")
+    assert session_seed(None, "one") is None
+
+
+def test_random_gives_the_same_records_for_the_same_seed_only(demo_store: SessionStore) -> None:
+    first, again, other = (evaluate(make_agent("random"), demo_store, "test", seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_the_observation_never_holds_the_action_to_be_predicted(planted_store: SessionStore) -> None:
+    for step in scored_steps(planted_store, "test"):
+        assert len(step.observation["history"]) == step.step_index
+
+
+def test_sessions_can_be_limited(planted_store: SessionStore) -> None:
+    assert {record.session_id for record in evaluate(Scripted(RED), planted_store, "test", max_sessions=1)} == {"one"}
+
+
+def test_an_empty_split_is_a_bad_call(planted_store: SessionStore) -> None:
+    with pytest.raises(BadConfig, match="holds no session"):
+        evaluate(Scripted(RED), planted_store, "validation")
+
+
+def test_rows_are_sorted_by_exact_accuracy_and_shown_with_intervals(planted_store: SessionStore) -> None:
+    rows = [
+        summarise(evaluate(agent, planted_store, "test"), label=label, samples=100)
+        for label, agent in (("leaves", Scripted(LEAVE)), ("red [bold]|", Scripted(RED)))
+    ]
+    rows = sorted_rows(rows)
+    assert [row.label for row in rows] == ["red [bold]|", "leaves"]
+    lines = markdown_table(rows).splitlines()
+    assert lines[2].startswith("| red [bold]\\| | 40.0 (33.3–50.0) | 60.0 (33.3–100.0) |")
+    assert render_table(rows).row_count == 2
+
+
+def test_another_package_called_agents_is_found_out(tmp_path: Path) -> None:
+    # openai-agents installed over ours: its __init__ in place of ours, our modules beside it.
+    impostor = tmp_path / "agents"
+    impostor.mkdir()
+    ours = str(Path(agents.__file__).parent)
+    (impostor / "__init__.py").write_text(f"__path__.append({ours!r})\n", encoding="utf-8")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import agents.evaluate"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=Path(ours).parent,
+        check=False,
+    )
+    assert "ImportError" in done.stderr
+    assert "openai-agents" in done.stderr

@@ -1,0 +1,286 @@
+"""The leaderboard through its command line: what it writes, what it runs again, what it says of bad calls."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.leaderboard.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+# Ten lines, as somebody would write them who has never seen the project's code.
+TEN_LINES = """\
+from shop_env.replies import format_reply
+from replay_sessions.schema import Click, Terminate
+from replay_sessions.elements import find_elements
+
+class FirstLink:
+    def reset(self, *, seed=None):
+        pass
+    def act(self, observation):
+        links = [e for e in find_elements(observation["page"]) if e.accepts == "click"]
+        return format_reply("The first one.", Click(name=links[0].name) if links else Terminate())
+"""
+FLAKY = """\
+import pathlib
+from replay_sessions.errors import AgentFailed
+from shop_env.replies import format_reply
+CALLS = pathlib.Path(__file__).with_name("calls.txt")
+
+class Flaky:
+    '''Fails from its fifth step on, as long as the file "down" is there.'''
+    def reset(self, *, seed=None):
+        pass
+    def act(self, observation):
+        calls = int(CALLS.read_text()) if CALLS.exists() else 0
+        CALLS.write_text(str(calls + 1))
+        if calls >= 4 and CALLS.with_name("down").exists():
+            raise AgentFailed("connection refused")
+        return format_reply("done", {"type": "terminate"})
+"""
+
+
+def run_main(*arguments: str | Path) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def results_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return found
+
+
+def by_label(folder: Path) -> dict[str, dict[str, Any]]:
+    return {entry["spec"]["label"]: entry for entry in results_of(folder)["entries"]}
+
+
+@pytest.fixture(scope="module")
+def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run; tests that change it take a copy."""
+    out = tmp_path_factory.mktemp("runs") / "finished"
+    agents = "random,majority,copy_match,oracle"
+    assert run_main("--agents", agents, "--store", store_path, "--out", out, "--samples", 200) == 0
+    return out
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "copied"))
+
+
+def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(store_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "my_agent.py").write_text(TEN_LINES, encoding="utf-8")
+    call = ["--agents", "random,my_agent.py:FirstLink", "as module=my_agent:FirstLink"]
+    call += ["--store", str(store_path), "--out", "out", "--samples", "50"]
+    # From the author's own folder: as a file, and as a module of the current folder.
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.leaderboard", *call],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    entries = by_label(tmp_path / "out")
+    assert entries["my_agent.py:FirstLink"]["row"]["figures"] == entries["as module"]["row"]["figures"]
+    assert "as module" in done.stdout
+
+
+def test_the_oracle_stands_above_the_rest_and_near_its_ceiling(finished: Path) -> None:
+    results = results_of(finished)
+    exact = {entry["spec"]["label"]: entry["row"]["figures"]["exact_accuracy"] for entry in results["entries"]}
+    assert max(exact, key=lambda label: exact[label]["value"]) == "oracle"
+    (best, sampled) = results["known"]
+    assert sampled["figures"]["exact_accuracy"]["value"] < best["figures"]["exact_accuracy"]["value"]
+    assert exact["oracle"]["low"] <= best["figures"]["exact_accuracy"]["value"] <= exact["oracle"]["high"]
+
+
+def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) -> None:
+    results = results_of(finished)
+    made = results["provenance"]
+    manifest = json.loads((store_path / "manifest.json").read_text(encoding="utf-8"))
+    assert made["store"]["fingerprint"] == manifest["fingerprint"]
+    assert made["config"]["split"] == "test"
+    assert made["seed"] == 0
+    assert {"commit", "dirty", "python", "packages", "machine", "time"} <= made.keys()
+    assert {entry["run"]["made_with"]["store"] for entry in results["entries"]} == {manifest["fingerprint"]}
+    table = (finished / "leaderboard.md").read_text(encoding="utf-8")
+    assert "| agent | exact | type | macro-F1 |" in table
+    assert manifest["fingerprint"] in table
+
+
+def test_complete_records_are_not_made_again(
+    copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (copied / "agents" / "random" / "steps.jsonl").stat().st_mtime_ns
+    call = ("--agents", "random,oracle", "--store", store_path, "--out", copied, "--samples", 200)
+    assert run_main(*call) == 0
+    assert "from records that were there: random, oracle" in capsys.readouterr().out
+    assert (copied / "agents" / "random" / "steps.jsonl").stat().st_mtime_ns == before
+    assert run_main(*call, "--fresh") == 0
+    assert (copied / "agents" / "random" / "steps.jsonl").stat().st_mtime_ns > before
+
+
+@pytest.mark.parametrize(
+    "change", [("--seed", "1"), ("--split", "train"), ("--context.scope", "latest_step"), ("--sessions", "2")]
+)
+def test_records_made_with_something_else_are_made_again(
+    change: tuple[str, str], copied: Path, store_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert run_main("--agents", "random", "--store", store_path, "--out", copied, "--samples", 50, *change) == 0
+    assert not by_label(copied)["random"]["reused"]
+    assert "running it again" in caplog.text
+
+
+def test_an_interrupted_agent_leaves_no_finished_records(copied: Path, store_path: Path) -> None:
+    (copied / "agents" / "random" / "run.json").unlink()
+    assert run_main("--agents", "random,oracle", "--store", store_path, "--out", copied, "--samples", 50) == 0
+    entries = by_label(copied)
+    assert (entries["random"]["reused"], entries["oracle"]["reused"]) == (False, True)
+
+
+def test_failed_steps_are_counted_and_only_their_sessions_asked_again(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
+    (tmp_path / "down").touch()
+    call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky", "--store", store_path, "--out", tmp_path / "out")
+    assert run_main(*call, "--samples", 50) == 0
+    assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
+    row = by_label(tmp_path / "out")["flaky"]["row"]
+    steps = row["steps"] + row["errors"]
+    assert row["steps"] == 4
+    (tmp_path / "down").unlink()
+    (tmp_path / "calls.txt").unlink()
+    assert run_main(*call, "--samples", 50) == 0
+    row = by_label(tmp_path / "out")["flaky"]["row"]
+    assert (row["steps"], row["errors"]) == (steps, 0)
+    assert int((tmp_path / "calls.txt").read_text()) < steps  # the finished session was left alone
+
+
+def test_verify_finds_that_figures_follow_from_records(finished: Path, store_path: Path) -> None:
+    assert run_main("verify", finished) == 0
+    assert run_main("verify", finished, "--store", store_path) == 0
+
+
+def test_verify_finds_an_edited_figure(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = results_of(copied)
+    results["entries"][0]["row"]["figures"]["exact_accuracy"]["value"] += 0.01
+    (copied / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    assert run_main("verify", copied) == 1
+    assert "exact_accuracy: results.json says" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"reward":0.5', '"reward":1000.5', "is not what its reply gives"),
+        ('"logged":{"type":"terminate"}', '"logged":{"type":"click","name":"x"}', "the record has"),
+    ],
+)
+def test_verify_finds_an_edited_record(
+    old: str, new: str, said: str, copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = copied / "agents" / "majority" / "steps.jsonl"
+    text = records.read_text(encoding="utf-8")
+    assert old in text
+    records.write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert run_main("verify", copied, "--store", store_path) == 1
+    assert said in capsys.readouterr().out
+
+
+def test_verify_finds_another_store(finished: Path, tmp_path: Path) -> None:
+    from replay_sessions.demo_shop import SOURCE, generate_sessions
+    from replay_sessions.writer import StoreWriter
+
+    with StoreWriter(tmp_path / "other", source=SOURCE) as writer:
+        for session in generate_sessions(8, seed=9):
+            writer.write(session)
+    assert run_main("verify", finished, "--store", tmp_path / "other") == 1
+
+
+def test_compare_gives_the_paired_difference(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_main("compare", finished, "oracle", "random") == 0
+    shown = capsys.readouterr().out
+    line = next(line for line in shown.splitlines() if "exact_accuracy" in line).split()
+    figures = {label: entry["row"]["figures"]["exact_accuracy"]["value"] for label, entry in by_label(finished).items()}
+    assert float(line[3]) == pytest.approx(figures["oracle"] - figures["random"], abs=6e-5)
+    assert "excludes 0" in shown
+
+
+def test_an_agent_compared_with_itself_differs_by_nothing(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_main("compare", finished, "oracle", "oracle") == 0
+    assert "excludes 0" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--agents", "radnom", "--store", "{store}"], "Unknown agent 'radnom'. Did you mean 'random'?"),
+        (["--agents", "random", "--store", "no/such/store"], "no/such/store"),
+        (["--agents", "random", "--store", "{store}", "--reward", "shop_r2"], "Did you mean 'shop_r1'?"),
+        (["--agents", "random", "--store", "{store}", "--preset", "oprea"], "Did you mean 'opera'?"),
+        (["--agents", "random,random", "--store", "{store}"], "'random' twice"),
+        (["--agents", "random?speed=1", "--store", "{store}"], "it takes these arguments: none"),
+        (["verify", "no/such/run"], "no/such/run"),
+        (["compare", "{run}", "oracel", "random"], "Did you mean 'oracle'?"),
+    ],
+)
+def test_a_bad_call_is_one_line_and_exit_code_two(
+    arguments: list[str],
+    said: str,
+    store_path: Path,
+    finished: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call = [argument.format(store=store_path, run=finished) for argument in arguments]
+    if call[0] == "--agents":
+        call += ["--out", str(tmp_path / "out")]
+    assert main(call) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
+
+
+def test_a_truncated_store_is_one_line_and_exit_code_two(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Path(shutil.copytree(store_path, tmp_path / "cut"))
+    shard = next(store.rglob("shards/*.parquet"))
+    shard.write_bytes(shard.read_bytes()[:-1000])
+    assert run_main("--agents", "random", "--store", store, "--out", tmp_path / "out") == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert shard.name in error
+
+
+def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = copied / "agents" / "random" / "steps.jsonl"
+    records.write_bytes(records.read_bytes()[:-20])
+    assert run_main("verify", copied) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("flags", [("--sessions", "0"), ("--context.scope", "half"), ("--splt", "test")])
+def test_flags_that_do_not_fit_are_met_with_exit_code_two(flags: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run_main("--agents", "random", "--out", tmp_path / "out", *flags)
+    assert stopped.value.code == 2
+
+
+def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    assert "python -m benchmarks.leaderboard --agents random my_agent.py:MyAgent" in shown
+    assert "verify runs/first" in shown

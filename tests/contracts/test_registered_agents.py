@@ -1,0 +1,20 @@
+"""Every registered agent keeps the contract that `python -m agents check` holds others to."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.conformance import check_agent
+from agents.registry import AGENTS, make_agent
+from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.store import SessionStore
+from replay_sessions.writer import StoreWriter
+
+
+@pytest.mark.parametrize("name", sorted(AGENTS))
+def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
+        for session in generate_sessions(12, seed=0):
+            writer.write(session)
+    report = check_agent(make_agent(name, store=SessionStore.open(tmp_path / "store")))
+    assert report.passed, str(report)
