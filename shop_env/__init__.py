@@ -24,4 +24,8 @@ __all__ = [
     "render_prompt",
 ]
 
-gymnasium.register(id="ShopR1-v0", entry_point="shop_env.env:ReplayEnv")
+gymnasium.register(
+    id="ShopR1-v0",
+    entry_point="shop_env.env:ReplayEnv",
+    vector_entry_point="shop_env.vector:ReplayVectorEnv",
+)

@@ -12,7 +12,7 @@ hold nothing to score and are left out (`left_out_sessions` counts them).
 `info` after a step:
     session_id, user_id, step_index    which logged step was answered (after a reset: which is to be answered first)
     logged_action                      the logged action, as the JSON object that a perfect reply carries
-    reward_breakdown                   its parts, `action` and `total`: a RewardBreakdown, read by attribute or ["name"]
+    reward_breakdown                   its parts, `action` and `total`: a RewardBreakdown, by attribute or ["name"]
     best_reward                        what the logged action would have earned
     problem, problem_detail            what is wrong with a reply that cannot be read; absent otherwise
 """

@@ -32,7 +32,7 @@ def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
     places, target_length = _token_places(target)
     tokens = _tokens(prediction)
     # Where the prediction's tokens stand in the target, a bit each; their number bounds the common subsequence.
-    known = [places[token] for token in tokens if token in places]
+    known = [place for place in map(places.get, tokens) if place]
     if 2 * len(known) < (at_least - _MARGIN) * (len(tokens) + target_length) or not known:
         return 0.0
     row = full = (1 << target_length) - 1

@@ -1,0 +1,22 @@
+"""A store in memory: what the env asks of one, without files."""
+
+from replay_sessions.schema import Session
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """Sessions that are all in the same split."""
+
+    def __init__(self, sessions: list[Session], fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        self._sessions = {session.session_id: session for session in sessions}
+
+    def session_ids(self, split: str = "all") -> list[str]:
+        return list(self._sessions)
+
+    def step_count(self, session_id: str) -> int:
+        return len(self._sessions[session_id].steps)
+
+    def session(self, session_id: str) -> Session:
+        return self._sessions[session_id]

@@ -1,0 +1,313 @@
+"""ShopR1-v0 as Gymnasium's users meet it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import msgspec
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shop_env
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.errors import BadConfig, StoreNotFound
+from replay_sessions.schema import Click, Persona, Session, Step, Terminate
+from replay_sessions.store import SessionStore
+from replay_sessions.writer import StoreWriter
+from shop_env.context import ContextConfig
+from shop_env.env import ReplayEnv
+from shop_env.observation import observe
+from shop_env.replies import format_reply
+from shop_env.reward import REWARD_PRESETS, best_breakdown, score_reply
+from tests.shop_env.memory_store import MemoryStore
+
+
+@pytest.fixture(scope="module")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stores") / "demo"
+    with StoreWriter(path, source="demo") as writer:
+        for session in generate_sessions(40, seed=3):
+            writer.write(session)
+    return path
+
+
+def make(**options: Any) -> gymnasium.Env:
+    return gymnasium.make("ShopR1-v0", **options)
+
+
+def odd_text_store() -> MemoryStore:
+    """Pages, personas, names and typed texts in scripts and signs that break simpler spaces."""
+    odd = "红色水壶 🫖 \u0000\u202e Ä\u0301 \U0010ffff </script> \\u0041"
+    steps = tuple(Step(page=odd * 3, action=Click(name=odd), rationale=odd) for _ in range(4))
+    persona = Persona(text=odd)
+    sessions = [
+        Session(session_id=f"s{i}{odd}", user_id=odd, source="t", steps=steps, persona=persona, goal=odd)
+        for i in range(9)
+    ]
+    return MemoryStore(sessions, "odd")
+
+
+def test_check_env_passes_on_the_demo_shop(demo_store: Path) -> None:
+    check_env(make(store=str(demo_store), split="all").unwrapped)
+
+
+def test_check_env_passes_on_any_unicode() -> None:
+    check_env(make(store=odd_text_store(), split="all").unwrapped)
+
+
+@pytest.mark.parametrize("preset", sorted(REWARD_PRESETS))
+def test_replaying_the_log_earns_the_best_reward_at_every_step(demo_store: Path, preset: str) -> None:
+    env = make(store=str(demo_store), split="all", reward=preset, order="storage", skip_first_action=False)
+    for session in SessionStore.open(demo_store).sessions():
+        _, info = env.reset()
+        assert info["session_id"] == session.session_id
+        for index, step in enumerate(session.steps):
+            _, reward, terminated, truncated, info = env.step(format_reply("Because.", step.action))
+            assert reward == info["best_reward"] == best_breakdown(step.action, REWARD_PRESETS[preset]).total
+            assert (terminated, truncated) == (index == len(session.steps) - 1, False)
+
+
+def test_a_perfect_reply_carries_the_logged_action_of_info(demo_store: Path) -> None:
+    env = make(store=str(demo_store), split="all")
+    env.reset(seed=0, options={"session_id": SessionStore.open(demo_store).session_ids()[0]})
+    _, _, _, _, info = env.step("anything")
+    env.reset(options={"session_id": info["session_id"]})
+    reply = json.dumps({"rationale": "", "action": info["logged_action"]})
+    _, reward, _, _, again = env.step(reply)
+    assert reward == again["best_reward"]
+    assert again["logged_action"] == info["logged_action"]
+
+
+def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_session: Session) -> None:
+    context = {"scope": "latest_step", "rationales": False}
+    env = make(store=MemoryStore([kettle_session], "kettle"), split="all", context=context, persona="none")
+    expected = ContextConfig(scope="latest_step", rationales=False, persona="none")
+    observation, info = env.reset(seed=0)
+    assert observation == observe(kettle_session, 1, expected)
+    assert info == {"session_id": "kettle-1", "user_id": "user-1", "step_index": 1}
+    reply = format_reply("Cheap.", Click(name="search_results.red_kettle_2_l.view_product"))
+    observation, reward, _, _, info = env.step(reply)
+    breakdown = score_reply(reply, kettle_session.steps[1].action, REWARD_PRESETS["shop_r1"])
+    assert observation == observe(kettle_session, 2, expected)
+    assert reward == breakdown.total == info["reward_breakdown"]["total"]
+    assert info["reward_breakdown"] == breakdown
+    assert info["step_index"] == 1
+    assert "problem" not in info
+
+
+def test_behind_the_last_step_the_page_is_empty_and_the_history_whole(kettle_session: Session) -> None:
+    env = make(store=MemoryStore([kettle_session], "kettle"), split="all")
+    env.reset(seed=0)
+    for _ in range(3):
+        observation, _, terminated, _, _ = env.step("x")
+    assert terminated
+    assert observation["page"] == ""
+    assert [past["page"] for past in observation["history"]] == [step.page for step in kettle_session.steps]
+    assert observation in env.observation_space
+    with pytest.raises(ResetNeeded, match=r"call env\.reset\(\)"):
+        env.step("x")
+
+
+def test_stepping_before_a_reset_is_an_error() -> None:
+    with pytest.raises(ResetNeeded):
+        ReplayEnv(odd_text_store(), "all").step("x")
+
+
+def test_an_unreadable_reply_is_explained_and_earns_nothing(kettle_session: Session) -> None:
+    env = make(store=MemoryStore([kettle_session], "kettle"), split="all")
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step("I would click.")
+    assert reward == info["reward_breakdown"].total == 0
+    assert info["problem"] == "not_json"
+    assert info["problem_detail"]
+
+
+@pytest.mark.parametrize("reply", [None, 7, b"{}", ["x"], {"rationale": "x"}])
+def test_a_reply_that_is_no_text_never_raises(kettle_session: Session, reply: object) -> None:
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step(reply)  # type: ignore[arg-type]
+    assert (reward, info["problem"]) == (0, "not_text")
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text(), min_size=3, max_size=3))
+def test_no_text_raises_and_every_observation_is_in_the_space(replies: list[str]) -> None:
+    env = ReplayEnv(odd_text_store(), "all")
+    env.reset(seed=0)
+    for reply in replies:
+        observation, _, _, _, _ = env.step(reply)
+        assert observation in env.observation_space
+
+
+def test_the_first_action_is_given_and_sessions_without_another_are_left_out(kettle_session: Session) -> None:
+    short = msgspec.structs.replace(kettle_session, session_id="short", steps=kettle_session.steps[:1])
+    store = MemoryStore([kettle_session, short], "short")
+    env = ReplayEnv(store, "all")
+    assert (env.session_ids, env.left_out_sessions) == (["kettle-1"], 1)
+    assert env.reset()[0]["step"] == 1
+    with pytest.raises(BadConfig, match=r"'short' has a single step.*skip_first_action=False"):
+        env.reset(options={"session_id": "short"})
+    whole = ReplayEnv(store, "all", skip_first_action=False)
+    assert (whole.session_ids, whole.left_out_sessions) == (["kettle-1", "short"], 0)
+    observation, _ = whole.reset(options={"session_id": "short"})
+    assert (observation["step"], observation["history"]) == (0, ())
+    assert whole.step("x")[2] is True
+
+
+def test_max_steps_truncates_and_does_not_terminate(kettle_session: Session) -> None:
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", max_steps=2)
+    env.reset(seed=0)
+    assert env.step("x")[2:4] == (False, False)
+    assert env.step("x")[2:4] == (False, True)
+    with pytest.raises(ResetNeeded):
+        env.step("x")
+
+
+def test_a_session_that_ends_at_the_limit_is_terminated(kettle_session: Session) -> None:
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", max_steps=3)
+    env.reset(seed=0)
+    assert [env.step("x")[2:4] for _ in range(3)] == [(False, False), (False, False), (True, False)]
+
+
+def _order(env: gymnasium.Env, seed: int, count: int) -> list[str]:
+    first = env.reset(seed=seed)[1]["session_id"]
+    return [first, *(env.reset()[1]["session_id"] for _ in range(count - 1))]
+
+
+def test_the_seed_decides_the_order_and_every_session_comes_once_a_round(demo_store: Path) -> None:
+    env = make(store=str(demo_store), split="all")
+    count = len(env.unwrapped.session_ids)
+    two_rounds = _order(env, 5, 2 * count)
+    assert two_rounds == _order(make(store=str(demo_store), split="all"), 5, 2 * count)
+    assert set(two_rounds[:count]) == set(two_rounds[count:]) == set(env.unwrapped.session_ids)
+    assert two_rounds[:count] != two_rounds[count:]
+    assert two_rounds[:count] != _order(env, 6, count)
+
+
+def test_storage_order_is_the_store_s(demo_store: Path) -> None:
+    env = make(store=str(demo_store), split="all", order="storage")
+    assert _order(env, 1, len(env.unwrapped.session_ids)) == env.unwrapped.session_ids
+
+
+def test_naming_a_session_does_not_disturb_the_order(demo_store: Path) -> None:
+    plain, disturbed = (make(store=str(demo_store), split="all") for _ in range(2))
+    expected = _order(plain, 5, 4)
+    disturbed.reset(seed=5, options={"session_id": expected[0]})
+    assert [disturbed.reset()[1]["session_id"] for _ in range(3)] == expected[:3]
+
+
+def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> None:
+    options = {
+        "store": str(demo_store),
+        "split": "all",
+        "context": {"scope": "latest_step"},
+        "persona": "none",
+        "reward": {"preset": "no_dars", "threshold": 0.5},
+        "max_steps": 3,
+    }
+    env = make(**options)
+    spec = gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json())
+    again = gymnasium.make(spec)
+    assert again.unwrapped.reward == env.unwrapped.reward
+    assert (again.unwrapped.reward.dars, again.unwrapped.reward.threshold) == (1.0, 0.5)
+    assert again.unwrapped.context == ContextConfig(scope="latest_step", persona="none")
+    assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": "random"}, "order is 'random'; it must be one of shuffled, storage"),
+        ({"max_steps": 0}, "max_steps is 0; it must be at least 1"),
+        ({"render_mode": "human"}, "render_mode is 'human'; it must be 'ansi', 'html' or None"),
+        ({"context": {"scop": "latest_step"}}, "context does not fit: .*`scop`.*Known fields: scope, rationales"),
+        ({"context": {"scope": "none"}}, r"context does not fit: Invalid enum value 'none' - at `\$\.scope`"),
+        ({"persona": "mine"}, r"context does not fit: Invalid enum value 'mine' - at `\$\.persona`"),
+        ({"reward": "shop_r"}, "Unknown reward preset 'shop_r'"),
+        ({"reward": {"preset": "shop_r"}}, "Unknown reward preset 'shop_r'"),
+        ({"reward": {"dars": "many"}}, r"reward does not fit: .*`\$\.dars`"),
+        ({"reward": {"threshold": 2.0}}, r"reward\.threshold is 2\.0"),
+        ({"split": "tests"}, "unknown split 'tests'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_is_named_with_its_remedy(demo_store: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        ReplayEnv(**{"store": str(demo_store), "split": "all", **options})
+
+
+def test_a_missing_store_or_session_is_named(demo_store: Path) -> None:
+    with pytest.raises(StoreNotFound, match="no session store at"):
+        make(store="no/such/store")
+    env = make(store=str(demo_store), split="all")
+    with pytest.raises(StoreNotFound, match="no session 'nobody'"):
+        env.reset(options={"session_id": "nobody"})
+    with pytest.raises(BadConfig, match="Unknown reset option 'session'; known: session_id"):
+        env.reset(options={"session": "x"})
+
+
+def test_a_split_without_a_step_to_score_is_an_error() -> None:
+    steps = (Step(page="p", action=Terminate()),)
+    store = MemoryStore([Session(session_id="s", user_id="u", source="t", steps=steps)], "single")
+    with pytest.raises(BadConfig, match="has 1 sessions, and none of them has a step to score after its first"):
+        ReplayEnv(store, "all")
+
+
+def test_changing_an_observation_does_not_change_the_next_episode(kettle_session: Session) -> None:
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+    first, _ = env.reset(seed=0)
+    first["history"][0]["page"] = "changed"
+    first["page"] = "changed"
+    info = env.step("x")[4]
+    info["logged_action"]["name"] = "changed"
+    assert env.reset()[0] == observe(kettle_session, 1)
+    assert env.step("x")[4]["logged_action"]["name"] != "changed"
+
+
+def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) -> None:
+    env = make(store=MemoryStore([kettle_session], "kettle"), split="all", render_mode="ansi")
+    env.reset(seed=0)
+    env.step("\x1b[31mred\x07")
+    shown = env.render()
+    assert "session kettle-1, step 3 of 4" in shown
+    assert '[click] buy_now "Buy"' in shown
+    assert "persona: Ada, 36, counts her money." in shown and "goal: a red kettle" in shown
+    assert "reward: 0" in shown
+    assert not any(ord(sign) < 32 and sign != "\n" for sign in shown)
+
+
+def test_html_keeps_pages_in_a_sandbox(kettle_session: Session) -> None:
+    evil = Step(page='"><script>alert(1)</script>', action=Terminate())
+    session = msgspec.structs.replace(kettle_session, session_id="<b>", steps=(evil, evil), goal="<script>")
+    env = make(store=MemoryStore([session], "evil"), split="all", render_mode="html")
+    env.reset(seed=0)
+    env.step("<script>alert(2)</script>")
+    shown = env.render()
+    assert "<script>" not in shown
+    assert '<iframe sandbox srcdoc="' in shown
+
+
+def test_rendering_without_a_mode_warns(kettle_session: Session) -> None:
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+    env.reset(seed=0)
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
+def test_importing_the_env_loads_no_model_library() -> None:
+    code = (
+        "import sys, shop_env, shop_env.env, shop_env.metrics, shop_env.reward; "
+        "print([m for m in ('torch', 'transformers', 'peft', 'rouge_score', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_package_says_what_is_public() -> None:
+    assert all(hasattr(shop_env, name) for name in shop_env.__all__)

@@ -1,0 +1,79 @@
+"""Vector envs: our own equals Gymnasium's; async works with its option and says so without it."""
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import shop_env  # noqa: F401 - registers ShopR1-v0
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.schema import Terminate
+from replay_sessions.writer import StoreWriter
+from shop_env.replies import format_reply
+from shop_env.vector import ReplayVectorEnv
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stores") / "demo"
+    with StoreWriter(path, source="demo") as writer:
+        for session in generate_sessions(12, seed=4):
+            writer.write(session)
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, with what NumPy says of their type."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return (str(value.dtype), [_plain(item) for item in value.tolist()])
+    return value
+
+
+def _play(envs: gymnasium.vector.VectorEnv, steps: int) -> list[Any]:
+    seen: list[Any] = [_plain(part) for part in envs.reset(seed=7)]
+    replies = ("nonsense", format_reply("Enough.", Terminate()), '{"rationale": 1}')
+    for step in range(steps):
+        actions = tuple(replies[(step + env) % 3] for env in range(envs.num_envs))
+        seen.append([_plain(part) for part in envs.step(actions)])
+    return seen
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_the_own_vector_env_gives_what_gymnasium_s_gives(store: Path, mode: str) -> None:
+    options = {"store": str(store), "split": "all"}
+    own = ReplayVectorEnv(3, autoreset_mode=mode, **options)
+    theirs = gymnasium.vector.SyncVectorEnv(
+        [lambda: gymnasium.make("ShopR1-v0", **options)] * 3, autoreset_mode=gymnasium.vector.AutoresetMode(mode)
+    )
+    assert _play(own, 30) == _play(theirs, 30)
+
+
+def test_make_vec_makes_the_own_one(store: Path) -> None:
+    envs = gymnasium.make_vec("ShopR1-v0", num_envs=2, store=str(store), split="all")
+    assert isinstance(envs.unwrapped, ReplayVectorEnv)
+    observations, _ = envs.reset(seed=0)
+    assert observations in envs.observation_space
+    kept = observations["step"].copy()
+    envs.step(("x", "x"))
+    assert (observations["step"] == kept).all()
+
+
+def test_async_works_without_shared_memory(store: Path) -> None:
+    options = {"store": str(store), "split": "all"}
+    envs = gymnasium.make_vec(
+        "ShopR1-v0", num_envs=2, vectorization_mode="async", vector_kwargs={"shared_memory": False}, **options
+    )
+    try:
+        played = _play(envs, 5)
+    finally:
+        envs.close()
+    assert played == _play(ReplayVectorEnv(2, **options), 5)
+
+
+def test_async_with_shared_memory_asks_for_the_option(store: Path) -> None:
+    with pytest.raises(ValueError, match="you can disable this feature with `shared_memory=False`"):
+        gymnasium.make_vec("ShopR1-v0", num_envs=2, vectorization_mode="async", store=str(store), split="all")
