@@ -22,11 +22,12 @@ from replay_sessions.errors import BadConfig, run_command
 from replay_sessions.importers import IMPORTERS, load_importer
 from replay_sessions.importers.run import run_import
 from replay_sessions.manifest import SET_ASIDE_FILE
+from replay_sessions.placing import check_target
 from replay_sessions.progress import progress_bar
 from replay_sessions.show import pick_step, show_page_file, show_session, show_step, show_store
 from replay_sessions.splits import SplitPlan
 from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter, check_target
+from replay_sessions.writer import StoreWriter
 
 __all__ = ["main"]
 
@@ -97,7 +98,8 @@ def _add_import(commands: "_Commands[_Parser]", words: list[str]) -> None:
     parser = commands.add_parser(
         "import",
         help="read logs into a store",
-        description="Reads logs into a store; what cannot be read is set aside, counted and listed in it.\n\n"
+        description="Reads logs into a store; what cannot be read is set aside, counted and listed in it. An import\n"
+        "that was killed goes on where it was when the same command is given again.\n\n"
         "  python -m replay_sessions import jsonl logs.jsonl.gz --out stores/mine\n"
         "  python -m replay_sessions import jsonl logs.jsonl --mapping my_fields.toml --out stores/mine\n\n"
         f"importers (each has a --help of its own):\n{known}",
@@ -109,6 +111,15 @@ def _add_import(commands: "_Commands[_Parser]", words: list[str]) -> None:
         if name in words:  # only the importer that is asked for is loaded
             load_importer(name).add_arguments(inner)
         _add_out(inner)
+        inner.add_argument(
+            "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)"
+        )
+        inner.add_argument(
+            "--engine",
+            choices=["processes", "ray"],
+            default="processes",
+            help="ray: the machines of a Ray cluster that share the folder of --out (processes)",
+        )
         inner.set_defaults(command=_import, importer=name)
 
 
@@ -204,13 +215,17 @@ def _import(arguments: argparse.Namespace) -> int:
     for note in importer.notes:
         _console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
     with progress_bar("importing", importer.size, bytes_read=True) as advance:
-        run_import(
+        done_before = run_import(
             importer,
             arguments.out,
             splits=_split_plan(arguments),
             overwrite=arguments.overwrite,
+            workers=arguments.workers,
+            engine=arguments.engine,
             on_progress=advance,
         )
+    if done_before:
+        print(f"went on with an import that was stopped: {done_before:,} of its parts were done")
     _tell(SessionStore.open(arguments.out))
     return 0
 

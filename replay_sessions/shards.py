@@ -8,8 +8,6 @@ stand together so that neighbouring pages, which are nearly equal, compress agai
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 import pyarrow as pa
@@ -42,14 +40,6 @@ class ShardWriter:
             data_page_size=_FILE_PAGE_BYTES,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._parquet.close()
-
     def write(self, session: Session) -> int:
         record, pages = _split_pages(session)
         columns = [[session.session_id], [record.decode()], [pages]]
@@ -57,6 +47,9 @@ class ShardWriter:
         self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
         self.row_groups += 1
         return self.row_groups - 1
+
+    def close(self) -> None:
+        self._parquet.close()
 
 
 class ShardReader:

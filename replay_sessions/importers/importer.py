@@ -66,6 +66,10 @@ class Importer(ABC):
         """Makes the importer of a command line; checks that the source is there and can be read."""
 
     @abstractmethod
+    def state(self) -> str:
+        """Changes when the source does: paths, sizes, times. A killed import goes on only with the same state."""
+
+    @abstractmethod
     def parts(self) -> Iterator[Part]:
         """Cuts the source into parts of bounded size."""
 

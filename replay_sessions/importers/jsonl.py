@@ -63,6 +63,10 @@ class JsonlImporter(Importer):
     def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
         return cls(source, arguments.mapping)
 
+    def state(self) -> str:
+        status = self.path.stat()
+        return f"{self.path.absolute()} {status.st_size} {status.st_mtime_ns}"
+
     def parts(self) -> Iterator[Part]:
         first_number, lines, size, read_before = 1, [], 0, 0
         with self.path.open("rb") as raw:

@@ -96,7 +96,7 @@ def test_an_empty_folder_may_become_a_store(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadConfig, match="cannot write a store to"):
+    with pytest.raises(BadConfig, match="cannot write to"):
         StoreWriter(tmp_path / "file" / "store", source="test").__enter__()
 
 

@@ -41,7 +41,8 @@ class TestNestedAngles:
 
     def test_names_survive_where_html_would_not_allow_their_place(self) -> None:
         page = (
-            "<a[A]| <a[B]| in> > <button[C]| <button[D]| in> > <tr[E]| <td[F]| cell> > <body[G]| x> "
+            "<a[A]| <a[B]| in> > <button[C]| <button[D]| in> > "
+            "<tr[E]| <td[F]| cell> > <body[G]| x> "
             "<p[H]| <div[I]| y> > <select[J]| <a[K]| one> > <textarea[L]| <b[M]| z> > <iframe[N]| <a[O]| w> > <option[P]| q>"
         )
         assert names(nested_angles(page)) == list("ABCDEFGHIJKLMNOP")
