@@ -9,21 +9,22 @@ python -m replay_sessions check stores/mine
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 from rich.console import Console
 
-from replay_sessions.audit import AuditLimits, audit_store
+from replay_sessions.arguments import command_parser
+from replay_sessions.audit import AuditLimits, AuditReport, audit_store
 from replay_sessions.audit_report import print_report
 from replay_sessions.errors import BadConfig, run_command
-from replay_sessions.importers import IMPORTERS, load_importer
+from replay_sessions.importers import load_importer
 from replay_sessions.importers.run import run_import
 from replay_sessions.manifest import SET_ASIDE_FILE
 from replay_sessions.placing import check_target
 from replay_sessions.progress import progress_bar
+from replay_sessions.repair import repair_store
 from replay_sessions.show import pick_step, show_page_file, show_session, show_step, show_store
 from replay_sessions.splits import SplitPlan
 from replay_sessions.store import SessionStore
@@ -31,157 +32,20 @@ from replay_sessions.writer import StoreWriter
 
 __all__ = ["main"]
 
-Command = Callable[[argparse.Namespace], int]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 1 the check found faults, 2 the call or its input was wrong."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        parsed = _parser(words).parse_args(words)
+        parsed = command_parser(words, __doc__).parse_args(words)
     except SystemExit as done:  # --help, or one line about a wrong call
         return int(done.code or 0)
-    command: Command = parsed.command
+    commands = {"generate": _generate, "import": _import, "show": _show, "check": _check}
     try:
-        return run_command(lambda: command(parsed))
+        return run_command(lambda: commands[parsed.command](parsed))
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells a wrong call in one line."""
-
-    def __init__(self, **arguments: object) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **arguments)  # type: ignore[arg-type]
-
-    def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"error: {message} (see `{self.prog} --help`)\n")
-        sys.exit(2)
-
-
-def _parser(words: list[str]) -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m replay_sessions", description=__doc__)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_generate(commands)
-    _add_import(commands, words)
-    _add_show(commands)
-    _add_check(commands)
-    return parser
-
-
-_Commands = argparse._SubParsersAction  # what add_subparsers returns; argparse gives it no public name
-
-
-def _add_generate(commands: "_Commands[_Parser]") -> None:
-    parser = commands.add_parser(
-        "generate",
-        help="make sessions of the embedded demo shop",
-        description="Makes sessions of the embedded demo shop, whose shoppers' policy is known.\n\n"
-        "  python -m replay_sessions generate --sessions 300 --seed 0 --out stores/demo\n"
-        "  python -m replay_sessions generate --sessions 50 --seed 1 --page-size realistic --out stores/long_pages",
-    )
-    parser.add_argument("--sessions", type=int, required=True, metavar="N", help="how many sessions; four to a shopper")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed makes the same sessions (0)")
-    parser.add_argument(
-        "--page-size",
-        choices=["small", "realistic"],
-        default="small",
-        help="small: about 10 elements a page; realistic: 500 and more, about 100 kB (small)",
-    )
-    _add_out(parser)
-    parser.set_defaults(command=_generate)
-
-
-def _add_import(commands: "_Commands[_Parser]", words: list[str]) -> None:
-    known = "\n".join(f"  {name:<12}{entry.summary}" for name, entry in IMPORTERS.items())
-    parser = commands.add_parser(
-        "import",
-        help="read logs into a store",
-        description="Reads logs into a store; what cannot be read is set aside, counted and listed in it. An import\n"
-        "that was killed goes on where it was when the same command is given again.\n\n"
-        "  python -m replay_sessions import jsonl logs.jsonl.gz --out stores/mine\n"
-        "  python -m replay_sessions import jsonl logs.jsonl --mapping my_fields.toml --out stores/mine\n\n"
-        f"importers (each has a --help of its own):\n{known}",
-    )
-    importers = parser.add_subparsers(metavar="IMPORTER", required=True, title="importers")
-    for name, entry in IMPORTERS.items():
-        inner = importers.add_parser(name, help=entry.summary, description=entry.summary)
-        inner.add_argument("source", type=Path, metavar="SOURCE", help="what to read")
-        if name in words:  # only the importer that is asked for is loaded
-            load_importer(name).add_arguments(inner)
-        _add_out(inner)
-        inner.add_argument(
-            "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)"
-        )
-        inner.add_argument(
-            "--engine",
-            choices=["processes", "ray"],
-            default="processes",
-            help="ray: the machines of a Ray cluster that share the folder of --out (processes)",
-        )
-        inner.set_defaults(command=_import, importer=name)
-
-
-def _add_show(commands: "_Commands[_Parser]") -> None:
-    parser = commands.add_parser(
-        "show",
-        help="look at a store, a session, a step or a page",
-        description="Shows a store, one of its sessions, a step's page, or a raw page as the simplifier leaves it.\n\n"
-        "  python -m replay_sessions show demo\n"
-        "  python -m replay_sessions show stores/mine --session visit-17\n"
-        "  python -m replay_sessions show stores/mine --session visit-17 --step 2\n"
-        "  python -m replay_sessions show page.html --recipe amazon",
-    )
-    parser.add_argument("what", metavar="STORE|PAGE", help="a store's folder, 'demo', or a file of HTML")
-    parser.add_argument("--session", metavar="ID", help="one session of the store")
-    parser.add_argument("--step", type=int, metavar="N", help="one step of the session, counted from 0, with its page")
-    parser.add_argument("--recipe", metavar="NAME|FILE", help="how to simplify a raw page of a known site")
-    parser.set_defaults(command=_show)
-
-
-def _add_check(commands: "_Commands[_Parser]") -> None:
-    parser = commands.add_parser(
-        "check",
-        help="read every session and report what is wrong",
-        description="Reads every session of a store and reports on it. Exit code 1 when there are faults: sessions\n"
-        "that cannot be read, targets that are not on the page shown, pages shifted by a step, sessions that\n"
-        "repeat another, users or near-duplicates on both sides of a split.\n\n"
-        "  python -m replay_sessions check stores/mine\n"
-        "  python -m replay_sessions check stores/mine --json > report.json",
-    )
-    parser.add_argument("store", metavar="STORE", help="a store's folder, or 'demo'")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    limits = AuditLimits()
-    parser.add_argument(
-        "--min-grounding",
-        type=float,
-        default=limits.grounding,
-        metavar="SHARE",
-        help=f"least share of targets on their page, per source and action type ({limits.grounding})",
-    )
-    parser.add_argument(
-        "--context-tokens",
-        type=int,
-        default=limits.context_tokens,
-        metavar="N",
-        help=f"warn of pages that are longer, by estimate ({limits.context_tokens})",
-    )
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
-    parser.set_defaults(command=_check)
-
-
-def _add_out(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, required=True, metavar="STORE", help="the folder that becomes the store")
-    parser.add_argument("--overwrite", action="store_true", help="replace the store that is there")
-    parser.add_argument(
-        "--split-by",
-        choices=["user", "session", "official"],
-        default="user",
-        help="what stays on one side of train, validation and test; official: as the publisher split (user)",
-    )
-    parser.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="share for validation (0.1)")
-    parser.add_argument("--test", type=float, default=0.2, metavar="SHARE", help="share for test (0.2)")
 
 
 def _split_plan(arguments: argparse.Namespace) -> SplitPlan:
@@ -250,15 +114,24 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    store = SessionStore.open(arguments.store)
     limits = AuditLimits(grounding=arguments.min_grounding, context_tokens=arguments.context_tokens)
-    with progress_bar("checking", len(store)) as advance:
-        report = audit_store(store, limits, workers=arguments.workers, on_progress=advance)
+    report = _audit(SessionStore.open(arguments.store, salvage=arguments.repair), limits, arguments.workers)
+    if arguments.repair and report.faults:
+        store = SessionStore.open(arguments.store, salvage=True)
+        with progress_bar("repairing", len(store)) as advance:
+            removed = repair_store(store, report, on_progress=advance)
+        _console(stderr=arguments.json).print(f"set aside {removed:,} of {len(store):,} sessions", highlight=False)
+        report = _audit(SessionStore.open(arguments.store), limits, arguments.workers)
     if arguments.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print_report(report, _console())
     return 1 if report.faults else 0
+
+
+def _audit(store: SessionStore, limits: AuditLimits, workers: int) -> AuditReport:
+    with progress_bar("checking", len(store)) as advance:
+        return audit_store(store, limits, workers=workers, on_progress=advance)
 
 
 def _tell(store: SessionStore) -> None:
@@ -283,8 +156,8 @@ def _tell(store: SessionStore) -> None:
         print(line)
 
 
-def _console() -> Console:
-    return Console()
+def _console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr)
 
 
 if __name__ == "__main__":

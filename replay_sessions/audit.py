@@ -2,7 +2,7 @@
 
     scan_store   each session -> SessionFacts: its targets and whether they stand on the page, digests, lengths
     audit_store  facts -> AuditReport: faults (exit code 1), warnings, figures
-    audit_report.py prints it
+    audit_report.py prints it; repair.py sets the sessions at fault aside
 
 Grounding: the share of logged targets whose name stands on the page shown. A log whose pages are shifted by one step
 (reported of ShopCART) trains a model to click on what it cannot see; offset -1 asks after the page one step earlier.
@@ -20,7 +20,6 @@ from replay_sessions.store import SessionStore
 
 __all__ = ["AuditLimits", "AuditReport", "Finding", "Grounding", "audit_store"]
 
-_NAMED = 20
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to tell which pages are far too long
 
 
@@ -41,7 +40,7 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something wrong, and in which sessions (the first of them)."""
+    """Something wrong, and in which sessions."""
 
     code: str
     message: str
@@ -107,12 +106,14 @@ def audit_store(
     limits = limits or AuditLimits()
     facts = list(scan_store(store, workers=workers, on_progress=on_progress))
     read = [fact for fact in facts if fact.problem is None]
-    leaks = leaks_across_splits(store, read)
+    doubled = exact_duplicates(read)
+    copies = {copy for _, copy in doubled}
+    leaks = leaks_across_splits(store, [fact for fact in read if fact.session_id not in copies])
     faults = [
         *_unreadable(facts),
         *_ungrounded(read, limits),
         *_shifted(read, limits),
-        *_duplicates(read),
+        *_duplicates(doubled),
         *_shared_users(store, fault=True),
         *_leaks(store, leaks, limits, fault=True),
     ]
@@ -144,7 +145,7 @@ def audit_store(
 
 
 def _finding(code: str, message: str, sessions: Iterable[str]) -> Finding:
-    return Finding(code=code, message=message, sessions=tuple(sessions)[:_NAMED])
+    return Finding(code=code, message=message, sessions=tuple(sessions))
 
 
 def _unreadable(facts: Sequence[SessionFacts]) -> list[Finding]:
@@ -169,17 +170,22 @@ def _grounding(facts: Iterable[SessionFacts]) -> tuple[Grounding, ...]:
 
 
 def _ungrounded(facts: Sequence[SessionFacts], limits: AuditLimits) -> list[Finding]:
-    worst = [row for row in _grounding(facts) if row.share < limits.grounding]
-    bad = [fact.session_id for fact in facts if sum(fact.on_page.values()) < sum(fact.targets.values())]
-    return [
-        _finding(
-            "ungrounded",
+    findings = []
+    for row in _grounding(facts):
+        if row.share >= limits.grounding:
+            continue
+        message = (
             f"{row.on_page:,} of {row.targets:,} {row.action_type} targets of {row.source} ({row.share:.0%}) stand on "
-            f"the page shown, and at least {limits.grounding:.0%} were expected",
-            bad,
+            f"the page shown, and at least {limits.grounding:.0%} were expected"
         )
-        for row in worst
-    ]
+        bad = [
+            fact.session_id
+            for fact in facts
+            if fact.source == row.source
+            and fact.on_page.get(row.action_type, 0) < limits.grounding * fact.targets.get(row.action_type, 0)
+        ]
+        findings.append(_finding("ungrounded", message, bad))
+    return findings
 
 
 def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
@@ -206,8 +212,7 @@ def _shifted(facts: Sequence[SessionFacts], limits: AuditLimits) -> list[Finding
     return [_finding("shifted", message, ())]
 
 
-def _duplicates(facts: Sequence[SessionFacts]) -> list[Finding]:
-    doubled = exact_duplicates(facts)
+def _duplicates(doubled: Sequence[tuple[str, str]]) -> list[Finding]:
     if not doubled:
         return []
     first, copy = doubled[0]

@@ -9,6 +9,7 @@ Opening reads the manifest and the index; pages are read one session (or a few m
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -22,6 +23,7 @@ __all__ = ["SessionStore"]
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
+_REMEDY_OR_REPAIR = f"{REMEDY}; `python -m replay_sessions check STORE --repair` keeps what can be read"
 
 
 class SessionStore:
@@ -33,18 +35,21 @@ class SessionStore:
         fingerprint: Hash over every session's content and split.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, salvage: bool = False) -> None:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
         self.fingerprint: str = self.manifest.fingerprint
-        for shard in self.manifest.shards:
+        for shard in () if salvage else self.manifest.shards:
             _check_size(path / shard.file, shard.size_bytes)
         self._rows = {row.session_id: row for row in read_index(path, self.manifest)}
         self._shards: OrderedDict[int, ShardReader] = OrderedDict()
 
     @classmethod
-    def open(cls, path_or_name: str | Path) -> Self:
+    def open(cls, path_or_name: str | Path, *, salvage: bool = False) -> Self:
         """Opens a store by path, or by the name "demo".
+
+        Args:
+            salvage: Open it although shards are missing or truncated; reading what lies in those fails.
 
         Raises:
             StoreNotFound: No store there.
@@ -53,13 +58,13 @@ class SessionStore:
         if path_or_name == "demo":
             from replay_sessions.demo_store import demo_store_path  # the demo shop is loaded only when asked for
 
-            return cls(demo_store_path())
+            return cls(demo_store_path(), salvage=salvage)
         path = Path(path_or_name).expanduser()
         if not path.exists():
             raise StoreNotFound(f"no session store at '{path}'. {_remedy(path)}")
         if not path.is_dir():
             raise StoreNotFound(f"'{path}' is a file, and a session store is a folder with a {MANIFEST_FILE}")
-        return cls(path)
+        return cls(path, salvage=salvage)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -70,8 +75,9 @@ class SessionStore:
     def __repr__(self) -> str:
         return f"SessionStore('{self.path}', {len(self)} sessions)"
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
-        return type(self), (self.path,)  # open files do not travel to other processes
+    def __reduce__(self) -> tuple[partial[Self], tuple[Path]]:
+        # Open files do not travel to other processes; sizes were checked here if they were to be.
+        return partial(type(self), salvage=True), (self.path,)
 
     def session_ids(self, split: Split | Literal["all"] = "all") -> list[str]:
         return [row.session_id for row in self._select(split)]
@@ -145,9 +151,9 @@ def _check_size(shard: Path, size_bytes: int) -> None:
     try:
         found = shard.stat().st_size
     except OSError as error:
-        raise BadSession(f"'{shard}' is missing: {REMEDY}") from error
+        raise BadSession(f"'{shard}' is missing: {_REMEDY_OR_REPAIR}") from error
     if found != size_bytes:
-        raise BadSession(f"'{shard}' has {found:,} bytes where {size_bytes:,} were written: {REMEDY}")
+        raise BadSession(f"'{shard}' has {found:,} bytes where {size_bytes:,} were written: {_REMEDY_OR_REPAIR}")
 
 
 def _remedy(path: Path) -> str:

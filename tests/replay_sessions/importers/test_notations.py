@@ -43,7 +43,8 @@ class TestNestedAngles:
         page = (
             "<a[A]| <a[B]| in> > <button[C]| <button[D]| in> > "
             "<tr[E]| <td[F]| cell> > <body[G]| x> "
-            "<p[H]| <div[I]| y> > <select[J]| <a[K]| one> > <textarea[L]| <b[M]| z> > <iframe[N]| <a[O]| w> > <option[P]| q>"
+            "<p[H]| <div[I]| y> > <select[J]| <a[K]| one> > "
+            "<textarea[L]| <b[M]| z> > <iframe[N]| <a[O]| w> > <option[P]| q>"
         )
         assert names(nested_angles(page)) == list("ABCDEFGHIJKLMNOP")
 
