@@ -1,0 +1,33 @@
+"""What of a page a shopper does not see: scripts, templates, and elements that say themselves that they are hidden.
+
+Style sheets are not applied: an element that only a style sheet hides stays (as Amazon's `a-offscreen` must, since it
+carries the price); a recipe's `drop` takes out what a site hides by class.
+"""
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["HIDING_ATTRIBUTES", "NEVER_SEEN", "is_hidden"]
+
+# Tags that hold nothing to read.
+NEVER_SEEN = (
+    "area audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link map math meta noembed "
+    "noframes noscript object param progress script source style svg template track video"
+)
+
+# An element with none of these is not hidden by itself.
+HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "style"})
+
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
+
+
+def is_hidden(attributes: Mapping[str, str | None]) -> bool:
+    """Whether an element's own attributes hide it and all inside it.
+
+    >>> is_hidden({"style": "color: red; display : none !important"}), is_hidden({"class": "a-offscreen"})
+    (True, False)
+    """
+    if "hidden" in attributes or (attributes.get("aria-hidden") or "").strip().lower() == "true":
+        return True
+    style = attributes.get("style")
+    return style is not None and _HIDING_STYLE.search(style) is not None

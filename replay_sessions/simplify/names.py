@@ -1,0 +1,175 @@
+"""Names for what a shopper can act on: unique, the same on every run, and steady when the page changes elsewhere.
+
+A name is a path of scopes and a leaf, `search_results.kettle_1_7_l.view_product` (Shop-R1, section 3.1). A scope is a
+recipe's word for a part of the page, or a card named by its title. Prices and counts are left out of names, since they
+change while the element stays; a name that is taken already is numbered in the order of the page.
+"""
+
+import functools
+import re
+import unicodedata
+
+__all__ = ["Namer", "Scope", "leaf", "slug"]
+
+_MAX_LENGTH = 60
+_MAX_SCOPES = 3
+
+_NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
+_SIGNS = "[$€£¥₹₽₩₪₺₫₴₦฿]"
+_CODES = "USD|EUR|GBP|JPY|CHF|CLP|PLN|SEK|NOK|DKK|RON|CZK|INR|RUB|Rs|kr|zł|Kč|lei|лв|грн|руб"
+_MONEY = re.compile(f"{_SIGNS}|{_CODES}")  # quick to search for; most texts hold none
+_CURRENCY = rf"(?:US|CA|AU?|NZ|HK|NT|R|S|C)?{_SIGNS}|\b(?:{_CODES})\b\.?"
+_PRICE = re.compile(rf"(?:{_CURRENCY})\s*{_NUMBER}|{_NUMBER}\s*(?:{_CURRENCY})")
+_DIGIT = re.compile(r"\d")
+_COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)\s*$")
+# What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
+_RANGE = re.compile(r"\s*[-–—~]\s*$|\s*[-–—+<>]\s*$")
+_BOUNDS = frozenset(
+    "a ab above and ab bis by de des desde do from hasta less mehr meno menos moins more og oltre or over plus to über "
+    "under unter up upto à до от и более".split()
+)
+
+
+class Scope:
+    """A part of the page whose word begins the names inside it.
+
+    Attributes:
+        word: The recipe's word; "" for a card, which is named by its title, and for the page.
+        repeat: For a card, the leaf of links that repeat its title; None for what is no card.
+        title: A card's title; "" until one is found, and then the card adds nothing to names.
+    """
+
+    __slots__ = ("_prefix", "_title_word", "parent", "repeat", "title", "word")
+
+    def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
+        self.parent = parent
+        self.word = word
+        self.repeat = repeat
+        self.title = title
+        self._prefix: str | None = None
+        self._title_word: str | None = None
+
+    def card(self) -> "Scope | None":
+        """The nearest card that this scope is or is in."""
+        scope: Scope | None = self
+        while scope is not None and scope.repeat is None:
+            scope = scope.parent
+        return scope
+
+    def title_word(self) -> str:
+        """A card's title as a part of names."""
+        if self._title_word is None:
+            self._title_word = leaf(self.title)
+        return self._title_word
+
+    def pin(self, name: str) -> None:
+        """Makes a target's name the beginning of the names in this scope."""
+        self._prefix = f"{name}."
+
+    def prefix(self, namer: "Namer") -> str:
+        """What names in this scope begin with, "" or up to a dot. Call it only when all titles are known."""
+        if self._prefix is None:
+            chain: list[Scope] = []
+            scope: Scope | None = self
+            while scope is not None and scope._prefix is None:
+                chain.append(scope)
+                scope = scope.parent
+            prefix = scope._prefix or "" if scope is not None else ""
+            for scope in reversed(chain):
+                prefix = scope._prefix = namer.extend(prefix, scope)
+        return self._prefix or ""
+
+
+class Namer:
+    """Hands out the names of one page."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}  # taken names and, for each, the number to try next
+
+    def name(self, scope: Scope, last: str) -> str:
+        """A name not handed out before, in the given scope."""
+        return self._unique(scope.prefix(self) + last, "")
+
+    def container(self, scope: Scope) -> str:
+        """The name of a scope itself; "" where it has none of its own or another part of the page bears it already."""
+        name = scope.prefix(self)[:-1]
+        return "" if not name or name in self._next else self._unique(name, "")
+
+    def extend(self, prefix: str, scope: Scope) -> str:
+        """The prefix of a scope inside `prefix`. Cards of one title are numbered; long ones lose their middle."""
+        if scope.word:
+            if not prefix.endswith(f"{scope.word}."):
+                prefix = f"{prefix}{scope.word}."
+        elif word := scope.title_word():
+            prefix = self._unique(prefix + word, ".")
+        if prefix.count(".") > _MAX_SCOPES:
+            first, *_, before, last, _ = prefix.split(".")
+            prefix = f"{first}.{before}.{last}."
+        return prefix
+
+    def _unique(self, name: str, end: str) -> str:
+        """`name` + `end`, with a number between them if it is taken."""
+        whole = name + end
+        number = self._next.get(whole)
+        if number is None:
+            self._next[whole] = 2
+            return whole
+        while (numbered := f"{name}_{number}{end}") in self._next:
+            number += 1
+        self._next[whole] = number + 1
+        self._next[numbered] = 2
+        return numbered
+
+
+def leaf(*candidates: str | None) -> str:
+    """The last part of a name: the first candidate that says something, without prices and counts.
+
+    >>> leaf(None, "Add to cart - $29.99"), leaf("$29.99"), leaf("$25 to $50"), leaf("Nike (1,204)")
+    ('add_to_cart', 'price', '25_to_50', 'nike')
+    """
+    for text in candidates:
+        if text:
+            word = slug(_steady(text))
+            if word:
+                return word
+    return ""
+
+
+def _steady(text: str) -> str:
+    """Text without what changes while the element stays."""
+    if not _DIGIT.search(text):
+        return text
+    if text[-1] == ")":
+        text = _COUNT.sub("", text) or text
+    if not _MONEY.search(text):
+        return text
+    without = _PRICE.sub(" ", text)
+    if without == text:
+        return text
+    words = re.findall(r"[^\W\d]+", without)
+    if not words:
+        return text if _RANGE.match(without) else "price"
+    return text if all(word.lower() in _BOUNDS for word in words) else without
+
+
+def slug(text: str) -> str:
+    """Text as a part of a name: lower case, `_` between words, at most about 60 characters; "" if no letter is in it.
+
+    >>> slug("4 Stars & Up"), slug("電気ケトル 1.7L"), slug("!!!")
+    ('4_stars_up', '電気ケトル_1_7l', '')
+    """
+    words = (_GAPS if text.isascii() else _gaps()).sub("_", text.lower()).strip("_")
+    if len(words) <= _MAX_LENGTH:
+        return words
+    end = words.rfind("_", _MAX_LENGTH // 2, _MAX_LENGTH + 1)
+    return words[: end if end > 0 else _MAX_LENGTH].rstrip("_")
+
+
+_GAPS = re.compile(r"[\W_]+")
+
+
+@functools.cache
+def _gaps() -> re.Pattern[str]:
+    """What stands between words. The vowel signs of Indic and other scripts, which `\\w` leaves out, are letters."""
+    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+    return re.compile(rf"[^\w{marks}]+|_+")

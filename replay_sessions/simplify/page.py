@@ -1,0 +1,149 @@
+"""A raw page in, a simplified page out: `simplify`, which puts the parts of this package together."""
+
+import dataclasses
+import functools
+
+from selectolax.lexbor import LexborHTMLParser
+
+from replay_sessions.elements import Element, find_elements
+from replay_sessions.simplify.names import Namer, leaf
+from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
+from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
+from replay_sessions.simplify.targets import Target, label_of, shown_attributes
+from replay_sessions.simplify.walk import Walk
+from replay_sessions.simplify.words import quoted, tidy
+
+__all__ = ["SimplifiedPage", "simplify"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SimplifiedPage:
+    """A page as a shopper perceives it.
+
+    Attributes:
+        html: The simplified HTML.
+        removed: The private data that was taken out.
+    """
+
+    html: str
+    removed: tuple[Removal, ...] = ()
+
+    @functools.cached_property
+    def elements(self) -> list[Element]:
+        """What can be clicked or typed into, in the order of the page."""
+        return find_elements(self.html)
+
+
+def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, private_data: bool = True) -> SimplifiedPage:
+    """Simplifies a page.
+
+    Args:
+        raw_html: The page as the browser holds it. Bytes are decoded as their byte-order mark or `<meta charset>` says.
+        recipe: A recipe, the name of a built-in one or a TOML file; by default the one of the site that it comes from.
+        private_data: False leaves the shopper's names, addresses, numbers in. Nothing else switches the removal off.
+
+    Raises:
+        BadConfig: no such recipe.
+        BadSession: the page nests deeper than any browser would show.
+    """
+    source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
+    rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    document = LexborHTMLParser(source, encoding=isinstance(raw_html, bytes))
+    walk = Walk(rules, _label_ids(document))
+    walk.run(document.body.first_child if document.body is not None else None)
+    _settle_labels(walk)
+    draft = _Draft(walk, _title(document))
+    removed = draft.remove_private_data() if private_data else ()
+    return SimplifiedPage(draft.html(), removed)
+
+
+class _Draft:
+    """A walked page on its way to HTML: what is written out, what has no name yet, and the words that names come from."""
+
+    def __init__(self, walk: Walk, title: str) -> None:
+        self._walk = walk
+        self._title = quoted(title)
+        self._attributes = [shown_attributes(target) for target in walk.targets]
+        self._labels = ["" if target.is_container else label_of(target) for target in walk.targets]
+
+    def remove_private_data(self) -> tuple[Removal, ...]:
+        """Takes private data out of everything, and says what was taken."""
+        pieces = self._walk.pieces
+        visible = [index for index, piece in enumerate(pieces) if piece and ("<" not in piece or piece[1] == "i")]
+        shown = [index for index, attributes in enumerate(self._attributes) if attributes]
+        texts = [pieces[index] for index in visible]
+        texts += [self._attributes[index] for index in shown]
+        texts.append(self._title)
+        cleaned, removed = remove_private_data(texts, self._walk.concealed)
+        if removed:
+            for index, text in zip(visible, cleaned, strict=False):
+                pieces[index] = text
+            for index, text in zip(shown, cleaned[len(visible) :], strict=False):
+                self._attributes[index] = text
+            self._title = cleaned[-1]
+            self._labels = remove_repeated(self._labels, removed)
+            cards = self._walk.cards
+            for card, words in zip(cards, remove_repeated([card.title for card in cards], removed), strict=True):
+                card.title = words
+        return removed
+
+    def html(self) -> str:
+        """The page, with all names in it."""
+        pieces = self._walk.pieces
+        for target, name, attributes in zip(self._walk.targets, self._names(), self._attributes, strict=True):
+            start = f"\n<{target.tag}" if target.is_block else f"{target.lead}<{target.tag}"
+            pieces[target.piece] = f'{start} name="{name}"{attributes}>' if name else f"{start}{attributes}>"
+        body = "".join(pieces)
+        return f"<html>\n<head><title>{self._title}</title></head>\n<body>{body}\n</body>\n</html>"
+
+    def _names(self) -> list[str]:
+        """The names of all targets, in the order of the page; "" for a container that goes without."""
+        namer = Namer()
+        targets = self._walk.targets
+        names = [_name(target, label, namer) for target, label in zip(targets, self._labels, strict=True)]
+        for index, target in enumerate(targets):
+            if target.is_container:
+                name = namer.container(target.scope)
+                inside = names[index + 1 : target.end]
+                names[index] = name if any(inner.startswith(f"{name}.") for inner in inside) else ""
+        return names
+
+
+def _name(target: Target, label: str, namer: Namer) -> str:
+    if target.is_container:
+        return ""
+    last = leaf(label) or target.tag
+    card = target.scope.card()
+    if card is not None and card.repeat and last == card.title_word():
+        last = card.repeat
+    name = namer.name(target.scope, last)
+    if target.inner is not None:
+        target.inner.pin(name)
+    return name
+
+
+def _label_ids(document: LexborHTMLParser) -> frozenset[str]:
+    """The ids of elements whose text is the label of others."""
+    return frozenset(
+        identifier
+        for node in document.css("[aria-labelledby]")
+        for identifier in (node.attributes["aria-labelledby"] or "").split()
+    )
+
+
+def _title(document: LexborHTMLParser) -> str:
+    title = document.head.css_first("title") if document.head is not None else None
+    return tidy(title.text()) if title is not None else ""
+
+
+def _settle_labels(walk: Walk) -> None:
+    """Gives targets and cards the labels that other elements of the page hold."""
+    for target in walk.targets:
+        if not target.label:
+            attributes = target.attributes
+            if "aria-labelledby" in attributes:
+                target.label = walk.text_of(attributes["aria-labelledby"])
+            elif walk.field_labels and (identifier := attributes.get("id")) is not None:
+                target.label = walk.field_labels.get(identifier, "")
+    for scope, attributes in walk.unlabelled:
+        scope.title = scope.title or walk.text_of(attributes["aria-labelledby"])

@@ -1,0 +1,138 @@
+"""E-mail addresses and numbers: phone, card and order numbers, judged by their digits, their grouping and their label."""
+
+import functools
+import re
+from collections.abc import Iterator
+
+import phonenumbers
+from phonenumbers import PhoneNumberType
+
+from replay_sessions.simplify.private_data.labels import word_list
+from replay_sessions.simplify.private_data.spans import SEPARATOR, PageText, Span
+
+__all__ = ["find_numbers"]
+
+_EMAIL = re.compile(r"[\w.+%'-]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
+_DIGITS = re.compile(r"[0-9](?:[ ().‑–/-]{0,3}[0-9]){6,22}(?![\w@]|[.,][0-9])")
+_NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_")
+_CARD = re.compile(
+    r"[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -])\d{6}\2\d{5}|(?:4|5[1-5]|2[2-7]|6)\d{14,15}|3[47]\d{13}"
+)
+_CARD_END_CLUES = (
+    "ending", "ends ", "•", "··", "**", "xx", "XX", "∙", "●", "ndziffer", "endet auf", "terminant", "termina", "final ", "beindigend",
+    "slutar", "kończąca", "末尾", "尾号",
+)  # fmt: skip
+_CARD_END = re.compile(
+    r"(?:[•*·xX∙●][•*·xX∙●. -]{2,18}|(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en"
+    r"|\btermina en|\bque termina em|\bfinal|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)[ :]{0,2})\d{4}(?![\w.,%])"
+)
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_FOUR_DIGITS = re.compile(r"[0-9]{4}")
+_CODE = re.compile(r"[A-Z0-9]+(?:[-/ ][A-Z0-9]*\d[A-Z0-9]*)*(?!\w)")
+_CODE_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-/")
+_KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}|1Z[0-9A-Z]{16}")  # Amazon, eBay, UPS
+_MIN_ORDER_DIGITS = 5
+_NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
+_PUBLIC = frozenset(
+    {PhoneNumberType.TOLL_FREE, PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST, PhoneNumberType.UAN}
+)
+# Where shops are; a number written without its country is tried in each.
+_REGIONS = "US GB DE FR IT ES NL BE AT CH SE DK NO FI PL CZ PT IE RO GR JP KR CN TW HK SG IN AE IL AU NZ ZA BR MX CL AR TR RU UA".split()
+
+# A label stands at most so far before its number, with nothing but these between them.
+_LOOK_BACK = 60
+_BETWEEN = f" \n:：#№.°º{SEPARATOR}"
+
+
+def find_numbers(page: PageText) -> Iterator[Span]:
+    """E-mail addresses, card, order and phone numbers on a page."""
+    text = page.joined
+    if "@" in text:
+        yield from (Span(*match.span(), "email") for match in _EMAIL.finditer(text))
+    for match in _DIGITS.finditer(text):
+        start = match.start()
+        before = text[max(0, start - 2) : start]
+        if before.endswith(("+", "(", "+ ")):
+            start -= len(before) - before.find("+") if "+" in before else 1
+            before = text[start - 1 : start] if start else ""
+        if not before or not (before[-1].isalnum() or before[-1] in _NOT_BEFORE):
+            written = text[start : match.end()]
+            if kind := _kind(written, text, start):
+                yield Span(start, match.end(), kind)
+    yield from _orders(text)
+    if any(clue in text for clue in _CARD_END_CLUES):
+        yield from (Span(*match.span(), "card") for match in _CARD_END.finditer(text))
+    for match in _IBAN.finditer(text):
+        if not text[match.start() - 1 : match.start()].isalnum() and _is_iban(match[0].replace(" ", "")):
+            yield Span(*match.span(), "card")
+
+
+def _kind(written: str, text: str, start: int) -> str:
+    """What a run of digits is: "card", "phone" or ""."""
+    if _CARD.fullmatch(written) and ("-" in written or " " in written or _has_check_digit(written)):
+        return "card"
+    if written.startswith("+"):
+        return "phone" if _is_phone(written, "ZZ") else ""
+    if _NORTH_AMERICAN.fullmatch(written):
+        return "phone" if _is_phone(written, "US") else ""
+    if written.startswith(("0", "(")) and not written.isdigit() and _is_phone_somewhere(written, valid=True):
+        return "phone"
+    if _is_labelled(text, start, "phone_labels") and _is_phone_somewhere(written, valid=False):
+        return "phone"
+    return ""
+
+
+def _is_phone_somewhere(written: str, *, valid: bool) -> bool:
+    return any(_is_phone(written, region, valid=valid) for region in _REGIONS)
+
+
+def _is_phone(written: str, region: str, *, valid: bool = False) -> bool:
+    """Whether a number is one of a person: possible there (or, more strictly, in use), and no free-phone line."""
+    try:
+        number = phonenumbers.parse(written, region)
+    except phonenumbers.NumberParseException:
+        return False
+    fits = phonenumbers.is_valid_number(number) if valid else phonenumbers.is_possible_number(number)
+    return fits and phonenumbers.number_type(number) not in _PUBLIC
+
+
+def _orders(text: str) -> Iterator[Span]:
+    """Numbers in the manner of a known shop, and those of five digits and more that a label calls an order or the like."""
+    end = 0
+    for match in _FOUR_DIGITS.finditer(text):
+        if match.start() < end:
+            continue
+        start = match.start()
+        while start and text[start - 1] in _CODE_LETTERS:
+            start -= 1
+        code = _CODE.match(text, start)
+        if code is None or text[start - 1 : start].isalnum():
+            continue
+        end = code.end()
+        if _KNOWN_ORDER.fullmatch(code[0]) or (
+            sum(map(str.isdigit, code[0])) >= _MIN_ORDER_DIGITS and _is_labelled(text, start, "order_labels")
+        ):
+            yield Span(start, end, "order")
+
+
+@functools.cache
+def _labels(name: str) -> tuple[str, ...]:
+    return tuple(label.rstrip(_BETWEEN).lower() for label in word_list(name))
+
+
+def _is_labelled(text: str, start: int, labels: str) -> bool:
+    """Whether one of the labels stands before a place, in the same text or in the one before it."""
+    before = text[max(0, start - _LOOK_BACK) : start].rstrip(_BETWEEN).lower()
+    if not before.endswith(_labels(labels)):
+        return False
+    return any(before.endswith(label) and not before[: -len(label)][-1:].isalnum() for label in _labels(labels))
+
+
+def _has_check_digit(written: str) -> bool:
+    """Luhn's check, which every card number passes and one in ten other numbers."""
+    digits = [int(digit) for digit in reversed(written) if digit.isdigit()]
+    return sum(digits[0::2] + [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]) % 10 == 0
+
+
+def _is_iban(written: str) -> bool:
+    return int("".join(str(int(letter, 36)) for letter in written[4:] + written[:4])) % 97 == 1

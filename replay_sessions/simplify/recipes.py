@@ -1,0 +1,140 @@
+"""Site recipes: what a shop's pages call things, as data. RECIPES.md says how to write one in ten minutes.
+
+A recipe is a TOML file of rules; each rule says which elements it is about (`select`) and what holds for them. Where
+several rules fit one element, the first that says something about a point decides it, so a recipe's own rules come
+before those of the recipe that it extends.
+"""
+
+import functools
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.simplify.selectors import SelectorSet
+
+__all__ = ["Recipe", "Rule", "find_recipe", "load_recipe"]
+
+PrivateKind = Literal["name", "email", "phone", "card", "order", "address"]
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for the elements that `select` selects.
+
+    Attributes:
+        select: Which elements, in the part of CSS that `selectors` understands.
+        scope: A word that begins the names of everything inside: `refinements` gives `refinements.color.red`.
+            "" keeps a rule that follows from giving one.
+        card: A scope named by its title (a `title` rule inside it, or the element's own label); until a title is found
+            it adds nothing to the names. Its value is the last part of the name of links that repeat the title.
+        title: The text of this element is the title of the nearest card around it.
+        name: The last part of the element's name. It also makes an element clickable that is none by itself.
+        role: The role to show, in place of the page's own.
+        drop: Leave the element out, with everything inside.
+        keep: Show the element though it is hidden.
+        private: What kind of private data the text inside is; it is taken out.
+    """
+
+    select: str = ""
+    scope: str | None = None
+    card: str | None = None
+    title: bool | None = None
+    name: str | None = None
+    role: str | None = None
+    drop: bool | None = None
+    keep: bool | None = None
+    private: PrivateKind | None = None
+
+
+class _RecipeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recipe as its TOML file says it.
+
+    Attributes:
+        extends: The recipe whose rules follow this one's; "" for none.
+        detect: Strings that all occur in the source of the site's pages; with none it is only used by name.
+    """
+
+    rule: tuple[Rule, ...] = ()
+    extends: str = "generic"
+    detect: tuple[str, ...] = ()
+
+
+class Recipe:
+    """Rules ready to be matched: `match` gives the one rule that sums up all that fit an element."""
+
+    def __init__(self, name: str, rules: tuple[Rule, ...], detect: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.rules = rules
+        self.detect = tuple(text.encode() for text in detect)
+        self.selectors = SelectorSet([rule.select for rule in rules])
+        self._merged: dict[tuple[int, ...], Rule] = {}
+
+    def merged(self, fitting: tuple[int, ...]) -> Rule:
+        """One rule out of several, given by their indices in order; the first that says something decides."""
+        rule = self._merged.get(fitting)
+        if rule is None:
+            said: dict[str, str | bool] = {}
+            for index in fitting:
+                for field in Rule.__struct_fields__[1:]:
+                    value = getattr(self.rules[index], field)
+                    if value is not None:
+                        said.setdefault(field, value)
+            rule = self._merged[fitting] = msgspec.convert(said, Rule)
+        return rule
+
+    def recognises(self, raw_html: bytes) -> bool:
+        """Whether a page's source looks like this recipe's site."""
+        return bool(self.detect) and all(text in raw_html for text in self.detect)
+
+
+def load_recipe(name_or_file: str | Path) -> Recipe:
+    """The recipe of a given name ("amazon", "generic"), or of a TOML file.
+
+    Raises:
+        BadConfig: there is no such recipe, or it does not read as one.
+    """
+    if isinstance(name_or_file, str) and name_or_file in _built_in():
+        return _load_built_in(name_or_file)
+    path = Path(name_or_file)
+    if not path.is_file():
+        raise BadConfig(
+            f"no recipe named {str(name_or_file)!r} and no such file. {did_you_mean(str(name_or_file), _built_in())}"
+        )
+    return _read(path.stem, path.read_bytes(), str(path))
+
+
+def find_recipe(raw_html: bytes) -> Recipe:
+    """The built-in recipe of the site that a page comes from, or the generic one."""
+    for name in _built_in():
+        recipe = _load_built_in(name)
+        if recipe.recognises(raw_html):
+            return recipe
+    return _load_built_in("generic")
+
+
+@functools.cache
+def _built_in() -> tuple[str, ...]:
+    folder = resources.files("replay_sessions.simplify") / "recipes"
+    return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
+
+
+@functools.cache
+def _load_built_in(name: str) -> Recipe:
+    file = resources.files("replay_sessions.simplify") / "recipes" / f"{name}.toml"
+    return _read(name, file.read_bytes(), f"recipe {name!r}")
+
+
+def _read(name: str, content: bytes, where: str) -> Recipe:
+    try:
+        written = msgspec.toml.decode(content, type=_RecipeFile)
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(
+            f"{where}: {error}. RECIPES.md in replay_sessions/simplify lists what a recipe may say"
+        ) from None
+    rules = written.rule
+    if written.extends and written.extends != name:
+        rules += load_recipe(written.extends).rules
+    return Recipe(name, rules, written.detect)

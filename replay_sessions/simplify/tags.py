@@ -1,0 +1,53 @@
+"""What the walk does with each HTML tag.
+
+Lexbor numbers the tags that it knows; comparing numbers spares the walk a string per node, so the table is keyed by
+them. Tags that HTML does not know (a site's own elements) are treated as `div`.
+"""
+
+from selectolax.lexbor import LexborHTMLParser
+
+from replay_sessions.simplify.hidden import NEVER_SEEN
+
+__all__ = [
+    "ACTED_ON", "BLOCK", "BREAK", "IMAGE", "INLINE", "ITEM", "LABEL", "MERGED", "SKIPPED", "TAGS", "TEXT", "UNKNOWN",
+]  # fmt: skip
+
+# How an element is written out. Plain numbers, since they are compared for every element; from ACTED_ON on an element
+# always needs a closer look.
+SKIPPED = 0  # not at all, nor what is inside
+MERGED = 1  # only its content, which belongs to the word around it
+INLINE = 2  # only its content, which is a word of its own
+BLOCK = 3  # as it is, unless it is empty or only wraps one other element
+ITEM = 4  # as it is, unless it is empty
+ACTED_ON = 5  # as it is, with a name
+LABEL = 6  # only its content, which labels an input
+BREAK = 7  # as a blank
+IMAGE = 8  # if it has an alternative text
+
+_KINDS = {
+    SKIPPED: NEVER_SEEN,
+    MERGED: "b bdi bdo big del em font ins mark nobr s small strike strong sub tt u var wbr",
+    INLINE: "abbr acronym address cite code data dfn i kbd optgroup output picture q rp rt ruby samp slot span sup tbody "
+    "tfoot thead time",
+    BLOCK: "article aside body center details dialog div dl fieldset figure footer form header hgroup html main menu nav ol "
+    "search section table tr ul",
+    ITEM: "blockquote caption dd dt figcaption h1 h2 h3 h4 h5 h6 legend li p pre td th",
+    ACTED_ON: "a button input option select summary textarea",
+    LABEL: "label",
+    BREAK: "br",
+    IMAGE: "img",
+}
+
+
+def _table() -> dict[int, tuple[str, int]]:
+    """Tag number -> tag and kind, as lexbor numbers them."""
+    document = LexborHTMLParser("")
+    table = {document.create_node(tag).tag_id: (tag, kind) for kind, tags in _KINDS.items() for tag in tags.split()}
+    for node in LexborHTMLParser("<p><!-- comment --><?instruction?>").css("p")[0].iter(include_text=True):
+        table[node.tag_id] = ("", SKIPPED)
+    return table
+
+
+TAGS = _table()
+UNKNOWN = ("div", BLOCK)
+TEXT = next(node.tag_id for node in LexborHTMLParser("<p>text").css("p")[0].iter(include_text=True))

@@ -1,0 +1,135 @@
+"""What on a page can be acted on: which elements those are, what they are called, and which of their attributes show."""
+
+import re
+from collections.abc import Mapping
+
+from replay_sessions.simplify.names import Scope
+from replay_sessions.simplify.recipes import Rule
+from replay_sessions.simplify.words import quoted, tidy
+
+__all__ = ["TELLING_ATTRIBUTES", "Attributes", "Target", "acts", "label_of", "shown_attributes"]
+
+Attributes = Mapping[str, str | None]
+
+_ACTING_ROLES = frozenset(
+    "button checkbox combobox link listbox menuitem menuitemcheckbox menuitemradio option radio searchbox slider spinbutton "
+    "switch tab textbox treeitem".split()
+)
+# An element with none of these, of a tag that is nothing by itself, is only a wrapper.
+TELLING_ATTRIBUTES = frozenset({"aria-label", "contenteditable", "onclick", "role"})
+_ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
+_BUTTON_INPUTS = frozenset({"button", "image", "reset", "submit"})
+_TICKED_INPUTS = frozenset({"checkbox", "radio"})
+_FLAGS = ("checked", "selected", "disabled")
+_STATES = ("aria-checked", "aria-current", "aria-disabled", "aria-expanded", "aria-pressed", "aria-selected")
+_STATE_ATTRIBUTES = frozenset((*_FLAGS, *_STATES))
+_SHOWN = _STATE_ATTRIBUTES | {"role", "title"}
+_LETTER = re.compile(r"[^\W_]")
+_DIGIT = re.compile(r"\d")
+_FIELDS = frozenset({"input", "select", "textarea"})
+
+
+class Target:
+    """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
+
+    alt = ""  # the alternative text of the first image in it
+    end = 0  # for a container, the number of targets up to its end
+    inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
+    is_block = False  # whether it begins a line of its own
+    is_container = False
+    label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
+    lead = ""  # the blank before it
+    outer: "Target | None" = None  # the target that it stands in
+    text = ""  # what stands in it
+
+    def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.rule = rule
+        self.scope = scope
+        self.piece = piece  # where its start tag stands among the pieces of the page
+
+    @property
+    def input_type(self) -> str:
+        """The type of an input, "" for other tags."""
+        return (self.attributes.get("type") or "text").strip().lower() if self.tag == "input" else ""
+
+
+def acts(tag: str, attributes: Attributes) -> bool:
+    """Whether an element can be clicked or typed into by itself, as far as its tag and attributes tell."""
+    if tag == "a":
+        return "href" in attributes or not _ANCHOR_ATTRIBUTES.issuperset(attributes)
+    if tag in ("button", "option", "select", "summary", "textarea"):
+        return True
+    if tag == "input":
+        return (attributes.get("type") or "").strip().lower() != "hidden"
+    if attributes.get("role") in _ACTING_ROLES or "onclick" in attributes:
+        return True
+    return (attributes.get("contenteditable") or ("true" if "contenteditable" in attributes else "false")) != "false"
+
+
+def label_of(target: Target) -> str:
+    """The words that the last part of a target's name is made from: the first of its labels that holds a letter."""
+    attributes = target.attributes
+    words = target.rule.name or target.label or ("" if target.tag == "select" else target.text)
+    if words and _LETTER.search(words):
+        return words
+    kind = target.input_type
+    value = attributes.get("value") if kind in _BUTTON_INPUTS else None
+    for given in (
+        target.text,
+        attributes.get("title"),
+        attributes.get("placeholder"),
+        attributes.get("alt"),
+        target.alt,
+        value,
+    ):
+        if given and target.tag != "select" and _LETTER.search(given):
+            return given
+    if target.outer is not None and (around := label_of(target.outer)):
+        return f"{around} {kind or target.tag}"  # a tick box in a link: steadier than its id
+    for given in (attributes.get("id"), attributes.get("name")):
+        if given and _LETTER.search(given) and not _DIGIT.search(given):
+            return given
+    return kind or attributes.get("role") or target.tag
+
+
+def shown_attributes(target: Target) -> str:
+    """The attributes of a target that a shopper perceives, as they stand in its tag, after its name."""
+    attributes = target.attributes
+    if target.tag in _FIELDS:
+        shown, text = _field_attributes(target)
+    elif not target.label and target.rule.role is None and _SHOWN.isdisjoint(attributes):
+        return ""
+    else:
+        shown, text = "", target.text
+    if role := target.rule.role or tidy(attributes.get("role")):
+        shown = f' role="{quoted(role)}"{shown}'
+    label = target.label
+    if label and label != text:
+        shown += f' aria-label="{quoted(label)}"'
+    title = tidy(attributes.get("title"))
+    if title and title not in (text, label):
+        shown += f' title="{quoted(title)}"'
+    if not _STATE_ATTRIBUTES.isdisjoint(attributes):
+        shown += "".join(f" {flag}" for flag in _FLAGS if flag in attributes)
+        for state in _STATES:
+            if (value := tidy(attributes.get(state))) not in ("", "false"):
+                shown += f' {state}="{quoted(value)}"'
+    return shown
+
+
+def _field_attributes(target: Target) -> tuple[str, str]:
+    """What only fields show, and the text that stands in a field or on a button."""
+    attributes = target.attributes
+    kind = target.input_type
+    shown = f' type="{quoted(kind)}"' if kind else ""
+    text = target.text
+    if kind and kind not in _TICKED_INPUTS and kind != "password" and (value := tidy(attributes.get("value"))):
+        shown += f' value="{quoted(value)}"'
+        text = value if kind in _BUTTON_INPUTS else text
+    if placeholder := tidy(attributes.get("placeholder")):
+        shown += f' placeholder="{quoted(placeholder)}"'
+    if kind == "image" and (alt := tidy(attributes.get("alt"))):
+        shown += f' alt="{quoted(alt)}"'
+    return shown, text
