@@ -1,5 +1,6 @@
 import json
 import pickle
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay_sessions import Session, SessionStore, StoreWriter
+from replay_sessions import Click, Session, SessionStore, Step, StoreWriter
 from replay_sessions.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound
 from replay_sessions.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session, sessions
@@ -66,6 +67,16 @@ def test_the_fingerprint_tells_content_and_split_but_neither_order_nor_shards(
     changed = [*written[:-1], make_session(5, page="<p>changed</p>")]
     assert make_store(changed, "changed").fingerprint != fingerprint
     assert make_store(written, "split", SplitPlan(test=0.7)).fingerprint != fingerprint
+
+
+def test_nearly_equal_pages_of_a_session_compress_against_each_other(make_store: MakeStore) -> None:
+    noise = random.Random(0)
+    page = "".join(chr(noise.randrange(32, 127)) for _ in range(60_000))
+    one = make_store([make_session(steps=1, page=page)], "one")
+    actions = [Step(page=f"<p>{i}</p>{page}", action=Click(name="x")) for i in range(12)]
+    many = make_store([msgspec.structs.replace(make_session(), steps=tuple(actions))], "many")
+    sizes = [store.manifest.shards[0].size_bytes for store in (one, many)]
+    assert sizes[1] < 1.1 * sizes[0]
 
 
 def test_a_store_travels_to_other_processes(make_store: MakeStore) -> None:
