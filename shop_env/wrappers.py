@@ -1,0 +1,112 @@
+"""The discrete view: choose one of the page's actions by number, see numbers instead of text.
+
+    env = DiscreteActions(gymnasium.make("ShopR1-v0", reward="binary"))
+    env.action_masks()      # for sb3-contrib's MaskablePPO, which finds it by this name
+
+For Stable-Baselines3, sb3-contrib and CleanRL-style code, whose policies neither read nor write text. The reply sent to
+the env has an empty rationale, so with a reward that pays for it self-certainty stays unmeasured. With the reward
+`shop_r1` values reach 1001; `binary` or `no_dars` suit value networks better.
+"""
+
+from typing import Any, Literal, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Action, reply_action
+from shop_env.candidates import candidate_actions
+from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
+from shop_env.observation import Observation
+from shop_env.replies import format_reply
+
+__all__ = ["DiscreteActions"]
+
+Features = NDArray[np.float32] | dict[str, NDArray[Any]]
+
+
+class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Actions are numbers of `candidates`, observations are features (shop_env.features).
+
+    A number without a candidate behind it is sent as an empty reply: it earns nothing and raises nothing.
+    `info["logged_candidate"]` after a step is the number of the logged action on the page just left, -1 where the
+    candidates do not hold it (a text that no given phrase is).
+
+    Args:
+        max_candidates: Size of the action space; candidate_actions says which stay on pages with more.
+        view: `flat` for one Box; `dict` for page (PAGE_FEATURES,), candidates (max_candidates, CANDIDATE_FEATURES) and
+            mask, for policies that score every candidate with the same network.
+
+    Attributes:
+        candidates: The actions on offer now; number 0 is leaving.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Observation, str],
+        max_candidates: int = 64,
+        view: Literal["flat", "dict"] = "flat",
+    ) -> None:
+        if max_candidates < 2 or view not in ("flat", "dict"):
+            raise BadConfig(
+                f"max_candidates is {max_candidates} and view is {view!r}; it takes at least 2, and 'flat' or 'dict'."
+            )
+        RecordConstructorArgs.__init__(self, max_candidates=max_candidates, view=view)
+        gymnasium.Wrapper.__init__(self, env)
+        self._max_candidates = max_candidates
+        self._view = view
+        self.candidates: list[Action] = []
+        self.action_space = spaces.Discrete(max_candidates)
+        self.observation_space = _feature_space(max_candidates, view)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which numbers have a candidate behind them, shape (max_candidates,)."""
+        return np.arange(self._max_candidates) < len(self.candidates)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Features, dict[str, Any]]:
+        """Starts a session; see ReplayEnv.reset."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._look(observation), info
+
+    def step(self, action: int) -> tuple[Features, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Does candidate number `action`; see ReplayEnv.step."""
+        offered = self.candidates
+        chosen = offered[action] if 0 <= action < len(offered) else None
+        reply = "" if chosen is None else format_reply("", chosen)
+        observation, reward, terminated, truncated, info = self.env.step(reply)
+        if "logged_action" in info:
+            info["logged_candidate"] = _number_of(info["logged_action"], offered)
+        return self._look(observation), reward, terminated, truncated, info
+
+    def _look(self, observation: Observation) -> Features:
+        self.candidates = candidate_actions(observation, self._max_candidates)
+        page = page_features(observation)
+        rows = candidate_features(observation, self.candidates, self._max_candidates)
+        if self._view == "dict":
+            return {"page": page, "candidates": rows, "mask": self.action_masks().astype(np.int8)}
+        return np.concatenate([page, rows.ravel()])
+
+
+def _feature_space(max_candidates: int, view: str) -> spaces.Space[Any]:
+    if view == "flat":
+        return _unit_box(PAGE_FEATURES + max_candidates * CANDIDATE_FEATURES)
+    return spaces.Dict(
+        {
+            "page": _unit_box(PAGE_FEATURES),
+            "candidates": _unit_box(max_candidates, CANDIDATE_FEATURES),
+            "mask": spaces.MultiBinary(max_candidates),
+        }
+    )
+
+
+def _unit_box(*shape: int) -> spaces.Box:
+    return spaces.Box(0.0, 1.0, shape, dtype=np.float32)
+
+
+def _number_of(logged: dict[str, str], candidates: list[Action]) -> int:
+    return next((number for number, action in enumerate(candidates) if reply_action(action) == logged), -1)

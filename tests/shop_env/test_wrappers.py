@@ -1,0 +1,135 @@
+"""The discrete view: candidates from the page alone, masks, features, and the same rewards as the text env."""
+
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shop_env  # noqa: F401 - registers ShopR1-v0
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
+from replay_sessions.writer import StoreWriter
+from shop_env.candidates import candidate_actions, given_phrases
+from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
+from shop_env.observation import Observation, observe
+from shop_env.wrappers import DiscreteActions
+from tests.shop_env.memory_store import MemoryStore
+
+
+@pytest.fixture(scope="module")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stores") / "demo"
+    with StoreWriter(path, source="demo") as writer:
+        for session in generate_sessions(40, seed=3):
+            writer.write(session)
+    return path
+
+
+def see(page: str, goal: str = "") -> Observation:
+    return {"page": page, "history": (), "persona": "", "goal": goal, "step": 0}  # type: ignore[typeddict-item]
+
+
+def test_candidates_are_leaving_the_elements_and_the_phrases() -> None:
+    page = '<input name="q" type="text"><a name="cart">Cart</a><div name="list"><a name="list.kettle">Kettle</a></div>'
+    assert candidate_actions(see(page, "Find a red kettle, please.")) == [
+        Terminate(),
+        Click(name="cart"),
+        Click(name="list.kettle"),
+        TypeAndSubmit(name="q", text="red kettle"),
+        TypeAndSubmit(name="q", text="red"),
+        TypeAndSubmit(name="q", text="kettle"),
+    ]
+
+
+def test_of_too_many_elements_those_that_match_the_goal_stay() -> None:
+    page = "".join(f'<a name="link_{i}">x</a>' for i in range(50)) + '<a name="red_kettle">Red kettle</a>'
+    candidates = candidate_actions(see(page, "a red kettle"), max_candidates=4)
+    assert candidates == [Terminate(), Click(name="link_0"), Click(name="link_1"), Click(name="red_kettle")]
+
+
+def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session: Session) -> None:
+    quoted = ["Beaulah", "Search", "enter press", "enter", "press"]
+    assert given_phrases(see("", 'Enter "Beaulah" and press "Search"')) == quoted
+    assert given_phrases(observe(kettle_session, 2)) == ["red kettle", "red", "kettle"]
+    assert given_phrases(see("", "")) == []
+
+
+def test_candidates_do_not_depend_on_the_logged_action(kettle_session: Session) -> None:
+    """The third step's logged click is on an element that its page does not have."""
+    assert candidate_actions(observe(kettle_session, 2)) == [Terminate(), Click(name="buy_now")]
+
+
+# Gymnasium's checker would rather see the env below the wrapper; here the wrapper is what is checked.
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
+@pytest.mark.parametrize("view", ["flat", "dict"])
+def test_check_env_passes(demo_store: Path, view: str) -> None:
+    env = gymnasium.make("ShopR1-v0", store=str(demo_store), split="all")
+    check_env(DiscreteActions(env.unwrapped, max_candidates=32, view=view), skip_render_check=True)
+
+
+def test_choosing_the_logged_candidate_earns_the_best_reward(demo_store: Path) -> None:
+    env = DiscreteActions(gymnasium.make("ShopR1-v0", store=str(demo_store), split="all", reward="binary"))
+    found = scored = 0
+    for _ in range(len(env.unwrapped.session_ids)):
+        _, info = env.reset()
+        session_id, over = info["session_id"], False
+        logged = []
+        while not over:
+            _, _, over, _, info = env.step(0)
+            logged.append(info["logged_candidate"])
+        env.reset(options={"session_id": session_id})
+        for number in logged:
+            scored += 1
+            found += number >= 0
+            if number >= 0:
+                assert env.action_masks()[number]
+            _, reward, _, _, info = env.step(number)
+            assert reward == (info["best_reward"] if number >= 0 else 0)
+    assert found == scored  # in the demo shop every shopper's action is among the candidates
+
+
+def test_a_number_without_a_candidate_earns_nothing(kettle_session: Session) -> None:
+    env = DiscreteActions(gymnasium.make("ShopR1-v0", store=MemoryStore([kettle_session], "kettle"), split="all"))
+    env.reset(seed=0)
+    assert env.action_masks().sum() == len(env.candidates) == 2
+    _, reward, _, _, info = env.step(63)
+    assert (reward, info["problem"]) == (0, "not_json")
+
+
+def test_masks_follow_the_page(demo_store: Path) -> None:
+    env = DiscreteActions(gymnasium.make("ShopR1-v0", store=str(demo_store), split="all"), view="dict")
+    observation, _ = env.reset(seed=0)
+    for _ in range(50):
+        assert (observation["mask"] == env.action_masks()).all()
+        assert env.action_masks().sum() == len(env.candidates)
+        observation, _, over, _, _ = env.step(int(env.action_space.sample(mask=observation["mask"])))
+        if over:
+            observation, _ = env.reset()
+
+
+@given(st.text(), st.text())
+def test_features_of_any_page_lie_between_0_and_1(page: str, goal: str) -> None:
+    observation = see(page, goal)
+    features = page_features(observation)
+    rows = candidate_features(observation, candidate_actions(observation), 64)
+    assert features.shape == (PAGE_FEATURES,) and rows.shape == (64, CANDIDATE_FEATURES)
+    for values in (features, rows):
+        assert values.dtype == np.float32 and values.min() >= 0 and values.max() <= 1
+
+
+def test_features_are_the_same_in_every_process() -> None:
+    observation = see("<h1>exact match</h1><a name='cart'>Cart</a>", "a red kettle")
+    assert page_features(observation).nonzero()[0].tolist() == [5]
+
+
+def test_wrong_settings_are_named(kettle_session: Session) -> None:
+    env = gymnasium.make("ShopR1-v0", store=MemoryStore([kettle_session], "kettle"), split="all")
+    with pytest.raises(BadConfig, match="max_candidates is 1"):
+        DiscreteActions(env, max_candidates=1)
+    with pytest.raises(BadConfig, match="view is 'text'"):
+        DiscreteActions(env, view="text")  # type: ignore[arg-type]
