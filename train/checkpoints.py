@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.errors import CheckpointMismatch
 from shop_env.context import ContextConfig
@@ -34,7 +35,8 @@ __all__ = [
 ]
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"
-TOKENIZER_FILE = "tokenizer.json"
+# transformers' bars for reading and writing weights would break into the run's own.
+disable_progress_bar()
 
 
 class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,15 +13,14 @@ three definitions that the paper's text, figure and equation leave open (V the v
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["PolicyStats", "SelfCertainty", "policy_stats", "self_certainty"]
+from shop_env.reward.score import SelfCertainty
 
-SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]
+__all__ = ["PolicyStats", "policy_stats", "self_certainty"]
 
 
 @dataclass(frozen=True)

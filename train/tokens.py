@@ -43,7 +43,7 @@ class SessionTokens:
 
 def prompt_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """The tokens of a prompt, up to and including what the template puts before a reply."""
-    between = _template_text(tokenizer, tuple(message["role"] for message in messages))
+    between = _template_text(tokenizer, tokenizer.chat_template, tuple(message["role"] for message in messages))
     texts = [*_interleave(between, [message["content"] for message in messages])]
     return [token for ids in _encode(tokenizer, texts) for token in ids]
 
@@ -77,7 +77,7 @@ def _trunk(
     last = session.steps[-1]
     reply = format_reply((last.rationale or "") if context.rationales else "", last.action)
     messages = [*render_prompt(observation, prompt), Message(role="assistant", content=reply)]
-    between = _template_text(tokenizer, tuple(message["role"] for message in messages))
+    between = _template_text(tokenizer, tokenizer.chat_template, tuple(message["role"] for message in messages))
     encoded = _encode(tokenizer, _interleave(between, [message["content"] for message in messages]))
     tokens: list[int] = []
     replies: list[ReplySpan] = []
@@ -107,7 +107,7 @@ def _encode(tokenizer: Any, texts: Iterable[str]) -> list[list[int]]:
 
 
 @lru_cache(maxsize=256)
-def _template_text(tokenizer: Any, roles: tuple[str, ...]) -> list[str]:
+def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...]) -> list[str]:
     """What the chat template writes before each message, and after the last one.
 
     For a prompt (last role user) the last text ends with what stands before a reply.
@@ -117,7 +117,9 @@ def _template_text(tokenizer: Any, roles: tuple[str, ...]) -> list[str]:
     """
     marks = [f"\u2063{index}\u2063" for index in range(len(roles))]
     messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
-    rendered: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=roles[-1] == "user")
+    rendered: str = tokenizer.apply_chat_template(
+        messages, chat_template=template, tokenize=False, add_generation_prompt=roles[-1] == "user"
+    )
     between = []
     for mark in marks:
         before, found, rendered = rendered.partition(mark)

@@ -8,10 +8,11 @@ For a session of T steps and G replies that is T pages read instead of T·(T+1)/
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from train.session_tree import attend_causally, hidden_states
 
@@ -26,7 +27,7 @@ class SamplingConfig:
         temperature: 0 is greedy.
         max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
         replies: How many replies to each prompt.
-        max_batch_tokens: Trunk tokens (plus one per reply row) that are read at once; bounds memory.
+        max_batch_tokens: Trunk tokens, padded, plus reply rows that are read at once; bounds memory.
     """
 
     temperature: float
@@ -78,16 +79,16 @@ def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
 def _batches(
     prompts: Sequence[Sequence[int]], trunks: list[list[int]], config: SamplingConfig
 ) -> Iterator[list[list[int]]]:
-    """Trunks in batches of at most `max_batch_tokens` (at least one trunk each)."""
+    """Trunks in batches of at most `max_batch_tokens` when padded (at least one trunk each), alike in length."""
     batch: list[list[int]] = []
-    tokens = 0
-    for trunk in trunks:
-        cost = len(prompts[trunk[0]]) + len(trunk) * config.replies
-        if batch and tokens + cost > config.max_batch_tokens:
+    rows = 0
+    for trunk in sorted(trunks, key=lambda trunk: len(prompts[trunk[0]])):
+        longest = len(prompts[trunk[0]])
+        rows += len(trunk) * config.replies
+        if batch and (len(batch) + 1) * longest + rows > config.max_batch_tokens:
             yield batch
-            batch, tokens = [], 0
+            batch, rows = [], len(trunk) * config.replies
         batch.append(trunk)
-        tokens += cost
     if batch:
         yield batch
 
@@ -111,7 +112,7 @@ def _generate_batch(
     row_trunk = [index for index, trunk in enumerate(trunks) for _ in range(len(trunk) * config.replies)]
     forks = [len(prompts[prompt]) for trunk in trunks for prompt in trunk for _ in range(config.replies)]
     last = [prefill.starts[trunk] + fork - 1 for trunk, fork in zip(row_trunk, forks, strict=True)]
-    branches = _Branches(prefill, torch.tensor(row_trunk), torch.tensor(forks, device=device))
+    branches = _Branches(prefill, torch.tensor(row_trunk, device=device), torch.tensor(forks, device=device))
     replies: list[list[int]] = [[] for _ in forks]
     alive = torch.arange(len(forks), device=device)
     hidden = hidden[torch.tensor(last, device=device)]
@@ -158,12 +159,16 @@ class _Prefill:
 class _Branches:
     """Attention of one new token per reply: to its prompt's part of the trunk, and to its own tokens so far.
 
+    The rows of a trunk stand side by side, padded to the longest trunk and to the trunk with most rows, so that a layer
+    is one matrix product for all of them.
+
     Attributes:
         forks: (R,) how many trunk tokens each reply's prompt has.
     """
 
     def __init__(self, prefill: _Prefill, row_trunk: Tensor, forks: Tensor) -> None:
-        self._prefill = prefill
+        self._trunks = [(_padded(key, prefill.lengths), _padded(value, prefill.lengths)) for key, value in prefill.kept]
+        self._longest = max(prefill.lengths)
         self._row_trunk = row_trunk
         self.forks = forks
         self._own: list[tuple[Tensor, Tensor]] = []  # per layer (R, key-value heads, tokens so far, d)
@@ -171,45 +176,79 @@ class _Branches:
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with these rows only; (R,) True where a reply goes on."""
-        self._row_trunk, self.forks = self._row_trunk[rows.cpu()], self.forks[rows]
+        self._row_trunk, self.forks = self._row_trunk[rows], self.forks[rows]
         self._own = [(key[rows], value[rows]) for key, value in self._own]
         self._arrange()
 
     def _arrange(self) -> None:
-        """Which rows belong to which trunk, and what of it each may see."""
-        counts = torch.bincount(self._row_trunk, minlength=len(self._prefill.lengths)).tolist()
-        self._trunks: list[tuple[slice, slice, Tensor]] = []
-        first = 0
-        for start, length, count in zip(self._prefill.starts, self._prefill.lengths, counts, strict=True):
-            if count:
-                rows = slice(first, first + count)
-                hidden = torch.arange(length, device=self.forks.device)[None, :] >= self.forks[rows, None]
-                self._trunks.append((rows, slice(start, start + length), hidden))
-            first += count
+        """Gives each row a place beside the other rows of its trunk; `_hidden` is what a place may not see."""
+        trunks = len(self._trunks[0][0])
+        counts = torch.bincount(self._row_trunk, minlength=trunks)
+        self._width = int(counts.max())
+        first_row = counts.cumsum(0) - counts
+        slot = torch.arange(len(self._row_trunk), device=self.forks.device) - first_row[self._row_trunk]
+        self._place = self._row_trunk * self._width + slot
+        forks = self.forks.new_ones(trunks * self._width).index_copy(0, self._place, self.forks)
+        columns = torch.arange(self._longest, device=self.forks.device)
+        self._hidden = (columns >= forks[:, None]).view(trunks, 1, 1, self._width, self._longest)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        own_key, own_value = key[0].transpose(0, 1)[:, :, None], value[0].transpose(0, 1)[:, :, None]
-        if layer < len(self._own):
-            own_key = torch.cat([self._own[layer][0], own_key], dim=2)
-            own_value = torch.cat([self._own[layer][1], own_value], dim=2)
-            self._own[layer] = (own_key, own_value)
-        else:
-            self._own.append((own_key, own_value))
         kv_heads, rows, width = key.shape[1:]
-        grouped = (query[0] * scale).view(kv_heads, -1, rows, width)  # (key-value heads, queries a head, R, d)
-        own_scores = torch.einsum("hgrd,rhtd->hgrt", grouped, own_key)
-        own_top = own_scores.logsumexp(dim=-1)
-        own_out = torch.einsum("hgrt,rhtd->hgrd", torch.softmax(own_scores, dim=-1), own_value)
-        trunk_out, trunk_top = self._attend_to_trunks(layer, grouped)
-        share = torch.sigmoid(trunk_top - own_top)[..., None]  # of the attention that goes to the trunk
-        return (share * trunk_out + (1 - share) * own_out).reshape(1, -1, rows, width)
+        grouped = (query[0] * scale).view(kv_heads, -1, rows, width).permute(2, 0, 1, 3)  # (R, kv heads, queries, d)
+        own = _weigh(grouped @ (keys := self._with_own(layer, key, value))[0].transpose(2, 3), keys[1])
+        merged = _merge(own, self._from_trunks(layer, grouped))
+        return merged.reshape(rows, -1, width).transpose(0, 1)[None]
 
-    def _attend_to_trunks(self, layer: int, grouped: Tensor) -> tuple[Tensor, Tensor]:
-        keys, values = self._prefill.kept[layer]
-        out, top = [], []
-        for rows, trunk, hidden in self._trunks:
-            scores = grouped[:, :, rows] @ keys[:, None, trunk].transpose(2, 3)
-            scores = scores.masked_fill(hidden, float("-inf"))
-            top.append(scores.logsumexp(dim=-1))
-            out.append(torch.softmax(scores, dim=-1) @ values[:, None, trunk])
-        return torch.cat(out, dim=2), torch.cat(top, dim=2)
+    def _with_own(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """The replies' own keys and values with the new token's, (R, key-value heads, t, d) each."""
+        new = (key[0].transpose(0, 1)[:, :, None], value[0].transpose(0, 1)[:, :, None])
+        if layer == len(self._own):
+            self._own.append(new)
+        else:
+            old = self._own[layer]
+            self._own[layer] = (torch.cat([old[0], new[0]], dim=2), torch.cat([old[1], new[1]], dim=2))
+        return self._own[layer]
+
+    def _from_trunks(self, layer: int, grouped: Tensor) -> "_Weighed":
+        keys, values = self._trunks[layer]  # (S, key-value heads, L, d)
+        trunks, kv_heads, _, width = keys.shape
+        queries = grouped.shape[2]
+        padded = grouped.new_zeros(trunks * self._width, kv_heads, queries, width)
+        padded = padded.index_copy(0, self._place, grouped).view(trunks, self._width, kv_heads, queries, width)
+        side_by_side = padded.permute(0, 2, 3, 1, 4).reshape(trunks, kv_heads, queries * self._width, width)
+        scores = (side_by_side @ keys.transpose(2, 3)).view(trunks, kv_heads, queries, self._width, self._longest)
+        scores = scores.masked_fill_(self._hidden, float("-inf")).view(trunks, kv_heads, -1, self._longest)
+        return _Weighed(*(self._rows_of(part, queries) for part in _weigh(scores, values)))
+
+    def _rows_of(self, part: Tensor, queries: int) -> Tensor:
+        """(S, key-value heads, queries · width, n) -> (R, key-value heads, queries, n)"""
+        trunks, kv_heads, _, size = part.shape
+        by_place = part.view(trunks, kv_heads, queries, self._width, size).permute(0, 3, 1, 2, 4)
+        return by_place.reshape(trunks * self._width, kv_heads, queries, size)[self._place]
+
+
+class _Weighed(NamedTuple):
+    """A softmax not yet divided: Σ exp(s − top)·v, Σ exp(s − top), and top, so that two can be merged."""
+
+    values: Tensor
+    total: Tensor
+    top: Tensor
+
+
+def _weigh(scores: Tensor, values: Tensor) -> _Weighed:
+    top = scores.amax(dim=-1, keepdim=True)
+    weights = (scores - top).exp_()
+    return _Weighed(weights @ values, weights.sum(dim=-1, keepdim=True), top)
+
+
+def _merge(a: _Weighed, b: _Weighed) -> Tensor:
+    """The attention over both sets of keys together."""
+    top = torch.maximum(a.top, b.top)
+    of_a, of_b = torch.exp(a.top - top), torch.exp(b.top - top)
+    return (a.values * of_a + b.values * of_b) / (a.total * of_a + b.total * of_b)
+
+
+def _padded(packed: Tensor, lengths: list[int]) -> Tensor:
+    """(key-value heads, sum of lengths, d) -> (S, key-value heads, longest, d)"""
+    trunks = pad_sequence([part.transpose(0, 1) for part in packed.split(lengths, dim=1)], batch_first=True)
+    return trunks.transpose(1, 2).contiguous()

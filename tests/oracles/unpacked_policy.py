@@ -1,0 +1,40 @@
+"""The slow, plain way: every reply in a row of its own behind its whole prompt, by the model's own attention."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["unpacked_grpo_loss", "unpacked_log_probs"]
+
+
+def unpacked_log_probs(model: Any, prompt: Sequence[int], reply: Sequence[int], temperature: float) -> Tensor:
+    """(n,) log-probabilities of the reply's tokens."""
+    logits = model(torch.tensor([[*prompt, *reply]])).logits[0, len(prompt) - 1 : -1]
+    log_probs = torch.log_softmax(logits / temperature, dim=-1)
+    return torch.stack([log_probs[place, token] for place, token in enumerate(reply)])
+
+
+def unpacked_grpo_loss(
+    model: Any,
+    reference: Any,
+    groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]], Sequence[float]]],
+    *,
+    temperature: float,
+    beta: float,
+) -> Tensor:
+    """GRPO's loss over groups (prompt, replies, rewards), on policy, written as in the paper: loops and no masks."""
+    losses = []
+    for prompt, replies, rewards in groups:
+        mean = sum(rewards) / len(rewards)
+        deviation = (sum((reward - mean) ** 2 for reward in rewards) / (len(rewards) - 1)) ** 0.5
+        for reply, reward in zip(replies, rewards, strict=True):
+            advantage = (reward - mean) / (deviation + 1e-6)
+            policy = unpacked_log_probs(model, prompt, reply, temperature)
+            with torch.no_grad():
+                frozen = unpacked_log_probs(reference, prompt, reply, temperature)
+            ratio = torch.exp(policy - policy.detach())
+            kl = torch.exp(frozen - policy) - (frozen - policy) - 1
+            losses.append((-ratio * advantage + beta * kl).mean())
+    return torch.stack(losses).mean()

@@ -1,0 +1,51 @@
+"""A tiny policy and some tokenised sessions of the demo shop, made once for all tests of training."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.schema import Session
+from shop_env.context import ContextConfig
+from shop_env.prompts import PromptConfig
+from train.session_tree import enable_tree_attention
+from train.tiny import TinyModelConfig, TinyTokenizerConfig, build_model, train_tokenizer
+from train.tokens import SessionTokens, tokenize_session
+
+COMPACT = PromptConfig(style="compact")
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """Fresh weights with grouped-query attention, a tokenizer, 24 sessions and their trunks."""
+
+    model: Any
+    tokenizer: Any
+    sessions: list[Session]
+    trunks: list[SessionTokens]
+
+    def plain_model(self) -> Any:
+        """The same weights with transformers' own attention."""
+        model = build_model(self.tokenizer, self.model_config, seed=0)
+        model.load_state_dict(self.model.state_dict())
+        return model
+
+    @property
+    def model_config(self) -> TinyModelConfig:
+        return TinyModelConfig(hidden_size=32, layers=2, heads=4, key_value_heads=2, intermediate_size=48)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Tiny:
+    torch.set_num_threads(2)
+    sessions = list(generate_sessions(24, seed=3))
+    tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(min_count=2), COMPACT)
+    config = TinyModelConfig(hidden_size=32, layers=2, heads=4, key_value_heads=2, intermediate_size=48)
+    model = build_model(tokenizer, config, seed=0)
+    enable_tree_attention(model)
+    trunks = [
+        trunk for session in sessions for trunk in tokenize_session(tokenizer, session, ContextConfig(), COMPACT, 4096)
+    ]
+    return Tiny(model, tokenizer, sessions, trunks)

@@ -1,0 +1,54 @@
+"""Log-probabilities, entropy and self-certainty against their definitions."""
+
+import math
+
+import pytest
+import torch
+
+from shop_env.reward.score import SelfCertainty
+from tests.oracles.self_certainty import DEFINITIONS, softmax
+from train.policy_stats import policy_stats
+
+
+@pytest.fixture
+def sample() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    source = torch.Generator().manual_seed(0)
+    hidden = torch.randn(7, 5, generator=source)
+    weight = torch.randn(11, 5, generator=source)
+    return hidden, weight, torch.randint(11, (7,), generator=source)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_self_certainty_follows_each_definition_to_float32(
+    definition: SelfCertainty, sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+) -> None:
+    hidden, weight, targets = sample
+    measured = policy_stats(hidden, weight, targets, temperature=0.6, definition=definition).self_certainty
+    distributions = [softmax(row) for row in (hidden.double() @ weight.double().T).tolist()]
+    expected = [DEFINITIONS[definition]([distribution]) for distribution in distributions]
+    assert measured.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+def test_log_probabilities_and_entropy_are_those_of_the_tempered_distribution(
+    sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    hidden, weight, targets = sample
+    stats = policy_stats(hidden, weight, targets, temperature=0.5)
+    for row, target, log_prob, entropy in zip(
+        (hidden.double() @ weight.double().T).tolist(), targets.tolist(), stats.log_probs, stats.entropy, strict=True
+    ):
+        p = softmax([logit / 0.5 for logit in row])
+        assert log_prob.item() == pytest.approx(math.log(p[target]), rel=1e-5)
+        assert entropy.item() == pytest.approx(-math.fsum(x * math.log(x) for x in p), rel=1e-5)
+
+
+def test_chunks_change_neither_values_nor_gradients(sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+    hidden, weight, targets = sample
+    results = []
+    for chunk in (100, 2):
+        leaf, head = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
+        stats = policy_stats(leaf, head, targets, temperature=0.6, chunk=chunk)
+        stats.log_probs.sum().backward()
+        results.append((stats.log_probs, stats.self_certainty, leaf.grad, head.grad))
+    for whole, chunked in zip(*results, strict=True):
+        assert torch.allclose(whole, chunked, atol=1e-6)

@@ -1,0 +1,76 @@
+"""Sessions as tokens: prompts are prefixes, replies lie where they should, long sessions lose their earliest pages."""
+
+import pytest
+
+from replay_sessions.errors import BadConfig
+from shop_env.context import ContextConfig
+from shop_env.observation import observe_session
+from shop_env.prompts import render_prompt
+from shop_env.replies import format_reply, parse_reply
+from tests.train.conftest import COMPACT, Tiny
+from train.tokens import prompt_tokens, rationale_tokens, tokenize_session
+
+# The shape of Qwen2.5's template, in our own words: a header line, the text, an end mark and a new line.
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize("template", [None, CHATML])
+def test_every_prompt_is_a_prefix_of_its_sessions_trunk(tiny: Tiny, template: str | None) -> None:
+    tokenizer = tiny.tokenizer
+    own, tokenizer.chat_template = tokenizer.chat_template, template or tokenizer.chat_template
+    try:
+        for session in tiny.sessions[:8]:
+            (trunk,) = tokenize_session(tokenizer, session, ContextConfig(), COMPACT, 4096)
+            for observation, reply, step in zip(observe_session(session), trunk.replies, session.steps, strict=True):
+                messages = render_prompt(observation, COMPACT)
+                assert prompt_tokens(tokenizer, messages) == trunk.tokens[: reply.start]
+                whole = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+                assert tokenizer.decode(trunk.tokens[: reply.start]) == whole
+                logged = tokenizer.decode(trunk.tokens[reply.start : reply.end])
+                assert logged == format_reply(step.rationale or "", step.action) + "<|im_end|>"
+                assert reply.action == step.action
+    finally:
+        tokenizer.chat_template = own
+
+
+def test_a_template_that_drops_messages_is_refused(tiny: Tiny) -> None:
+    tokenizer = tiny.tokenizer
+    own, tokenizer.chat_template = tokenizer.chat_template, "{{ messages[-1].content }}"
+    try:
+        with pytest.raises(BadConfig, match="chat template"):
+            prompt_tokens(tokenizer, [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}] * 2)
+    finally:
+        tokenizer.chat_template = own
+
+
+def test_a_session_that_is_too_long_goes_on_in_another_trunk_without_its_earliest_pages(tiny: Tiny) -> None:
+    session = max(tiny.sessions, key=lambda session: len(session.steps))
+    (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, 4096)
+    limit = len(whole.tokens) * 2 // 3
+    parts = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, limit)
+    assert len(parts) > 1
+    assert all(len(part.tokens) <= limit for part in parts)
+    assert [reply.step_index for part in parts for reply in part.replies] == list(range(len(session.steps)))
+    text = tiny.tokenizer.decode(parts[1].tokens)
+    first = parts[1].replies[0].step_index
+    assert text.count("<html>") == len(parts[1].replies)
+    assert format_reply(session.steps[0].rationale or "", session.steps[0].action) in text
+    assert session.steps[first].page in text
+
+
+def test_rationale_tokens_cover_the_rationale_and_nothing_else(tiny: Tiny) -> None:
+    for trunk in tiny.trunks[:6]:
+        for reply in trunk.replies:
+            tokens = trunk.tokens[reply.start : reply.end]
+            parsed = parse_reply(tiny.tokenizer.decode(tokens, skip_special_tokens=True))
+            first, end = rationale_tokens(tiny.tokenizer, tokens, parsed.rationale_span)
+            assert tiny.tokenizer.decode(tokens[first:end]) == parsed.rationale
+
+
+def test_an_empty_rationale_has_no_tokens(tiny: Tiny) -> None:
+    text = format_reply("", tiny.sessions[0].steps[0].action)
+    first, end = rationale_tokens(tiny.tokenizer, tiny.tokenizer.encode(text), parse_reply(text).rationale_span)
+    assert first == end
