@@ -93,8 +93,11 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
     build, leading = agent_class(spec)
     given = spec.arguments | arguments
     parameters = inspect.signature(build).parameters
-    if "store" in parameters and "store" not in given and store is not None:
-        given["store"] = store
+    if "store" in parameters and "store" not in given:
+        if store is not None:
+            given["store"] = store
+        elif parameters["store"].default is inspect.Parameter.empty:
+            raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
     try:
         inspect.signature(build).bind(*leading, **given)
     except TypeError as error:
@@ -112,7 +115,7 @@ def agent_class(spec: AgentSpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     target = spec.target
     if spec.is_checkpoint:
         return _imported(CHECKPOINT_AGENT, target), (Path(target),)
-    names = known_agents()
+    names = AGENTS if target in AGENTS else known_agents()  # asking installed packages takes milliseconds
     if target in names:
         return _imported(names[target], target), ()
     file, colon, class_name = target.rpartition(":")

@@ -94,6 +94,12 @@ def test_a_failing_step_is_an_error_and_no_score_of_zero(planted_store: SessionS
     assert row.figures["exact_accuracy"].value == 1.0
 
 
+def test_an_agent_that_never_answers_has_a_row_without_figures(planted_store: SessionStore) -> None:
+    row = summarise(evaluate(Scripted(AgentFailed("down")), planted_store, "test"), label="down", samples=50)
+    assert (row.steps, row.errors, row.figures) == (0, 5, {})
+    assert markdown_table([row]).splitlines()[2] == "| down | – | – | – | – | – | – | – | – | 5 | 0 |"
+
+
 def test_ctrl_c_goes_through(planted_store: SessionStore) -> None:
     with pytest.raises(KeyboardInterrupt):
         evaluate(Scripted(KeyboardInterrupt()), planted_store, "test")

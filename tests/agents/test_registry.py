@@ -86,6 +86,24 @@ def test_a_folder_without_the_marker_is_no_checkpoint(tmp_path: Path) -> None:
         make_agent(str(tmp_path))
 
 
+def test_the_marker_is_the_one_that_training_writes() -> None:
+    from train.checkpoints import CHECKPOINT_FILE
+
+    assert CHECKPOINT_MARKER == CHECKPOINT_FILE
+
+
+def test_an_installed_package_brings_its_agents_along(
+    agent_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    information = tmp_path / "their_agents-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: their-agents\nVersion: 1.0\n", encoding="utf-8")
+    (information / "entry_points.txt").write_text("[shop_r1.agents]\ntheirs = my_agent:Fixed\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert known_agents()["theirs"] == "my_agent:Fixed"
+    assert make_agent("theirs?reply=hello").act({}) == "hello"  # type: ignore[typeddict-item]
+
+
 def test_a_package_that_an_agent_needs_is_named(tmp_path: Path) -> None:
     file = tmp_path / "needy.py"
     file.write_text("import no_such_package_anywhere\n", encoding="utf-8")

@@ -98,7 +98,7 @@ def test_majority_answers_the_most_frequent_scored_action_of_the_train_split(dem
 
 
 def test_majority_without_a_store_is_a_bad_call() -> None:
-    with pytest.raises(BadConfig, match="store"):
+    with pytest.raises(BadConfig, match="made for a session store"):
         make_agent("majority")
 
 
