@@ -97,7 +97,7 @@ def _import(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     path = Path(arguments.what)
     if path.is_file():
-        show_page_file(path, arguments.recipe, _console())
+        show_page_file(path, arguments.recipe, _console(), as_is=arguments.as_is)
         return 0
     store = SessionStore.open(arguments.what)
     if arguments.session is None:
@@ -114,7 +114,11 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    limits = AuditLimits(grounding=arguments.min_grounding, context_tokens=arguments.context_tokens)
+    limits = AuditLimits(
+        grounding=arguments.min_grounding,
+        context_tokens=arguments.context_tokens,
+        private_pages=arguments.private_pages,
+    )
     report = _audit(SessionStore.open(arguments.store, salvage=arguments.repair), limits, arguments.workers)
     if arguments.repair and report.faults:
         store = SessionStore.open(arguments.store, salvage=True)

@@ -100,7 +100,12 @@ def _add_show(commands: "_Commands[_Parser]") -> None:
     parser.add_argument("what", metavar="STORE|PAGE", help="a store's folder, 'demo', or a file of HTML")
     parser.add_argument("--session", metavar="ID", help="one session of the store")
     parser.add_argument("--step", type=int, metavar="N", help="one step of the session, counted from 0, with its page")
-    parser.add_argument("--recipe", metavar="NAME|FILE", help="how to simplify a raw page of a known site")
+    parser.add_argument(
+        "--recipe",
+        metavar="NAME|FILE",
+        help="how to simplify a raw page of a known site; found by itself when not given",
+    )
+    parser.add_argument("--as-is", action="store_true", help="the page is simplified already")
     parser.set_defaults(command="show")
 
 
@@ -136,6 +141,13 @@ def _add_check(commands: "_Commands[_Parser]") -> None:
         default=limits.context_tokens,
         metavar="N",
         help=f"warn of pages that are longer, by estimate ({limits.context_tokens})",
+    )
+    parser.add_argument(
+        "--private-pages",
+        type=int,
+        default=limits.private_pages,
+        metavar="N",
+        help=f"search about N pages, spread over the store, for private data; 0 for none ({limits.private_pages})",
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
     parser.set_defaults(command="check")

@@ -31,12 +31,14 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         shift: By how much a neighbouring page may explain the targets better than their own.
         leakage: Greatest share of held-out sessions with a near-duplicate in train.
         context_tokens: Pages estimated to be longer are warned of.
+        private_pages: About how many pages are searched for private data, spread over the store.
     """
 
     grounding: float = 0.8
     shift: float = 0.2
     leakage: float = 0.01
     context_tokens: int = 32_768
+    private_pages: int = 500
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +106,7 @@ def audit_store(
         on_progress: Told how many sessions were read since the last call.
     """
     limits = limits or AuditLimits()
-    facts = list(scan_store(store, workers=workers, on_progress=on_progress))
+    facts = list(scan_store(store, private_pages=limits.private_pages, workers=workers, on_progress=on_progress))
     read = [fact for fact in facts if fact.problem is None]
     doubled = exact_duplicates(read)
     copies = {copy for _, copy in doubled}
@@ -122,6 +124,7 @@ def audit_store(
         *_leaks(store, leaks, limits, fault=False),
         *_doubtful_steps(read),
         *_over_context(read, limits),
+        *_private(read),
         *_empty_splits(store),
     ]
     return AuditReport(
@@ -134,7 +137,7 @@ def audit_store(
         warnings=tuple(warnings),
         grounding=_grounding(read),
         grounding_by_offset={f"{offset:+d}": share for offset, share in _offset_shares(read).items()},
-        action_counts=dict(sorted(sum((Counter(fact.action_counts) for fact in read), Counter()).items())),
+        action_counts=dict(sorted(_total(fact.action_counts for fact in read).items())),
         split_sessions={split: len(store.session_ids(split)) for split in SPLITS},
         session_steps=_spread([fact.steps for fact in read]),
         page_characters=_spread([length for fact in read for length in fact.page_characters]),
@@ -272,9 +275,26 @@ def _over_context(facts: Sequence[SessionFacts], limits: AuditLimits) -> list[Fi
     return [_finding("over_context", message, dict.fromkeys(pages))]
 
 
+def _private(facts: Sequence[SessionFacts]) -> list[Finding]:
+    found = _total(fact.private for fact in facts)
+    if not found:
+        return []
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.most_common())
+    searched = sum(fact.searched_pages for fact in facts)
+    message = f"what looks like private data stands in {searched:,} pages that were searched ({kinds})"
+    return [_finding("private_data", message, (fact.session_id for fact in facts if fact.private))]
+
+
 def _empty_splits(store: SessionStore) -> list[Finding]:
     empty = [split for split in SPLITS if not store.session_ids(split)]
     return [_finding("empty_split", f"no session is in {' and '.join(empty)}", ())] if empty else []
+
+
+def _total(counts: Iterable[dict[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return total
 
 
 def _spread(values: list[int]) -> Spread | None:

@@ -10,7 +10,8 @@ import msgspec
 
 from replay_sessions.elements import page_names
 from replay_sessions.errors import BadSession
-from replay_sessions.schema import Action, Session, Split, Terminate
+from replay_sessions.schema import Action, Session, Split, Terminate, TypeAndSubmit
+from replay_sessions.simplify.private_data import find_private_data
 from replay_sessions.store import SessionStore
 
 __all__ = ["OFFSETS", "SessionFacts", "scan_store"]
@@ -32,6 +33,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
         content: Digest of goal, pages, actions and rationales, without ids and times.
         action_keys: Digests of the distinct actions.
         doubts: What looks wrong, completing "N sessions ...".
+        searched_pages: Pages that were searched for private data, a slow search: all of some sessions.
+        private: What was found there, by kind; never what it was.
     """
 
     session_id: str
@@ -48,43 +51,53 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes = b""
     action_keys: frozenset[bytes] = frozenset()
     doubts: tuple[str, ...] = ()
+    searched_pages: int = 0
+    private: dict[str, int] = {}
 
 
 def scan_store(
-    store: SessionStore, *, workers: int = 1, on_progress: Callable[[int], None] | None = None
+    store: SessionStore,
+    *,
+    private_pages: int = 0,
+    workers: int = 1,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Iterator[SessionFacts]:
-    """The facts of every session, in storage order; with several workers a large store is read by processes."""
-    ids = store.session_ids()
-    chunks = [ids[start : start + _CHUNK_SESSIONS] for start in range(0, len(ids), _CHUNK_SESSIONS)]
-    if workers <= 1 or sum(row.page_characters for row in store.index()) < _WORTH_PROCESSES_CHARACTERS:
+    """The facts of every session, in storage order; with several workers a large store is read by processes.
+
+    Args:
+        private_pages: About how many pages are searched for private data, spread evenly over the store.
+    """
+    rows = store.index()
+    every = max(1, sum(row.steps for row in rows) // max(1, private_pages))
+    tasks = [(row.session_id, private_pages > 0 and number % every == 0) for number, row in enumerate(rows)]
+    chunks = [tasks[start : start + _CHUNK_SESSIONS] for start in range(0, len(tasks), _CHUNK_SESSIONS)]
+    if workers <= 1 or sum(row.page_characters for row in rows) < _WORTH_PROCESSES_CHARACTERS:
         for chunk in chunks:
             yield from _scan(store, chunk)
             if on_progress:
                 on_progress(len(chunk))
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for facts in pool.map(_scan_list, [store] * len(chunks), chunks):
+        for facts in pool.map(_scan, [store] * len(chunks), chunks):
             yield from facts
             if on_progress:
                 on_progress(len(facts))
 
 
-def _scan_list(store: SessionStore, session_ids: list[str]) -> list[SessionFacts]:
-    return list(_scan(store, session_ids))
-
-
-def _scan(store: SessionStore, session_ids: list[str]) -> Iterator[SessionFacts]:
-    for session_id in session_ids:
+def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFacts]:
+    facts = []
+    for session_id, search in tasks:
         split = store.split_of(session_id)
         try:
             session = store.session(session_id)
         except BadSession as error:
-            yield SessionFacts(session_id=session_id, split=split, problem=str(error))
+            facts.append(SessionFacts(session_id=session_id, split=split, problem=str(error)))
         else:
-            yield _facts(session, split)
+            facts.append(_facts(session, split, search=search))
+    return facts
 
 
-def _facts(session: Session, split: Split) -> SessionFacts:
+def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
     names = [page_names(step.page) for step in session.steps]
     targets: Counter[str] = Counter()
     on_page: Counter[str] = Counter()
@@ -113,7 +126,16 @@ def _facts(session: Session, split: Split) -> SessionFacts:
         content=_content(session),
         action_keys=frozenset(_digest(msgspec.json.encode(step.action)) for step in session.steps),
         doubts=tuple(_doubts(session)),
+        searched_pages=len(session.steps) if search else 0,
+        private=_private(session) if search else {},
     )
+
+
+def _private(session: Session) -> Counter[str]:
+    """Private data in the pages and in what was typed, by kind."""
+    texts = [step.page for step in session.steps]
+    texts += [step.action.text for step in session.steps if isinstance(step.action, TypeAndSubmit)]
+    return Counter(removal.kind for text in texts for removal in find_private_data(text))
 
 
 def _type(action: Action) -> str:

@@ -1,5 +1,7 @@
 """`python -m replay_sessions show`: a store's contents, a session step by step, or a page with its named elements."""
 
+import gzip
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,12 +13,16 @@ from rich.table import Table
 from replay_sessions.elements import find_elements
 from replay_sessions.errors import BadConfig, StoreNotFound
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.simplify import simplify
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
 
-__all__ = ["describe_action", "show_page_file", "show_session", "show_step", "show_store"]
+__all__ = ["describe_action", "pick_step", "show_page_file", "show_session", "show_step", "show_store"]
 
 _LISTED_SESSIONS = 20
+_NAME_WIDTH = 60
+_TEXT_WIDTH = 80
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 def describe_action(action: Action) -> str:
@@ -92,22 +98,22 @@ def show_page(page: str, console: Console) -> None:
     else:
         console.print(page, markup=False, highlight=False, soft_wrap=True)
     elements = find_elements(page)
-    table = Table("name", "accepts", "text", box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for element in elements:
-        table.add_row(escape(element.name), element.accepts, escape(element.text[:80]))
     console.rule(f"{len(elements)} elements", style="dim")
-    console.print(table, soft_wrap=not console.is_terminal)
+    width = min(_NAME_WIDTH, max((len(element.name) for element in elements), default=0))
+    for element in elements:
+        line = f"{element.accepts:<6} [bold]{escape(element.name)}[/bold]{' ' * (width - len(element.name))}  "
+        console.print(line + escape(element.text[:_TEXT_WIDTH]), highlight=False, soft_wrap=True)
 
 
-def show_page_file(path: Path, recipe: str | None, console: Console) -> None:
-    """A raw page from a file, simplified."""
-    from replay_sessions.simplify import load_recipe, simplify  # the simplifier is loaded only when asked for
-
+def show_page_file(path: Path, recipe: str | None, console: Console, *, as_is: bool = False) -> None:
+    """A raw page from a file, simplified; `as_is` for one that is simplified already."""
     try:
-        raw = path.read_bytes().decode("utf-8", errors="replace")
-    except OSError as error:
-        raise StoreNotFound(f"cannot read '{path}': {error.strerror}") from error
-    show_page(simplify(raw, load_recipe(recipe) if recipe else None).html, console)
+        raw = path.read_bytes()
+        if raw.startswith(_GZIP_MAGIC):
+            raw = gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreNotFound(f"cannot read '{path}': {error}") from error
+    show_page(raw.decode("utf-8", errors="replace") if as_is else simplify(raw, recipe).html, console)
 
 
 def pick_step(session: Session, number: int) -> Step:

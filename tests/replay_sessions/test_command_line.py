@@ -1,3 +1,4 @@
+import gzip
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -62,6 +63,21 @@ def test_show_a_store_a_session_a_step(tmp_path: Path, capsys: pytest.CaptureFix
     told = capsys.readouterr().out
     assert '<a name="nav_bar.cart">Cart</a>' in told
     assert "2 elements" in told
+
+
+def test_show_a_page_simplified_or_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = tmp_path / "page.html.gz"
+    raw.write_bytes(
+        gzip.compress(b"<html><body><script>x()</script><a name=logged.name href=/cart>Cart</a></body></html>")
+    )
+    assert run("show", raw) == 0
+    told = capsys.readouterr().out
+    assert "script" not in told
+    assert "click  cart" in told
+    assert run("show", raw, "--as-is") == 0
+    assert "click  logged.name  Cart" in capsys.readouterr().out
+    raw.write_bytes(raw.read_bytes()[:-9])
+    assert run("show", raw) == 2
 
 
 WRONG_CALLS = [
