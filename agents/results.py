@@ -32,7 +32,7 @@ COLUMNS: Mapping[str, str] = {
 WITH_INTERVAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 IN_POINTS = ("mean_reward",)
 BY_TYPE = ("exact_accuracy_click", "exact_accuracy_type_and_submit", "exact_accuracy_terminate")
-WHOLE_WIDTH = 100  # characters that the whole table takes
+WHOLE_WIDTH = 110  # characters that the whole table takes
 
 
 class Figure(msgspec.Struct, frozen=True):
