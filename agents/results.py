@@ -32,7 +32,7 @@ COLUMNS: Mapping[str, str] = {
 WITH_INTERVAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 IN_POINTS = ("mean_reward",)
 BY_TYPE = ("exact_accuracy_click", "exact_accuracy_type_and_submit", "exact_accuracy_terminate")
-WHOLE_WIDTH = 110  # characters that the whole table takes
+LABEL_WIDTH = 12  # longer labels are folded
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -107,20 +107,22 @@ def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
 
 
 def render_table(
-    rows: Sequence[ResultRow], *, title: str | None = None, caption: str | None = None, width: int = WHOLE_WIDTH
+    rows: Sequence[ResultRow], *, title: str | None = None, caption: str | None = None, width: int | None = None
 ) -> Table:
-    """The table for a terminal, intervals under their figures; one too narrow for it goes without the figures by type.
+    """The table for a terminal, intervals under their figures.
 
     Args:
-        width: The terminal's, in characters.
+        width: The terminal's, in characters; one too narrow goes without the figures by type. None: wide enough.
     """
-    names = [name for name in COLUMNS if width >= WHOLE_WIDTH or name not in BY_TYPE]
+    widths = {name: _width(name, rows) for name in COLUMNS}
+    whole = LABEL_WIDTH + sum(widths.values()) + sum(map(len, _counts(rows))) + 2 * (len(widths) + len(_counts(rows)))
+    names = [name for name in COLUMNS if width is None or width >= whole or name not in BY_TYPE]
     table = Table(
         title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, title_justify="left", caption_justify="left"
     )
-    table.add_column("agent", overflow="fold", min_width=11)
+    table.add_column("agent", overflow="fold", min_width=LABEL_WIDTH)
     for name in names:
-        table.add_column(COLUMNS[name].replace("_", " "), justify="right", min_width=_widest(name, rows))
+        table.add_column(COLUMNS[name].replace("_", " "), justify="right", min_width=widths[name])
     for heading in _counts(rows):
         table.add_column(heading, justify="right")
     for row in rows:
@@ -150,8 +152,10 @@ def _counts(rows: Sequence[ResultRow]) -> tuple[str, ...]:
     return ("errors", "steps") if any(row.errors for row in rows) else ("steps",)
 
 
-def _widest(name: str, rows: Sequence[ResultRow]) -> int:
-    return max((len(line) for row in rows for line in _two_lines(name, row.figures.get(name)).split("\n")), default=0)
+def _width(name: str, rows: Sequence[ResultRow]) -> int:
+    """What a column needs: its longest line or word of the heading."""
+    lines = [line for row in rows for line in _two_lines(name, row.figures.get(name)).split("\n")]
+    return max(map(len, [*lines, *COLUMNS[name].split("_")]))
 
 
 def _one_line(name: str, figure: Figure | None) -> str:
