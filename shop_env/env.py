@@ -31,6 +31,7 @@ from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import Observation
+from shop_env.personas import persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import MalformedReply, parse_reply
 from shop_env.reward.presets import reward_preset
@@ -79,6 +80,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         self.store: SessionSource = SessionStore.open(store) if isinstance(store, str | Path) else store
         self.context = _context(context, persona)
         self.reward = _reward(reward)
+        self._personas = persona_texts(self.store, self.context)
         self.render_mode = render_mode
         self.observation_space = observation_space()
         self.action_space = reply_space()
@@ -191,7 +193,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
     def _start(self, session_id: str) -> None:
         key = (*self._episode_key, session_id)
         self._episode = _KEPT_EPISODES.get(
-            key, lambda: Episode(self.store.session(session_id), self.context, self.reward)
+            key, lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas)
         )
         self._step_index = self._first_step
         steps = len(self._episode.actions) - self._first_step

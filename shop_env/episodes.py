@@ -6,7 +6,7 @@ envs of one process share them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
 from replay_sessions.schema import Action, Session, Split, reply_action
@@ -26,6 +26,7 @@ class SessionSource(Protocol):
     def fingerprint(self) -> str: ...
     def session_ids(self, split: SplitChoice = "all") -> list[str]: ...
     def step_count(self, session_id: str) -> int: ...
+    def user_id(self, session_id: str) -> str: ...
     def session(self, session_id: str) -> Session: ...
 
 
@@ -34,10 +35,16 @@ class Episode:
 
     __slots__ = ("actions", "best_rewards", "characters", "logged", "observed", "session_id", "user_id")
 
-    def __init__(self, session: Session, context: ContextConfig, reward: RewardConfig) -> None:
+    def __init__(
+        self,
+        session: Session,
+        context: ContextConfig,
+        reward: RewardConfig,
+        personas: Mapping[str, str] | None = None,
+    ) -> None:
         self.session_id = session.session_id
         self.user_id = session.user_id
-        self.observed = ObservedSession(session, context)
+        self.observed = ObservedSession(session, context, personas)
         self.actions: list[Action] = [step.action for step in session.steps]
         self.logged = [reply_action(step.action) for step in session.steps]
         self.best_rewards = [best_breakdown(action, reward).total for action in self.actions]

@@ -5,10 +5,13 @@ as the ContextConfig lets through (Shop-R1, equation 1: pages c_1..t, actions an
 of the step itself is never part of it.
 """
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from replay_sessions.schema import Session, Step, reply_action
+from shop_env.budget import find_counter, first_page_kept, shorten_page
 from shop_env.context import ContextConfig
+from shop_env.personas import persona_of
 from shop_env.replies import action_json
 
 __all__ = ["History", "Observation", "ObservedSession", "PastStep", "observe", "observe_session"]
@@ -49,36 +52,74 @@ _DEFAULT_CONTEXT = ContextConfig()
 
 
 class ObservedSession:
-    """A session seen through a context, prepared once and then cheap to observe at any step."""
+    """A session seen through a context, prepared once and then cheap to observe at any step.
 
-    def __init__(self, session: Session, context: ContextConfig = _DEFAULT_CONTEXT) -> None:
+    Args:
+        personas: What `shop_env.personas.persona_texts` says of the store; only the persona arm `shuffled` needs it.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        context: ContextConfig = _DEFAULT_CONTEXT,
+        personas: Mapping[str, str] | None = None,
+    ) -> None:
         self._pages = [step.page for step in session.steps]
         self._past = [_past_step(step, context) for step in session.steps]
-        self._persona = session.persona.text if session.persona and context.persona == "matched" else ""
+        self._persona = persona_of(session, context, personas)
         self._goal = session.goal or ""
+        self._budget = context.budget
+        self._count = find_counter(context.counter)
+        self._fitted: dict[int, tuple[str, list[PastStep]]] = {}
 
     def __len__(self) -> int:
         return len(self._pages)
 
     def at(self, step_index: int) -> Observation:
         """The observation of a step, nothing of it shared with another; behind the last step the page is ""."""
+        page = self._pages[step_index] if step_index < len(self._pages) else ""
+        past = self._past[:step_index]
+        if self._budget is not None:
+            page, past = self._fit(step_index, page, past)
         return {
-            "page": self._pages[step_index] if step_index < len(self._pages) else "",
-            "history": History([past.copy() for past in self._past[:step_index]]),
+            "page": page,
+            "history": History([step.copy() for step in past]),
             "persona": self._persona,
             "goal": self._goal,
             "step": step_index,
         }
 
+    def _fit(self, step_index: int, page: str, past: list[PastStep]) -> tuple[str, list[PastStep]]:
+        """The current page and the past within the budget."""
+        if step_index not in self._fitted:
+            assert self._budget is not None
+            count = self._count
+            fixed = count(self._persona) + count(self._goal)
+            fixed += sum(count(step["rationale"]) + count(step["action"]) for step in past)
+            last_action = past[-1]["action"] if past else None
+            page = shorten_page(page, max(0, self._budget - fixed), count, last_action)
+            counts = [count(step["page"]) for step in past]
+            kept = first_page_kept(counts, self._budget - fixed - count(page))
+            past = [{**step, "page": step["page"] if i >= kept else ""} for i, step in enumerate(past)]
+            self._fitted[step_index] = page, past
+        return self._fitted[step_index]
 
-def observe(session: Session, step_index: int, context: ContextConfig = _DEFAULT_CONTEXT) -> Observation:
+
+def observe(
+    session: Session,
+    step_index: int,
+    context: ContextConfig = _DEFAULT_CONTEXT,
+    personas: Mapping[str, str] | None = None,
+) -> Observation:
     """The observation of one step."""
-    return ObservedSession(session, context).at(step_index)
+    return ObservedSession(session, context, personas).at(step_index)
 
 
-def observe_session(session: Session, context: ContextConfig = _DEFAULT_CONTEXT) -> list[Observation]:
+def observe_session(
+    session: Session, context: ContextConfig = _DEFAULT_CONTEXT, personas: Mapping[str, str] | None = None
+) -> list[Observation]:
     """The observations of all steps."""
-    observed = ObservedSession(session, context)
+    observed = ObservedSession(session, context, personas)
     return [observed.at(index) for index in range(len(observed))]
 
 

@@ -18,5 +18,8 @@ class MemoryStore:
     def step_count(self, session_id: str) -> int:
         return len(self._sessions[session_id].steps)
 
+    def user_id(self, session_id: str) -> str:
+        return self._sessions[session_id].user_id
+
     def session(self, session_id: str) -> Session:
         return self._sessions[session_id]

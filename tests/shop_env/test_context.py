@@ -1,0 +1,181 @@
+"""Budgets and persona arms: what is shown, what was left out, and that the answer never decides it."""
+
+import json
+import re
+from pathlib import Path
+
+import gymnasium
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shop_env  # noqa: F401 - registers ShopR1-v0
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Click, Persona, Session, Step
+from replay_sessions.store import SessionStore
+from replay_sessions.writer import StoreWriter
+from shop_env.budget import find_counter, shorten_page
+from shop_env.context import ContextConfig
+from shop_env.observation import Observation, observe, observe_session
+from shop_env.personas import GENERIC_PERSONA, persona_texts, shuffle_personas
+
+
+def links(count: int) -> str:
+    return "".join(f'<a name="link_{number}">Link number {number}</a>\n' for number in range(count))
+
+
+def session_of(*pages: str, clicked: str = "link_0") -> Session:
+    steps = tuple(Step(page=page, action=Click(name=clicked), rationale="Why not.") for page in pages)
+    return Session(session_id="s", user_id="u", source="t", steps=steps, goal="anything")
+
+
+def size(observation: Observation) -> int:
+    past = sum(len(step["page"]) + len(step["rationale"]) + len(step["action"]) for step in observation["history"])
+    return past + len(observation["page"]) + len(observation["persona"]) + len(observation["goal"])
+
+
+def test_the_earliest_pages_go_first_and_actions_and_rationales_stay() -> None:
+    session = session_of("a" * 100, "b" * 100, "c" * 100, "d" * 100)
+    whole = size(observe(session, 3))
+    for pages, budget in ((4, whole), (3, whole - 1), (3, whole - 100), (2, whole - 101), (1, whole - 201)):
+        observation = observe(session, 3, ContextConfig(budget=budget))
+        kept = [bool(step["page"]) for step in observation["history"]]
+        assert kept == [False] * (4 - pages) + [True] * (pages - 1)
+        assert all(step["rationale"] and step["action"] for step in observation["history"])
+        assert observation["page"] == "d" * 100
+        assert size(observation) <= budget
+
+
+def test_then_the_page_is_cut_and_says_so() -> None:
+    session = session_of(links(100))
+    page = observe(session, 0, ContextConfig(budget=500))["page"]
+    assert len(page) <= 500
+    shown, left_out = re.fullmatch(r"(.*)<!-- (\d+) characters left out -->", page, re.DOTALL).groups()  # type: ignore[union-attr]
+    assert shown.startswith('<a name="link_0">') and links(100).startswith(shown)
+    assert len(shown) + int(left_out) == len(links(100))
+
+
+def test_a_page_is_cut_around_what_the_shopper_used_last() -> None:
+    page = links(100)
+    session = session_of(page, page, clicked="link_50")
+    shown = observe(session, 1, ContextConfig(budget=600))["page"]
+    assert 'name="link_50"' in shown
+    assert "link_0<" not in shown and 'name="link_99"' not in shown
+    assert shown.count("characters left out") == 2
+
+
+@pytest.mark.parametrize("budget", [100, 300, 1000, 3000])
+def test_the_logged_action_of_the_step_decides_nothing(budget: int) -> None:
+    """Sessions that differ only in the action of the last step look the same at that step."""
+    seen = []
+    for clicked in ("link_3", "link_97"):
+        session = session_of(links(100), links(90))
+        last = msgspec.structs.replace(session.steps[1], action=Click(name=clicked))
+        session = msgspec.structs.replace(session, steps=(session.steps[0], last))
+        seen.append(observe(session, 1, ContextConfig(budget=budget)))
+    assert seen[0] == seen[1]
+
+
+def test_a_budget_below_the_actions_leaves_the_actions() -> None:
+    observation = observe(session_of("a" * 100, "b" * 100), 1, ContextConfig(budget=5))
+    assert observation["page"] == "" == observation["history"][0]["page"]
+    assert json.loads(observation["history"][0]["action"])["name"] == "link_0"
+
+
+@given(
+    st.text(), st.integers(0, 400), st.sampled_from([None, '{"type": "click", "name": "x"}', '{"type": "terminate"}'])
+)
+def test_a_shortened_page_never_counts_more_than_its_room(page: str, room: int, last_action: str | None) -> None:
+    for counter in (len, find_counter("words")):
+        assert counter(shorten_page(page * 5, room, counter, last_action)) <= room
+
+
+def test_words_and_own_functions_count_too() -> None:
+    session = session_of("one two three four", "five six seven")
+    by_words = observe(session, 1, ContextConfig(budget=11, counter="words"))
+    assert by_words["page"] == "five six seven" and by_words["history"][0]["page"] == ""
+    own = observe(session, 1, ContextConfig(budget=10_000, counter="tests.shop_env.test_context:ten_each"))
+    assert own["history"][0]["page"] == "one two three four"
+
+
+def ten_each(text: str) -> int:
+    return 10 * len(text)
+
+
+@pytest.mark.parametrize("counter", ["json:nothing", "no_such_module:count", "json:dumps", "os.path:isdir:x"])
+def test_a_counter_that_does_not_count_is_named(counter: str) -> None:
+    with pytest.raises(BadConfig, match=re.escape(f"context.counter {counter!r}")):
+        observe(session_of("a"), 0, ContextConfig(budget=5, counter=counter))
+
+
+def test_wrong_budgets_are_named() -> None:
+    with pytest.raises(BadConfig, match=r"context\.budget is 0; it must be at least 1"):
+        ContextConfig(budget=0)
+    with pytest.raises(BadConfig, match=r"context\.counter is 'tokens'; it must be 'characters', 'words' or 'module:"):
+        ContextConfig(counter="tokens")
+
+
+def test_only_whole_sessions_without_a_budget_grow_by_appending() -> None:
+    assert ContextConfig().grows_by_appending
+    assert not ContextConfig(budget=10).grows_by_appending
+    assert not ContextConfig(scope="latest_step").grows_by_appending
+
+
+def test_all_steps_at_once_equal_one_by_one_within_a_budget() -> None:
+    session, context = session_of(*(links(n) for n in (3, 30, 9, 5))), ContextConfig(budget=900)
+    assert observe_session(session, context) == [observe(session, index, context) for index in range(4)]
+
+
+@given(st.dictionaries(st.text(min_size=1), st.sampled_from(["a", "b", "c", "d"]), min_size=2), st.integers(0, 99))
+def test_shuffled_personas_are_those_of_other_users(personas: dict[str, str], seed: int) -> None:
+    shuffled = shuffle_personas(personas, seed)
+    assert sorted(shuffled.values()) == sorted(personas.values())
+    texts = list(personas.values())
+    if max(texts.count(text) for text in texts) * 2 <= len(texts):
+        assert all(shuffled[user] != personas[user] for user in personas)
+    assert shuffle_personas(personas, seed) == shuffled
+
+
+@pytest.fixture(scope="module")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+    path = tmp_path_factory.mktemp("stores") / "demo"
+    with StoreWriter(path, source="demo") as writer:
+        for session in generate_sessions(80, seed=3):
+            writer.write(session)
+    return SessionStore.open(path)
+
+
+def test_persona_arms_in_the_env(demo_store: SessionStore) -> None:
+    own: dict[str, str] = {s.session_id: s.persona.text for s in demo_store.sessions() if s.persona}
+    seen = {}
+    for arm in ("matched", "none", "generic", "shuffled"):
+        env = gymnasium.make("ShopR1-v0", store=str(demo_store.path), split="all", persona=arm, order="storage")
+        seen[arm] = {
+            info["session_id"]: obs["persona"] for obs, info in (env.reset() for _ in env.unwrapped.session_ids)
+        }
+    assert all(seen["matched"][name] == own[name] for name in seen["matched"])
+    assert set(seen["none"].values()) == {""}
+    assert set(seen["generic"].values()) == {GENERIC_PERSONA}
+    assert all(seen["shuffled"][name] != own[name] for name in seen["shuffled"])
+    assert set(seen["shuffled"].values()) <= set(own.values())
+
+
+def test_a_shuffled_persona_is_one_per_user_and_follows_the_seed(demo_store: SessionStore) -> None:
+    foreign = [persona_texts(demo_store, ContextConfig(persona="shuffled", persona_seed=seed)) for seed in (1, 1, 2)]
+    assert foreign[0] == foreign[1] != foreign[2]
+    assert persona_texts(demo_store, ContextConfig()) is None
+
+
+def test_shuffling_without_the_other_users_is_an_error() -> None:
+    session = msgspec.structs.replace(session_of("a"), persona=Persona(text="Ada"))
+    with pytest.raises(BadConfig, match=r"pass personas=persona_texts\(store, context\)"):
+        observe(session, 0, ContextConfig(persona="shuffled"))
+
+
+def test_the_env_s_budget_is_an_option(tmp_path: Path, demo_store: SessionStore) -> None:
+    env = gymnasium.make("ShopR1-v0", store=str(demo_store.path), split="all", context={"budget": 700})
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        assert size(observation) <= 700
