@@ -58,17 +58,15 @@ def _add_generate(commands: "_Commands[_Parser]") -> None:
 
 
 def _add_import(commands: "_Commands[_Parser]", words: list[str]) -> None:
-    known = "\n".join(f"  {name:<12}{entry.summary}" for name, entry in IMPORTERS.items())
     parser = commands.add_parser(
         "import",
         help="read logs into a store",
         description="Reads logs into a store; what cannot be read is set aside, counted and listed in it. An import\n"
         "that was killed goes on where it was when the same command is given again.\n\n"
         "  python -m replay_sessions import jsonl logs.jsonl.gz --out stores/mine\n"
-        "  python -m replay_sessions import jsonl logs.jsonl --mapping my_fields.toml --out stores/mine\n\n"
-        f"importers (each has a --help of its own):\n{known}",
+        "  python -m replay_sessions import jsonl logs.jsonl --mapping my_fields.toml --out stores/mine",
     )
-    importers = parser.add_subparsers(metavar="IMPORTER", required=True, title="importers")
+    importers = parser.add_subparsers(metavar="IMPORTER", required=True, title="importers, each with its own --help")
     for name, entry in IMPORTERS.items():
         inner = importers.add_parser(name, help=entry.summary, description=entry.summary)
         inner.add_argument("source", type=Path, metavar="SOURCE", help="what to read")

@@ -28,6 +28,17 @@ IMPORTERS: dict[str, ImporterEntry] = {
         "replay_sessions.importers.jsonl:JsonlImporter",
         "JSON lines (.jsonl, .jsonl.gz): our own sessions, or another log through a field mapping",
     ),
+    "miniwob": ImporterEntry(
+        "replay_sessions.importers.jsonl:MiniwobImporter", "JSON lines of MiniWoB++ human demonstrations"
+    ),
+    "autowebbench": ImporterEntry(
+        "replay_sessions.importers.jsonl:AutowebbenchImporter",
+        "JSON lines of AutoWebBench, pages in <a[ID]| text> notation",
+    ),
+    "webshop": ImporterEntry(
+        "replay_sessions.importers.jsonl:WebshopImporter",
+        "JSON lines of WebShop as ReAct shows it, pages in [name] lines",
+    ),
 }
 
 

@@ -10,7 +10,7 @@ import zlib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, ClassVar, Self
 
 import msgspec
 
@@ -20,7 +20,7 @@ from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.manifest import SetAside
 from replay_sessions.schema import Session
 
-__all__ = ["OWN_FORM", "JsonlImporter"]
+__all__ = ["OWN_FORM", "AutowebbenchImporter", "JsonlImporter", "MiniwobImporter", "WebshopImporter"]
 
 OWN_FORM = "shop_r1"
 _OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
@@ -135,6 +135,32 @@ class JsonlImporter(Importer):
                 if isinstance(value, dict):
                     return value
         return {}
+
+
+class _Mapped(JsonlImporter):
+    """JSON lines of one known log."""
+
+    mapping: ClassVar[str]
+
+    @classmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        """Its mapping is fixed."""
+
+    @classmethod
+    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+        return cls(source, cls.mapping)
+
+
+class MiniwobImporter(_Mapped):
+    mapping = "miniwob"
+
+
+class AutowebbenchImporter(_Mapped):
+    mapping = "autowebbench"
+
+
+class WebshopImporter(_Mapped):
+    mapping = "webshop"
 
 
 def _file_size(path: Path) -> int:

@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay_sessions import Click, Session, SessionStore, Step, Terminate, TypeAndSubmit, find_elements
+from replay_sessions.__main__ import main
 from replay_sessions.errors import BadConfig, ImportFailed
+from replay_sessions.importers import field_mapping
+from replay_sessions.importers.field_mapping import FieldMapping
 from replay_sessions.importers.jsonl import JsonlImporter
 from replay_sessions.importers.run import run_import
 from tests.replay_sessions.conftest import make_session, sessions
@@ -197,6 +200,23 @@ class TestMapped:
         assert (session.persona.text, session.official_split, session.user_id) == ("thrifty", "test", "17")
         assert session.steps[0] == Step(page="<a name=x>", action=Click(name="x"), rationale="I like it")
         assert set_aside(store)["log.jsonl:2"].startswith("official split is 'exam'")
+
+
+def test_the_documented_mapping_is_a_mapping() -> None:
+    document = field_mapping.__doc__ or ""
+    example = "\n".join(line[4:] for line in document.splitlines() if line.startswith("    ") or not line)
+    mapping = msgspec.toml.decode(example, type=FieldMapping)
+    assert mapping.types == {"press": "click", "search": "type_and_submit", "leave": "terminate"}
+
+
+@pytest.mark.parametrize("name", ["miniwob", "autowebbench", "webshop"])
+def test_known_logs_have_importers_of_their_names(name: str, shared_data: Path, tmp_path: Path) -> None:
+    files = {"miniwob": "miniwob_human/sessions.jsonl.gz", "autowebbench": "autowebbench/sessions.jsonl",
+             "webshop": "webshop_react/sessions.jsonl"}  # fmt: skip
+    assert main(["import", name, str(shared_data / files[name]), "--out", str(tmp_path / name)]) == 0
+    by_mapping = tmp_path / "by_mapping"
+    run_import(JsonlImporter(shared_data / files[name], name), by_mapping)
+    assert SessionStore.open(tmp_path / name).fingerprint == SessionStore.open(by_mapping).fingerprint
 
 
 class TestRefusals:
