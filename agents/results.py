@@ -32,7 +32,7 @@ COLUMNS: Mapping[str, str] = {
 WITH_INTERVAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 IN_POINTS = ("mean_reward",)
 BY_TYPE = ("exact_accuracy_click", "exact_accuracy_type_and_submit", "exact_accuracy_terminate")
-LABEL_WIDTH = 12  # longer labels are folded
+LABEL_WIDTH = 10  # longer labels are folded
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -117,12 +117,11 @@ def render_table(
     widths = {name: _width(name, rows) for name in COLUMNS}
     whole = LABEL_WIDTH + sum(widths.values()) + sum(map(len, _counts(rows))) + 2 * (len(widths) + len(_counts(rows)))
     names = [name for name in COLUMNS if width is None or width >= whole or name not in BY_TYPE]
-    table = Table(
-        title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, title_justify="left", caption_justify="left"
-    )
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    table.title_justify = table.caption_justify = "left"
     table.add_column("agent", overflow="fold", min_width=LABEL_WIDTH)
     for name in names:
-        table.add_column(COLUMNS[name].replace("_", " "), justify="right", min_width=widths[name])
+        table.add_column(_heading(name), justify="right", min_width=widths[name])
     for heading in _counts(rows):
         table.add_column(heading, justify="right")
     for row in rows:
@@ -153,9 +152,13 @@ def _counts(rows: Sequence[ResultRow]) -> tuple[str, ...]:
 
 
 def _width(name: str, rows: Sequence[ResultRow]) -> int:
-    """What a column needs: its longest line or word of the heading."""
+    """What a column needs."""
     lines = [line for row in rows for line in _two_lines(name, row.figures.get(name)).split("\n")]
-    return max(map(len, [*lines, *COLUMNS[name].split("_")]))
+    return max(map(len, [*lines, *_heading(name).split("\n")]))
+
+
+def _heading(name: str) -> str:
+    return COLUMNS[name].replace("_", " ").replace(" and ", " and\n")
 
 
 def _one_line(name: str, figure: Figure | None) -> str:

@@ -1,16 +1,18 @@
 """Running an agent over a split: what is asked, in which order, and what becomes of failures."""
 
+import io
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import agents
 from agents.evaluate import evaluate, scored_steps, session_seed
 from agents.registry import make_agent
-from agents.results import markdown_table, render_table, sorted_rows, summarise
+from agents.results import COLUMNS, Figure, ResultRow, markdown_table, render_table, sorted_rows, summarise
 from replay_sessions.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
@@ -188,3 +190,15 @@ def test_another_package_called_agents_is_found_out(tmp_path: Path) -> None:
     )
     assert "ImportError" in done.stderr
     assert "openai-agents" in done.stderr
+
+
+@pytest.mark.parametrize("width", [80, 99, 100, 110, 140])
+def test_no_figure_is_cut_off_on_a_narrow_terminal(width: int) -> None:
+    figures = dict.fromkeys(COLUMNS, Figure(0.4512, 0.3011, 0.7)) | {"mean_reward": Figure(654.8, 583.3, 733.4)}
+    row = ResultRow(label="runs/demo/a_long_name?temperature=0", figures=figures, steps=14500, sessions=3, errors=3)
+    console = Console(width=width, file=io.StringIO())
+    console.print(render_table([row], width=width))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in shown
+    assert all(text in shown for text in ("30.1–70.0", "583.3–733.4", "invalid", "14500"))
+    assert ("terminate" in shown) == (width >= 110)
