@@ -8,11 +8,10 @@ For a session of T steps and G replies that is T pages read instead of T·(T+1)/
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from train.session_tree import attend_causally, hidden_states
 
@@ -27,7 +26,7 @@ class SamplingConfig:
         temperature: 0 is greedy.
         max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
         replies: How many replies to each prompt.
-        max_batch_tokens: Trunk tokens, padded, plus reply rows that are read at once; bounds memory.
+        max_batch_tokens: Trunk tokens plus reply rows that are read at once; bounds memory.
     """
 
     temperature: float
@@ -79,16 +78,16 @@ def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
 def _batches(
     prompts: Sequence[Sequence[int]], trunks: list[list[int]], config: SamplingConfig
 ) -> Iterator[list[list[int]]]:
-    """Trunks in batches of at most `max_batch_tokens` when padded (at least one trunk each), alike in length."""
+    """Trunks in batches of at most `max_batch_tokens` (at least one trunk each)."""
     batch: list[list[int]] = []
-    rows = 0
-    for trunk in sorted(trunks, key=lambda trunk: len(prompts[trunk[0]])):
-        longest = len(prompts[trunk[0]])
-        rows += len(trunk) * config.replies
-        if batch and (len(batch) + 1) * longest + rows > config.max_batch_tokens:
+    tokens = 0
+    for trunk in trunks:
+        cost = len(prompts[trunk[0]]) + len(trunk) * config.replies
+        if batch and tokens + cost > config.max_batch_tokens:
             yield batch
-            batch, rows = [], len(trunk) * config.replies
+            batch, tokens = [], 0
         batch.append(trunk)
+        tokens += cost
     if batch:
         yield batch
 
@@ -109,13 +108,17 @@ def _generate_batch(
     hidden = hidden_states(
         model, torch.tensor([tokens], device=device), torch.tensor([positions], device=device), prefill
     )
-    row_trunk = [index for index, trunk in enumerate(trunks) for _ in range(len(trunk) * config.replies)]
-    forks = [len(prompts[prompt]) for trunk in trunks for prompt in trunk for _ in range(config.replies)]
-    last = [prefill.starts[trunk] + fork - 1 for trunk, fork in zip(row_trunk, forks, strict=True)]
-    branches = _Branches(prefill, torch.tensor(row_trunk, device=device), torch.tensor(forks, device=device))
+    places = [
+        slice(start, start + len(prompts[prompt]))
+        for start, trunk in zip(prefill.starts, trunks, strict=True)
+        for prompt in trunk
+    ]
+    rows = torch.arange(len(places), device=device).repeat_interleave(config.replies)
+    forks = torch.tensor([place.stop - place.start for place in places], device=device)[rows]
+    branches = _Branches(prefill, rows, places, forks)
     replies: list[list[int]] = [[] for _ in forks]
     alive = torch.arange(len(forks), device=device)
-    hidden = hidden[torch.tensor(last, device=device)]
+    hidden = hidden[torch.tensor([place.stop - 1 for place in places], device=device)[rows]]
     for position in range(config.max_new_tokens):
         chosen = _sample(hidden @ model.get_output_embeddings().weight.T, config.temperature, generator)
         for row, token in zip(alive.tolist(), chosen.tolist(), strict=True):
@@ -159,45 +162,38 @@ class _Prefill:
 class _Branches:
     """Attention of one new token per reply: to its prompt's part of the trunk, and to its own tokens so far.
 
-    The rows of a trunk stand side by side, padded to the longest trunk and to the trunk with most rows, so that a layer
-    is one matrix product for all of them.
+    The replies to one prompt see the same part of a trunk, so each prompt is one matrix product without a mask.
 
     Attributes:
         forks: (R,) how many trunk tokens each reply's prompt has.
     """
 
-    def __init__(self, prefill: _Prefill, row_trunk: Tensor, forks: Tensor) -> None:
-        self._trunks = [(_padded(key, prefill.lengths), _padded(value, prefill.lengths)) for key, value in prefill.kept]
-        self._longest = max(prefill.lengths)
-        self._row_trunk = row_trunk
+    def __init__(self, prefill: _Prefill, row_prompt: Tensor, prompts: list[slice], forks: Tensor) -> None:
+        self._trunks = prefill.kept
+        self._row_prompt = row_prompt  # (R,) ascending
+        self._prompts = prompts  # where each prompt lies among the packed trunks
         self.forks = forks
         self._own: list[tuple[Tensor, Tensor]] = []  # per layer (R, key-value heads, tokens so far, d)
         self._arrange()
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with these rows only; (R,) True where a reply goes on."""
-        self._row_trunk, self.forks = self._row_trunk[rows], self.forks[rows]
+        self._row_prompt, self.forks = self._row_prompt[rows], self.forks[rows]
         self._own = [(key[rows], value[rows]) for key, value in self._own]
         self._arrange()
 
     def _arrange(self) -> None:
-        """Gives each row a place beside the other rows of its trunk; `_hidden` is what a place may not see."""
-        trunks = len(self._trunks[0][0])
-        counts = torch.bincount(self._row_trunk, minlength=trunks)
-        self._width = int(counts.max())
-        first_row = counts.cumsum(0) - counts
-        slot = torch.arange(len(self._row_trunk), device=self.forks.device) - first_row[self._row_trunk]
-        self._place = self._row_trunk * self._width + slot
-        forks = self.forks.new_ones(trunks * self._width).index_copy(0, self._place, self.forks)
-        columns = torch.arange(self._longest, device=self.forks.device)
-        self._hidden = (columns >= forks[:, None]).view(trunks, 1, 1, self._width, self._longest)
+        counts = torch.bincount(self._row_prompt, minlength=len(self._prompts)).tolist()
+        self._groups = [(prompt, count) for prompt, count in zip(self._prompts, counts, strict=True) if count]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        own_key, own_value = self._with_own(layer, key, value)
         kv_heads, rows, width = key.shape[1:]
-        grouped = (query[0] * scale).view(kv_heads, -1, rows, width).permute(2, 0, 1, 3)  # (R, kv heads, queries, d)
-        own = _weigh(grouped @ (keys := self._with_own(layer, key, value))[0].transpose(2, 3), keys[1])
-        merged = _merge(own, self._from_trunks(layer, grouped))
-        return merged.reshape(rows, -1, width).transpose(0, 1)[None]
+        grouped = (query[0] * scale).view(kv_heads, -1, rows, width)  # (key-value heads, queries each, R, d)
+        own_scores = torch.einsum("hgrd,rhtd->hgrt", grouped, own_key)
+        seen, own_weights = self._attend_to_trunks(layer, grouped, own_scores)
+        out = seen + torch.einsum("hgrt,rhtd->hgrd", own_weights, own_value)
+        return out.reshape(1, -1, rows, width)
 
     def _with_own(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The replies' own keys and values with the new token's, (R, key-value heads, t, d) each."""
@@ -209,46 +205,17 @@ class _Branches:
             self._own[layer] = (torch.cat([old[0], new[0]], dim=2), torch.cat([old[1], new[1]], dim=2))
         return self._own[layer]
 
-    def _from_trunks(self, layer: int, grouped: Tensor) -> "_Weighed":
-        keys, values = self._trunks[layer]  # (S, key-value heads, L, d)
-        trunks, kv_heads, _, width = keys.shape
-        queries = grouped.shape[2]
-        padded = grouped.new_zeros(trunks * self._width, kv_heads, queries, width)
-        padded = padded.index_copy(0, self._place, grouped).view(trunks, self._width, kv_heads, queries, width)
-        side_by_side = padded.permute(0, 2, 3, 1, 4).reshape(trunks, kv_heads, queries * self._width, width)
-        scores = (side_by_side @ keys.transpose(2, 3)).view(trunks, kv_heads, queries, self._width, self._longest)
-        scores = scores.masked_fill_(self._hidden, float("-inf")).view(trunks, kv_heads, -1, self._longest)
-        return _Weighed(*(self._rows_of(part, queries) for part in _weigh(scores, values)))
-
-    def _rows_of(self, part: Tensor, queries: int) -> Tensor:
-        """(S, key-value heads, queries · width, n) -> (R, key-value heads, queries, n)"""
-        trunks, kv_heads, _, size = part.shape
-        by_place = part.view(trunks, kv_heads, queries, self._width, size).permute(0, 3, 1, 2, 4)
-        return by_place.reshape(trunks * self._width, kv_heads, queries, size)[self._place]
-
-
-class _Weighed(NamedTuple):
-    """A softmax not yet divided: Σ exp(s − top)·v, Σ exp(s − top), and top, so that two can be merged."""
-
-    values: Tensor
-    total: Tensor
-    top: Tensor
-
-
-def _weigh(scores: Tensor, values: Tensor) -> _Weighed:
-    top = scores.amax(dim=-1, keepdim=True)
-    weights = (scores - top).exp_()
-    return _Weighed(weights @ values, weights.sum(dim=-1, keepdim=True), top)
-
-
-def _merge(a: _Weighed, b: _Weighed) -> Tensor:
-    """The attention over both sets of keys together."""
-    top = torch.maximum(a.top, b.top)
-    of_a, of_b = torch.exp(a.top - top), torch.exp(b.top - top)
-    return (a.values * of_a + b.values * of_b) / (a.total * of_a + b.total * of_b)
-
-
-def _padded(packed: Tensor, lengths: list[int]) -> Tensor:
-    """(key-value heads, sum of lengths, d) -> (S, key-value heads, longest, d)"""
-    trunks = pad_sequence([part.transpose(0, 1) for part in packed.split(lengths, dim=1)], batch_first=True)
-    return trunks.transpose(1, 2).contiguous()
+    def _attend_to_trunks(self, layer: int, grouped: Tensor, own_scores: Tensor) -> tuple[Tensor, Tensor]:
+        """What the rows take from their trunks, (.., R, d), and the weights left for their own tokens, (.., R, t)."""
+        keys, values = self._trunks[layer]
+        taken, left = [], []
+        first = 0
+        for prompt, count in self._groups:
+            rows = slice(first, first + count)
+            scores = grouped[:, :, rows] @ keys[:, None, prompt].transpose(2, 3)
+            weights = torch.softmax(torch.cat([scores, own_scores[:, :, rows]], dim=-1), dim=-1)
+            visible = scores.shape[-1]
+            taken.append(weights[..., :visible] @ values[:, None, prompt])
+            left.append(weights[..., visible:])
+            first += count
+        return torch.cat(taken, dim=2), torch.cat(left, dim=2)
