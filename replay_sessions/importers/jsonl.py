@@ -191,8 +191,7 @@ def _lines(raw: IO[bytes], path: Path) -> Iterator[bytes | None]:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, BadSession | msgspec.ValidationError):
-        return str(error)
-    if isinstance(error, msgspec.DecodeError):
-        return f"no JSON: {error}"
-    return str(error) or type(error).__name__
+    """Why a line was set aside, in one line: an unknown key, which the message quotes, may hold line breaks."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    is_syntax = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
+    return f"no JSON: {reason}" if is_syntax else reason

@@ -142,7 +142,7 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[str]]:
     if not contents.rows:
         first = contents.set_aside[0] if contents.set_aside else None
         why = f"{first.where}: {first.reason}" if first else "the source is empty"
-        raise ImportFailed(f"no session could be imported: {why}")
+        raise ImportFailed(f"no session could be imported: {' '.join(why.split())}")
     wanted = set(shards)
     for leftover in (work / "store" / "shards").iterdir():
         if leftover.name not in wanted:
