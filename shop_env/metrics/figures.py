@@ -11,6 +11,7 @@ import numpy as np
 
 from replay_sessions.errors import BadConfig, did_you_mean
 from shop_env.metrics.formulas import Metric
+from shop_env.metrics.likelihood import metrics_of_likelihood
 from shop_env.metrics.presets import MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord
 from shop_env.metrics.sessions import metrics_over_sessions
@@ -40,7 +41,7 @@ def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "s
 
 def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
     """Every metric by name, counted as `choices` say."""
-    return metrics_over_steps(choices) | metrics_over_sessions()
+    return metrics_over_steps(choices) | metrics_over_sessions() | metrics_of_likelihood()
 
 
 def find_metric(name: str, choices: MetricChoices) -> Metric:

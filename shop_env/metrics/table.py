@@ -38,7 +38,7 @@ class StepTable:
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
         exact: Whether every field is equal, typed text as `choices.text` says.
         exact_similar: The same with typed text of ROUGE-L ≥ τ counted as equal.
-        reward: NaN where a record has none.
+        reward, logged_probability, logged_rank, terminate_probability: NaN where a record has none.
         last: Whether the step is the last of its session.
     """
 
@@ -56,6 +56,9 @@ class StepTable:
         self.exact = _flags([_is_exact(record, choices.text, choices.threshold) for record in self.records])
         self.exact_similar = _flags([_is_exact(record, "similar", choices.threshold) for record in self.records])
         self.reward = _numbers([record.reward for record in self.records])
+        self.logged_probability = _numbers([record.logged_probability for record in self.records])
+        self.logged_rank = _numbers([record.logged_rank for record in self.records])
+        self.terminate_probability = _numbers([record.terminate_probability for record in self.records])
         self.last = _flags([record.step_index == record.step_count - 1 for record in self.records])
 
     def __len__(self) -> int:
@@ -122,5 +125,5 @@ def _flags(values: list[bool]) -> Floats:
     return np.array(values, dtype=np.float64)
 
 
-def _numbers(values: list[float | None]) -> Floats:
+def _numbers(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -23,7 +23,7 @@ def test_a_copy_of_the_log_is_perfect_in_everything() -> None:
     assert counts == {"steps": 10, "sessions": 3, "users": 2, "errors": 0}
     # clicks 6 x 1001, typed 2 x 1001.1, leaving 2 x 0.8
     assert figures.pop("mean_reward") == pytest.approx((6 * 1001 + 2 * 1001.1 + 2 * 0.8) / 10)
-    assert figures.pop("invalid_rate") == 0
+    assert [figures.pop(n) for n in ("invalid_rate", "stop_brier", "stop_too_early", "stop_too_late")] == [0, 0, 0, 0]
     assert figures and set(figures.values()) == {1.0}
 
 

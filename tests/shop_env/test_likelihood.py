@@ -1,0 +1,64 @@
+"""Likelihood, stopping and rationales by hand."""
+
+import math
+
+import msgspec
+import pytest
+from sklearn.metrics import brier_score_loss
+
+from replay_sessions.schema import Click, Session, Step, Terminate
+from shop_env.metrics import bootstrap_interval, likelihood_of, record_step, step_metrics
+from shop_env.replies import format_reply
+from shop_env.reward import reward_preset
+from tests.shop_env.planted import answer, ten_steps
+
+REWARD = reward_preset("shop_r1")
+
+
+def test_likelihood_of_a_candidate() -> None:
+    assert likelihood_of(0, [0.5, 0.3, 0.2]) == (0.5, 1)
+    assert likelihood_of(2, [0.4, 0.2, 0.4]) == (0.4, 2)
+    assert likelihood_of(1, [0.25] * 4) == (0.25, 4)
+    assert likelihood_of(-1, [0.5, 0.5]) == (0.0, 3)
+
+
+def test_nll_and_top_k_by_hand() -> None:
+    """Four steps: likeliest (p 1/2), third (p 1/4), not a candidate, and an agent that gave no probabilities."""
+    session = Session(session_id="s", user_id="u", source="t", steps=(Step(page="p", action=Click(name="x")),) * 4)
+    given = [(0.5, 1), (0.25, 3), (0.0, 9), (None, None)]
+    records = [
+        record_step(session, i, format_reply("", Click(name="x")), REWARD, logged_probability=p, logged_rank=rank)
+        for i, (p, rank) in enumerate(given)
+    ]
+    figures = step_metrics(records)
+    assert figures["nll"] == pytest.approx((math.log(2) + math.log(4) + math.log(1e6)) / 3)
+    assert figures["top1_accuracy"] == pytest.approx(1 / 3)
+    assert figures["top3_accuracy"] == figures["top5_accuracy"] == pytest.approx(2 / 3)
+    assert "nll" not in step_metrics(records[3:])
+    low, high = bootstrap_interval(records, "nll", samples=50)
+    assert low == high == pytest.approx(figures["nll"])  # one session: every sample is the same
+
+
+def test_stopping_by_hand() -> None:
+    """Ten steps, the shopper leaves at two of them. The agent leaves at every step of session c (3 steps, 1 right)."""
+    figures = step_metrics(answer(ten_steps(), lambda s, i: Terminate() if s.session_id == "c" else Click(name="x")))
+    assert figures["stop_too_early"] == pytest.approx(2 / 8)
+    assert figures["stop_too_late"] == pytest.approx(1 / 2)
+    assert figures["stop_brier"] == pytest.approx(3 / 10)
+
+
+def test_brier_score_equals_scikit_learn_s() -> None:
+    records = answer(ten_steps(), lambda s, i: Click(name="x"))
+    chances = [number / 10 for number in range(10)]
+    records = [msgspec.structs.replace(r, terminate_probability=p) for r, p in zip(records, chances, strict=True)]
+    left = [record.logged["type"] == "terminate" for record in records]
+    assert step_metrics(records)["stop_brier"] == pytest.approx(brier_score_loss(left, chances))
+
+
+def test_rationales_are_compared_where_there_is_a_human_one() -> None:
+    """Logged 'too dear for me' twice, none once: one equal, one unreadable (0), one not counted."""
+    step = Step(page="p", action=Terminate(), rationale="Too dear for me.")
+    session = Session(session_id="s", user_id="u", source="t", steps=(step, step, Step(page="p", action=Terminate())))
+    replies = [format_reply("too dear for me", Terminate()), "?", format_reply("x", Terminate())]
+    figures = step_metrics([record_step(session, i, reply, REWARD) for i, reply in enumerate(replies)])
+    assert figures["rationale_similarity"] == pytest.approx(1 / 2)
