@@ -115,18 +115,21 @@ def render_table(
         width: The terminal's, in characters; one too narrow goes without the figures by type. None: wide enough.
     """
     widths = {name: _width(name, rows) for name in COLUMNS}
-    whole = LABEL_WIDTH + sum(widths.values()) + sum(map(len, _counts(rows))) + 2 * (len(widths) + len(_counts(rows)))
-    names = [name for name in COLUMNS if width is None or width >= whole or name not in BY_TYPE]
+    room = 1000 if width is None else width
+    if _others_width(widths, rows) + LABEL_WIDTH > room:
+        widths = {name: needed for name, needed in widths.items() if name not in BY_TYPE}
+    longest = max([len("agent"), *(len(row.label) for row in rows)])
+    label_width = min(longest, max(LABEL_WIDTH, room - _others_width(widths, rows)))
     table = Table(title=title, caption=caption, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     table.title_justify = table.caption_justify = "left"
-    table.add_column("agent", overflow="fold", min_width=LABEL_WIDTH)
-    for name in names:
-        table.add_column(_heading(name), justify="right", min_width=widths[name])
+    table.add_column("agent", overflow="fold", width=label_width)
+    for name, needed in widths.items():
+        table.add_column(_heading(name), justify="right", width=needed)
     for heading in _counts(rows):
         table.add_column(heading, justify="right")
     for row in rows:
         # Text, not str: a label is the user's and may hold what rich takes for markup.
-        table.add_row(Text(row.label), *_cells(row, rows, names, _two_lines), style="dim" if row.known else None)
+        table.add_row(Text(row.label), *_cells(row, rows, widths, _two_lines), style="dim" if row.known else None)
     return table
 
 
@@ -155,6 +158,12 @@ def _width(name: str, rows: Sequence[ResultRow]) -> int:
     """What a column needs."""
     lines = [line for row in rows for line in _two_lines(name, row.figures.get(name)).split("\n")]
     return max(map(len, [*lines, *_heading(name).split("\n")]))
+
+
+def _others_width(widths: Mapping[str, int], rows: Sequence[ResultRow]) -> int:
+    """What the columns beside the label take, two characters between neighbours included."""
+    counts = [max([len(count), *(len(str(getattr(row, count))) for row in rows)]) for count in _counts(rows)]
+    return sum(needed + 2 for needed in [*widths.values(), *counts])
 
 
 def _heading(name: str) -> str:
