@@ -61,7 +61,7 @@ def parse_spec(text: str) -> AgentSpec:
     >>> parse_spec("greedy=runs/sft?temperature=0&name=a%20b")
     AgentSpec(target='runs/sft', arguments={'temperature': 0, 'name': 'a b'}, label='greedy')
     """
-    labelled = re.match(r"([^=?:/\\]+)=(.*)", text, re.DOTALL)
+    labelled = re.match(r"([^?:/\\]+)=(.*)", text, re.DOTALL)
     label, rest = labelled.groups() if labelled else (text, text)
     target, _, query = rest.partition("?")
     if not target.strip() or not label.strip():

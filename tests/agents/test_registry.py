@@ -53,6 +53,8 @@ def test_arguments_in_a_spec_are_json_where_they_parse(agent_file: Path) -> None
 def test_a_label_stands_before_the_agent(agent_file: Path) -> None:
     spec = parse_spec("SFT greedy=runs/demo/sft?temperature=0")
     assert (spec.label, spec.target, spec.arguments) == ("SFT greedy", "runs/demo/sft", {"temperature": 0})
+    spec = parse_spec("T=0.6=runs/lr=0.1/sft")
+    assert (spec.label, spec.target) == ("T=0.6", "runs/lr=0.1/sft")
     assert parse_spec("runs/demo/sft?temperature=0").label == "runs/demo/sft?temperature=0"
 
 
