@@ -95,13 +95,12 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
                 f"split {split!r} of store '{store}' has {len(in_split)} sessions, and none of them has a step to score"
                 f"{' after its first' if skip_first_action else ''}; choose another split or store."
             )
-        self._episode_key = (self.store.fingerprint, self.context, msgspec.json.encode(self.reward))
+        self._view = msgspec.json.encode([self.store.fingerprint, self.context, self.reward])
         self._queue: list[str] = []
         self._episode: Episode | None = None
         self._step_index = 0
         self._steps_left = 0
-        self._last_reply: str | None = None
-        self._last_reward: float | None = None
+        self._answered: tuple[str, float] | None = None
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -138,7 +137,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action)
         breakdown = score_reply(reply, episode.actions[index], self.reward)
-        total = breakdown.total
+        reward = breakdown.total
         info: dict[str, Any] = {
             "session_id": episode.session_id,
             "user_id": episode.user_id,
@@ -151,10 +150,9 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             info["problem"], info["problem_detail"] = reply.problem, reply.detail
         self._step_index = index + 1
         self._steps_left -= 1
+        self._answered = action, reward
         terminated = self._step_index == len(episode.actions)
-        self._last_reply, self._last_reward = action, total
-        truncated = self._steps_left == 0 and not terminated
-        return episode.observed.at(index + 1), total, terminated, truncated, info
+        return episode.observed.at(index + 1), reward, terminated, self._steps_left == 0 and not terminated, info
 
     def render(self) -> str | None:
         """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
@@ -167,8 +165,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             session_id=self._episode.session_id,
             observation=self._episode.observed.at(self._step_index),
             steps=len(self._episode.actions),
-            last_reply=self._last_reply,
-            last_reward=self._last_reward,
+            answered=self._answered,
         )
         return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
 
@@ -191,14 +188,14 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         return self._queue.pop()
 
     def _start(self, session_id: str) -> None:
-        key = (*self._episode_key, session_id)
         self._episode = _KEPT_EPISODES.get(
-            key, lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas)
+            (self._view, session_id),
+            lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas),
         )
         self._step_index = self._first_step
         steps = len(self._episode.actions) - self._first_step
         self._steps_left = steps if self._max_steps is None else min(steps, self._max_steps)
-        self._last_reply = self._last_reward = None
+        self._answered = None
 
 
 def _check_options(order: str, max_steps: int | None, render_mode: str | None) -> None:

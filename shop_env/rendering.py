@@ -21,13 +21,12 @@ _SHOWN_CHARACTERS = 2_000
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is rendered: where in which session, what is seen, and what the last reply earned."""
+    """What is rendered: where in which session, what is seen, and the last reply with what it earned."""
 
     session_id: str
     observation: Observation
     steps: int
-    last_reply: str | None
-    last_reward: float | None
+    answered: tuple[str, float] | None
 
 
 def render_ansi(view: StepView) -> str:
@@ -36,8 +35,9 @@ def render_ansi(view: StepView) -> str:
     lines = [_title(view)]
     lines += [f"{label}: {text}" for label, text in _people(observation)]
     lines += [f"did: {past['action']}" for past in observation["history"]]
-    if view.last_reply is not None:
-        lines += [f"reply: {view.last_reply}", f"reward: {view.last_reward:g}"]
+    if view.answered is not None:
+        reply, reward = view.answered
+        lines += [f"reply: {reply}", f"reward: {reward:g}"]
     lines += ["", *_page_lines(observation["page"])]
     return _CONTROL.sub("", "\n".join(lines)) + "\n"
 
@@ -47,8 +47,9 @@ def render_html(view: StepView) -> str:
     observation = view.observation
     rows = [f"<p><b>{label}</b> {html.escape(text)}</p>" for label, text in _people(observation)]
     rows += [f"<p><code>{html.escape(past['action'])}</code></p>" for past in observation["history"]]
-    if view.last_reply is not None:
-        rows.append(f"<p><b>Reply</b> <code>{html.escape(view.last_reply)}</code> earned {view.last_reward:g}</p>")
+    if view.answered is not None:
+        reply, reward = view.answered
+        rows.append(f"<p><b>Reply</b> <code>{html.escape(str(reply))}</code> earned {reward:g}</p>")
     policy = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\">"
     frame = html.escape(policy + observation["page"])
     title = html.escape(_title(view))

@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.vector import SyncVectorEnv
+from numpy.typing import NDArray
 
 from shop_env.env import ReplayEnv
 
@@ -57,7 +58,8 @@ class ReplayVectorEnv(SyncVectorEnv):
         return _own_arrays(observations), rewards, terminations, truncations, self._as_arrays(infos)
 
     def _add_info(self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int) -> dict[str, Any]:
-        vector_infos.setdefault(_GATHERED, {}).setdefault(env_num, {}).update(env_info)
+        gathered = vector_infos.setdefault(_GATHERED, {})
+        gathered[env_num] = {**gathered[env_num], **env_info} if env_num in gathered else env_info
         return vector_infos
 
     def _as_arrays(self, infos: dict[str, Any]) -> dict[str, Any]:
@@ -71,22 +73,34 @@ def _own_arrays(observations: dict[str, Any]) -> dict[str, Any]:
 
 def _merge(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:
     """Infos by env as arrays by key, each with a mask `_key` of the envs that have it: SyncVectorEnv's form."""
+    columns: dict[str, dict[int, Any]] = {}
+    for env, info in infos.items():
+        for key, value in info.items():
+            if key not in columns:
+                columns[key] = {}
+            columns[key][env] = value
     merged: dict[str, Any] = {}
-    for key in dict.fromkeys(key for info in infos.values() for key in info):
-        values = {env: info[key] for env, info in infos.items() if key in info}
-        places = list(values)
-        mask = np.zeros(num_envs, dtype=np.bool_)
-        mask[places] = True
-        merged[key], merged[f"_{key}"] = _column(key, values, places, num_envs), mask
+    for key, values in columns.items():
+        is_nested = key != "final_obs" and isinstance(next(iter(values.values())), dict)
+        merged[key] = _merge(values, num_envs) if is_nested else _column(values, num_envs)
+        merged[f"_{key}"] = _mask(values, num_envs)
     return merged
 
 
-def _column(key: str, values: Mapping[int, Any], places: list[int], num_envs: int) -> Any:
-    first = values[places[0]]
-    if isinstance(first, dict) and key != "final_obs":
-        return _merge(values, num_envs)
-    is_number = type(first) in (int, float, bool)
-    column = np.zeros(num_envs, dtype=type(first)) if is_number else np.full(num_envs, None, dtype=object)
-    for place in places:
-        column[place] = values[place]
+def _column(values: Mapping[int, Any], num_envs: int) -> NDArray[Any]:
+    kind = type(next(iter(values.values())))
+    is_number = kind in (int, float, bool)
+    if is_number and len(values) == num_envs:
+        return np.array(list(values.values()), dtype=kind)
+    column: NDArray[Any] = np.zeros(num_envs, dtype=kind) if is_number else np.full(num_envs, None, dtype=object)
+    for env, value in values.items():
+        column[env] = value
     return column
+
+
+def _mask(values: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
+    if len(values) == num_envs:
+        return np.ones(num_envs, dtype=np.bool_)
+    mask = np.zeros(num_envs, dtype=np.bool_)
+    mask[list(values)] = True
+    return mask
