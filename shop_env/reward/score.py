@@ -18,12 +18,12 @@ import msgspec
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Click, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.reward.similarity import SimilarityName, find_similarity
 from shop_env.reward.terms import (
     action_type_term,
     click_terms,
     exact_match,
     exact_weight,
-    format_term,
     type_and_submit_terms,
 )
 
@@ -50,6 +50,7 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         format: For a readable reply. The whole reward of a malformed one is 0 whatever this is.
         dars: The difficulty-aware factor on ROUGE-L of a clicked name and of a typed text.
         threshold: τ, the similarity from which on similarities count.
+        similarity: `rouge_l`, or `rouge_score` for the package that it equals (slower).
         self_certainty: Which of the three definitions the trainer measures (FACTS: the paper's text, equation 3 and
             figure 1 disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
         self_certainty_weight: α.
@@ -66,6 +67,7 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     typing_name_similarity: float = 0.1
     dars: float = 1000.0
     threshold: float = 0.75
+    similarity: SimilarityName = "rouge_l"
     self_certainty: SelfCertainty = "kl_uniform_policy"
     self_certainty_weight: float = 0.005
     exact_points: float = 1.0
@@ -78,9 +80,9 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     wrong_click: float = -1.0
 
     def __post_init__(self) -> None:
-        for field, choices in (("kind", get_args(RewardKind)), ("self_certainty", get_args(SelfCertainty))):
-            if (value := getattr(self, field)) not in choices:
-                raise BadConfig(f"reward.{field} is {value!r}; it must be one of {', '.join(choices)}.")
+        for field, kind in (("kind", RewardKind), ("similarity", SimilarityName), ("self_certainty", SelfCertainty)):
+            if (value := getattr(self, field)) not in get_args(kind):
+                raise BadConfig(f"reward.{field} is {value!r}; it must be one of {', '.join(get_args(kind))}.")
         if not 0 <= self.threshold <= 1:
             raise BadConfig(f"reward.threshold is {self.threshold}; a similarity lies between 0 and 1, so must it.")
         if self.wrong_click > 0:
@@ -203,7 +205,12 @@ def _hierarchical(
     name_present = text_present = name_similarity = text_similarity = 0.0
     if isinstance(predicted, Click) and isinstance(logged, Click):
         name_present, name_similarity = click_terms(
-            predicted, logged, name_present=config.click_name_present, dars=config.dars, threshold=config.threshold
+            predicted,
+            logged,
+            name_present=config.click_name_present,
+            dars=config.dars,
+            threshold=config.threshold,
+            similarity=find_similarity(config.similarity),
         )
     elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
         name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
@@ -214,9 +221,10 @@ def _hierarchical(
             name_similarity=config.typing_name_similarity,
             dars=config.dars,
             threshold=config.threshold,
+            similarity=find_similarity(config.similarity),
         )
     return RewardBreakdown(
-        format_term(True, points=config.format),
+        config.format,
         action_type_term(predicted, logged, points=config.action_type),
         name_present,
         text_present,
@@ -239,7 +247,7 @@ def _exact_match_reward(
     elif config.kind == "customer_r1" and isinstance(predicted, Click):
         wrong_click = config.wrong_click
     return RewardBreakdown(
-        format=format_term(True, points=config.format),
+        format=config.format,
         exact=exact,
         wrong_click=wrong_click,
         self_certainty=self_certainty,

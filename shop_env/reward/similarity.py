@@ -9,11 +9,24 @@ operations (Hyyrö 2004, "Bit-parallel LCS-length computation revisited").
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from replay_sessions.errors import MissingExtra
 
-__all__ = ["rouge_l", "rouge_l_reference"]
+__all__ = ["Similarity", "SimilarityName", "find_similarity", "rouge_l", "rouge_l_reference"]
+
+SimilarityName = Literal["rouge_l", "rouge_score"]
+
+
+class Similarity(Protocol):
+    """A figure in [0, 1] for how alike two texts are; one below `at_least` is returned as 0."""
+
+    def __call__(self, prediction: str, target: str, at_least: float = 0.0) -> float: ...
+
+
+def find_similarity(name: SimilarityName) -> Similarity:
+    """`rouge_l` of this module, or `rouge_score`, the package that it equals."""
+    return rouge_l if name == "rouge_l" else rouge_l_reference
 
 
 def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
@@ -64,13 +77,14 @@ def _token_places(text: str) -> tuple[dict[bytes, int], int]:
     return places, len(tokens)
 
 
-def rouge_l_reference(prediction: str, target: str) -> float:
-    """The same figure by the `rouge_score` package itself, without the departure; several times slower.
+def rouge_l_reference(prediction: str, target: str, at_least: float = 0.0) -> float:
+    """The same figure by the `rouge_score` package itself, without the departure; many times slower.
 
     Raises:
         MissingExtra: `rouge_score` is not installed.
     """
-    return float(_reference_scorer().score(target, prediction)["rougeL"].fmeasure)
+    f_measure = float(_reference_scorer().score(target, prediction)["rougeL"].fmeasure)
+    return f_measure if f_measure >= at_least else 0.0
 
 
 @lru_cache(maxsize=1)

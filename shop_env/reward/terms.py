@@ -2,7 +2,7 @@
 
 | row | function |
 |---|---|
-| format | `format_term` |
+| format | none needed: `RewardConfig.format` for every reply that can be read, and nothing at all for others |
 | type | `action_type_term` |
 | click | `click_terms` |
 | type_and_submit | `type_and_submit_terms` |
@@ -18,21 +18,15 @@ from collections.abc import Mapping
 
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.click_types import click_type_of
-from shop_env.reward.similarity import rouge_l
+from shop_env.reward.similarity import Similarity, rouge_l
 
 __all__ = [
     "action_type_term",
     "click_terms",
     "exact_match",
     "exact_weight",
-    "format_term",
     "type_and_submit_terms",
 ]
-
-
-def format_term(readable: bool, *, points: float) -> float:
-    """A reply that is one JSON object with a rationale and an action."""
-    return points if readable else 0.0
 
 
 def action_type_term(predicted: Action, logged: Action, *, points: float) -> float:
@@ -41,10 +35,19 @@ def action_type_term(predicted: Action, logged: Action, *, points: float) -> flo
 
 
 def click_terms(
-    predicted: Click, logged: Click, *, name_present: float, dars: float, threshold: float
+    predicted: Click,
+    logged: Click,
+    *,
+    name_present: float,
+    dars: float,
+    threshold: float,
+    similarity: Similarity = rouge_l,
 ) -> tuple[float, float]:
     """A name at all, and DARS × its similarity."""
-    return _present(predicted.name, name_present), _similar(predicted.name, logged.name, dars, threshold)
+    return (
+        _present(predicted.name, name_present),
+        dars * similarity(predicted.name, logged.name, threshold),
+    )
 
 
 def type_and_submit_terms(
@@ -56,22 +59,19 @@ def type_and_submit_terms(
     name_similarity: float,
     dars: float,
     threshold: float,
+    similarity: Similarity = rouge_l,
 ) -> tuple[float, float, float, float]:
     """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
     return (
         _present(predicted.name, name_present),
         _present(predicted.text, text_present),
-        _similar(predicted.name, logged.name, name_similarity, threshold),
-        _similar(predicted.text, logged.text, dars, threshold),
+        name_similarity * similarity(predicted.name, logged.name, threshold),
+        dars * similarity(predicted.text, logged.text, threshold),
     )
 
 
 def _present(text: str, points: float) -> float:
     return points if text else 0.0
-
-
-def _similar(predicted: str, logged: str, points: float, threshold: float) -> float:
-    return points * rouge_l(predicted, logged, at_least=threshold)
 
 
 def exact_match(predicted: Action, logged: Action) -> bool:

@@ -1,8 +1,13 @@
 """A small session that the tests of this room share."""
 
 import pytest
+from hypothesis import settings
 
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
+
+# A busy machine is no reason to fail.
+settings.register_profile("no_deadline", deadline=None)
+settings.load_profile("no_deadline")
 
 
 @pytest.fixture

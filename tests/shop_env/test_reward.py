@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from replay_sessions.errors import BadConfig
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.replies import MalformedReply, format_reply, parse_reply
 from shop_env.reward import (
     REWARD_PRESETS,
@@ -58,6 +58,15 @@ def test_the_parts_sum_to_the_total(preset: str, logged: Action, predicted: Acti
     assert breakdown.as_dict()["total"] == breakdown.total
 
 
+@given(logged=ACTIONS, predicted=ACTIONS)
+def test_rewards_by_the_rouge_score_package_are_the_same(logged: Action, predicted: Action) -> None:
+    """But for equal texts without a token in them, the stated departure."""
+    texts = [reply_action(logged).get(field, "a") for field in ("name", "text")]
+    assume(all(any(sign.isascii() and sign.isalnum() for sign in text.lower()) for text in texts))
+    reply, other = format_reply("", predicted), RewardConfig(similarity="rouge_score")
+    assert score_reply(reply, logged, RewardConfig()) == score_reply(reply, logged, other)
+
+
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)
 def test_no_reply_earns_more_than_the_logged_action(preset: str, logged: Action, predicted: Action) -> None:
     config = REWARD_PRESETS[preset]
@@ -102,6 +111,7 @@ def test_rewards_are_finite_for_huge_names() -> None:
     [
         ({"kind": "sparse"}, r"reward\.kind is 'sparse'; it must be one of hierarchical, binary, customer_r1"),
         ({"self_certainty": "entropy"}, r"reward\.self_certainty is 'entropy'; it must be one of kl_uniform_policy, "),
+        ({"similarity": "bleu"}, r"reward\.similarity is 'bleu'; it must be one of rouge_l, rouge_score"),
         ({"threshold": 75}, r"reward\.threshold is 75; .* between 0 and 1"),
         ({"dars": -1.0}, r"reward\.dars is -1\.0; it must be finite and not negative"),
         ({"format": math.nan}, r"reward\.format is nan; it must be finite and not negative"),
