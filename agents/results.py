@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from shop_env.metrics import StepRecord, bootstrap_interval, step_metrics
 from shop_env.metrics.intervals import Cluster
 
-__all__ = ["COLUMNS", "Figure", "ResultRow", "markdown_table", "render_table", "sorted_rows", "summarise"]
+__all__ = [
+    "COLUMNS",
+    "Figure",
+    "ResultRow",
+    "markdown_table",
+    "render_table",
+    "results_console",
+    "sorted_rows",
+    "summarise",
+]
 
 # Figure -> heading. Shares are shown in percent; `mean_reward` is not a share.
 COLUMNS: Mapping[str, str] = {
@@ -104,6 +114,12 @@ def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
         return (-exact, -of_type, row.label)
 
     return sorted(rows, key=place)
+
+
+def results_console() -> Console:
+    """Standard output; 120 columns at least where that is no terminal: a pipe has no width of its own."""
+    console = Console()
+    return console if console.is_terminal else Console(width=max(console.width, 120))
 
 
 def render_table(

@@ -19,7 +19,7 @@ from shop_env.observation import observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
 
-__all__ = ["ReplySpan", "SessionTokens", "prompt_tokens", "rationale_tokens", "tokenize_session"]
+__all__ = ["ReplySpan", "SessionTokens", "decode_replies", "prompt_tokens", "rationale_tokens", "tokenize_session"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,11 @@ def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...])
             raise BadConfig("this model's chat template leaves out or reorders messages; give one that does not.")
         between.append(before)
     return [*between, rendered]
+
+
+def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str]:
+    """The texts of sampled replies, without the end token."""
+    return [tokenizer.decode(reply, skip_special_tokens=True) for reply in replies]
 
 
 def rationale_tokens(tokenizer: Any, reply: Sequence[int], span: tuple[int, int]) -> tuple[int, int]:

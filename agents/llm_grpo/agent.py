@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from replay_sessions.errors import AgentFailed
-from shop_env.observation import Observation
+from shop_env.observation import History, Observation
 from shop_env.prompts import render_prompt
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.rollout_engines.local import SamplingConfig, generate
-from train.tokens import prompt_tokens
+from train.tokens import decode_replies, prompt_tokens
 
 __all__ = ["PolicyAgent"]
 
@@ -63,8 +63,7 @@ class PolicyAgent:
         """One reply per observation."""
         prompts = [self._prompt(observation) for observation in observations]
         replies = generate(self._model, prompts, self._sampling, self._generator)
-        texts: list[str] = self._tokenizer.batch_decode([reply for (reply,) in replies], skip_special_tokens=True)
-        return texts
+        return decode_replies(self._tokenizer, [reply for (reply,) in replies])
 
     def _prompt(self, observation: Observation) -> list[int]:
         """The prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""
@@ -76,7 +75,7 @@ class PolicyAgent:
                 return tokens
             if past["page"]:
                 history[index] = {**past, "page": ""}
-                shortened: Observation = {**observation, "history": tuple(history)}
+                shortened: Observation = {**observation, "history": History(history)}
                 tokens = prompt_tokens(self._tokenizer, render_prompt(shortened, self.info.prompt))
         if len(tokens) > limit:
             raise AgentFailed(

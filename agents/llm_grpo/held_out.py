@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from rich.console import Console
 
 from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
@@ -20,7 +19,7 @@ from agents.llm_grpo.config import EvaluationConfig
 from agents.llm_grpo.run import EVALUATION_BATCH, TrainingRun
 from agents.protocol import Agent
 from agents.registry import make_agent
-from agents.results import ResultRow, markdown_table, render_table, summarise
+from agents.results import ResultRow, markdown_table, render_table, results_console, summarise
 from agents.scripted.oracle import OracleAgent, ceiling, is_demo_store
 from replay_sessions.provenance import provenance
 from shop_env.metrics import StepRecord, paired_difference
@@ -118,12 +117,12 @@ def _comparisons(records: dict[str, list[StepRecord]], config: EvaluationConfig)
 
 
 def _print(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Comparison]) -> None:
-    console = Console()
+    console = results_console()
     split, users = run.config.evaluation.split, "users held out" if _users_held_out(run) else "sessions held out"
     title = f"{run.store.path.name}, {split} split: {rows[0].sessions} sessions, {users}; 95% intervals over users"
-    console.print(render_table(rows, title=title))
+    console.print(render_table(rows, title=title, width=console.width))
     for comparison in comparisons:
-        console.print(comparison.sentence(), highlight=False)
+        console.print(comparison.sentence(), highlight=False, soft_wrap=True)
     console.print(f"Written: {run.folder}/results.md, results.json", highlight=False)
 
 

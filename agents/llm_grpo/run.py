@@ -108,9 +108,8 @@ class TrainingRun:
         """How many SFT steps take as long as GRPO took, by what a whole-session SFT step took in this run."""
         if "shop_r1" not in self.results:
             raise BadConfig("sft_longer without steps follows the time of GRPO, but there is no [grpo]; set its steps.")
-        whole = [stage for stage in self.config.sft.stages if stage.replies is None]
-        first = self.config.sft.total_steps - sum(stage.steps for stage in whole)
-        seconds: list[float] = [row["seconds"] for row in self.log.rows("sft") if row["step"] > first]
+        last_stage = self.config.sft.stages[-1].steps  # on whole sessions, as the longer SFT is
+        seconds: list[float] = [row["seconds"] for row in self.log.rows("sft")][-last_stage:]
         return max(1, round(self.results["shop_r1"].seconds * len(seconds) / float(sum(seconds))))
 
     def _phase(

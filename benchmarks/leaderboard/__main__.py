@@ -18,10 +18,9 @@ from typing import Literal
 import msgspec
 import tyro
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
-from agents.results import render_table
+from agents.results import render_table, results_console
 from benchmarks.leaderboard.compare import COMPARED, compare
 from benchmarks.leaderboard.config import LeaderboardConfig
 from benchmarks.leaderboard.run import Results, run_leaderboard
@@ -30,7 +29,6 @@ from replay_sessions.errors import run_command
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m benchmarks.leaderboard"
-NARROWEST = 120  # columns of a piped table: a pipe has no width of its own
 MISMATCHES_SHOWN = 10
 
 
@@ -76,14 +74,9 @@ def main(arguments: list[str] | None = None) -> int:
     return run_command(lambda: _rank(tyro.cli(LeaderboardConfig, args=arguments, prog=PROGRAM, description=__doc__)))
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=max(console.width, NARROWEST))
-
-
 def _rank(config: LeaderboardConfig) -> int:
     results = run_leaderboard(config)
-    console = _console()
+    console = results_console()
     caption = f"percent, reward in points; 95% intervals from a bootstrap over {config.cluster}s"
     title = f"{config.store}, split {config.split}"
     console.print(render_table(results.rows, title=title, caption=caption, width=console.width))
@@ -128,7 +121,7 @@ def _compare(asked: Compare) -> int:
         shown = [f"{value:.4f}" for value in (one.first, one.second)]
         verdict = "excludes 0" if one.excludes_zero else "includes 0"
         table.add_row(one.metric, *shown, f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", verdict)
-    _console().print(table)
+    results_console().print(table)
     return 0
 
 

@@ -29,7 +29,7 @@ from train.loop import Optimizer, OptimizerConfig, batch_of
 from train.policy_stats import PolicyStats, policy_stats
 from train.rollout_engines.local import SamplingConfig, generate
 from train.session_tree import PackedTrees, SessionTree, hidden_states, pack
-from train.tokens import ReplySpan, SessionTokens, rationale_tokens
+from train.tokens import ReplySpan, SessionTokens, decode_replies, rationale_tokens
 
 __all__ = ["GrpoConfig", "GrpoTrainer"]
 
@@ -70,7 +70,6 @@ class _Rollout:
     """One sampled reply: its tokens, what it says, and what its action earned."""
 
     tokens: list[int]
-    text: str
     reply: Reply | MalformedReply
     action_reward: float
 
@@ -146,17 +145,17 @@ class GrpoTrainer:
         generator = torch.Generator(device).manual_seed(self._seed * 1_000_003 + step)
         prompts = [trunk.tokens[: reply.start] for trunk, reply in spans]
         sampled = generate(self._model, prompts, sampling, generator)
-        texts = iter(
-            self._tokenizer.batch_decode([r for replies in sampled for r in replies], skip_special_tokens=True)
-        )
         return [
-            _Group(trunk, reply, [self._scored(tokens, next(texts), reply) for tokens in replies])
+            _Group(trunk, reply, self._scored(replies, reply))
             for (trunk, reply), replies in zip(spans, sampled, strict=True)
         ]
 
-    def _scored(self, tokens: list[int], text: str, step: ReplySpan) -> _Rollout:
-        reply = parse_reply(text)
-        return _Rollout(tokens, text, reply, score_reply(reply, step.action, self._reward).action)
+    def _scored(self, replies: list[list[int]], step: ReplySpan) -> list[_Rollout]:
+        parsed = [parse_reply(text) for text in decode_replies(self._tokenizer, replies)]
+        return [
+            _Rollout(tokens, reply, score_reply(reply, step.action, self._reward).action)
+            for tokens, reply in zip(replies, parsed, strict=True)
+        ]
 
     def _learn(self, groups: Sequence[_Group]) -> dict[str, float]:
         """Gathers the gradient of the batch, forward pass by forward pass."""

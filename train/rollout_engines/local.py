@@ -50,6 +50,8 @@ def generate(
         generator: The source of randomness; None uses torch's own.
         progress: Called with the number of prompts just finished.
     """
+    if not prompts:
+        return []
     was_training = model.training
     model.eval()
     replies: list[list[list[int]]] = [[] for _ in prompts]

@@ -1,0 +1,141 @@
+"""The training command as a user calls it: real processes, real files, a very small model."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from agents.llm_grpo.config import load_config, preset_names
+from agents.llm_grpo.train import main
+from agents.registry import make_agent
+from replay_sessions.store import SessionStore
+
+SMALL = [
+    "sft.stages=[{steps=3,replies=2},{steps=6}]",
+    "sft.sessions_per_batch=4",
+    "grpo.steps=4",
+    "grpo.sessions_per_batch=2",
+    "grpo.replies=3",
+    "model.tiny.hidden_size=32",
+    "model.tiny.layers=1",
+    "model.tokenizer.min_count=2",
+    "sft_longer.steps=3",
+    "validation.sessions=6",
+    "validation.times=1",
+    "evaluation.sessions=6",
+    "threads=1",
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stores") / "demo"
+    command = [
+        sys.executable,
+        "-m",
+        "replay_sessions",
+        "generate",
+        "--sessions",
+        "60",
+        "--seed",
+        "5",
+        "--out",
+        str(path),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "agents.llm_grpo.train", *arguments]
+
+
+def train(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300)
+
+
+def small_run(store: Path, out: Path) -> list[str]:
+    overrides = [word for override in SMALL for word in ("--set", override)]
+    return ["--store", str(store), "--out", str(out), "--seed", "7", *overrides]
+
+
+@pytest.fixture(scope="module")
+def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "straight"
+    done = train(*small_run(store, out))
+    assert done.returncode == 0, done.stderr
+    assert "Shop-R1, T 0.6 − SFT, T 0.6" in done.stdout
+    return out
+
+
+def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Path, store: Path) -> None:
+    record = json.loads((straight_run / "run.json").read_text())
+    assert record["config"]["grpo"]["steps"] == 4
+    results = json.loads((straight_run / "results.json").read_text())
+    labels = [row["label"] for row in results["rows"]]
+    for label in ("random", "majority", "copy_match", "SFT, T 0.6", "SFT, greedy", "Shop-R1, T 0.6", "oracle, greedy"):
+        assert label in labels
+    assert results["users_held_out"]
+    phases = [json.loads(line)["phase"] for line in (straight_run / "metrics.jsonl").read_text().splitlines()]
+    assert {phase: phases.count(phase) for phase in phases} == {"sft": 9, "shop_r1": 4, "sft_longer": 3}
+    assert any((straight_run / "tensorboard").iterdir())
+    agent = make_agent(str(straight_run / "shop_r1"), store=SessionStore.open(store))
+    agent.reset(seed=0)
+    observation = {"page": "<a name='x'>x</a>", "history": (), "persona": "", "goal": "", "step": 0}
+    assert isinstance(agent.act(observation), str)
+
+
+def test_a_run_stopped_by_ctrl_c_and_resumed_equals_a_straight_run_bit_for_bit(
+    straight_run: Path, store: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "stopped"
+    process = subprocess.Popen(command(*small_run(store, out)), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    assert process.stderr is not None
+    for line in process.stderr:  # the first steps are logged as they are taken
+        if "sft" in line and "step" in line:
+            process.send_signal(signal.SIGINT)
+            break
+        assert time.monotonic() < deadline
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert not (out / "results.json").exists()
+    resumed = train("--resume", str(out))
+    assert resumed.returncode == 0, resumed.stderr
+    for name in ("sft", "shop_r1", "sft_longer"):
+        ours, theirs = (load_file(folder / name / "model.safetensors") for folder in (out, straight_run))
+        assert ours.keys() == theirs.keys()
+        assert all((ours[key] == theirs[key]).all() for key in ours), name
+    rows = [json.loads((folder / "results.json").read_text())["rows"] for folder in (out, straight_run)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "tiny_cpo"], "Did you mean 'tiny_cpu'?"),
+        (["--store", "nowhere/at/all"], "nowhere/at/all"),
+        (["--set", "sft.sessions_per_bach=4"], "sessions_per_bach"),
+        (["--set", "grpo.replies=1"], "a group needs at least 2 replies"),
+        (["--resume", "no/such/run"], "it has no run.json"),
+        (["--sed", "1"], "--sed"),
+    ],
+)
+def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = [] if "--resume" in arguments else ["--out", str(tmp_path / "run")]
+    assert main([*arguments, *out]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_loads(preset: str) -> None:
+    assert load_config(preset, [], {"seed": 3}).seed == 3
