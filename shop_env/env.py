@@ -15,6 +15,8 @@ hold nothing to score and are left out (`left_out_sessions` counts them).
     reward_breakdown                   its parts, `action` and `total`: a RewardBreakdown, by attribute or ["name"]
     best_reward                        what the logged action would have earned
     problem, problem_detail            what is wrong with a reply that cannot be read; absent otherwise
+
+A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward where `terminated` is True.
 """
 
 from collections.abc import Mapping

@@ -64,7 +64,7 @@ class ObservedSession:
         context: ContextConfig = _DEFAULT_CONTEXT,
         personas: Mapping[str, str] | None = None,
     ) -> None:
-        self._pages = [step.page for step in session.steps]
+        self._pages = [*(step.page for step in session.steps), ""]
         self._past = [_past_step(step, context) for step in session.steps]
         self._persona = persona_of(session, context, personas)
         self._goal = session.goal or ""
@@ -73,12 +73,11 @@ class ObservedSession:
         self._fitted: dict[int, tuple[str, list[PastStep]]] = {}
 
     def __len__(self) -> int:
-        return len(self._pages)
+        return len(self._past)
 
     def at(self, step_index: int) -> Observation:
         """The observation of a step, nothing of it shared with another; behind the last step the page is ""."""
-        page = self._pages[step_index] if step_index < len(self._pages) else ""
-        past = self._past[:step_index]
+        page, past = self._pages[step_index], self._past[:step_index]
         if self._budget is not None:
             page, past = self._fit(step_index, page, past)
         return {

@@ -203,16 +203,17 @@ def _hierarchical(
 ) -> RewardBreakdown:
     """Table 1 of Shop-R1; the rows below "type" only when the type is right."""
     name_present = text_present = name_similarity = text_similarity = 0.0
-    if isinstance(predicted, Click) and isinstance(logged, Click):
+    similarity = find_similarity(config.similarity)
+    if isinstance(logged, Click) and isinstance(predicted, Click):
         name_present, name_similarity = click_terms(
             predicted,
             logged,
             name_present=config.click_name_present,
             dars=config.dars,
             threshold=config.threshold,
-            similarity=find_similarity(config.similarity),
+            similarity=similarity,
         )
-    elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
+    elif isinstance(logged, TypeAndSubmit) and isinstance(predicted, TypeAndSubmit):
         name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
             predicted,
             logged,
@@ -221,7 +222,7 @@ def _hierarchical(
             name_similarity=config.typing_name_similarity,
             dars=config.dars,
             threshold=config.threshold,
-            similarity=find_similarity(config.similarity),
+            similarity=similarity,
         )
     return RewardBreakdown(
         config.format,

@@ -270,6 +270,22 @@ def test_changing_an_observation_does_not_change_the_next_episode(kettle_session
     assert env.step("x")[4]["logged_action"]["name"] != "changed"
 
 
+class OutcomeBonus(gymnasium.Wrapper):
+    """A reward for the session as a whole, by composition: 5 points when its last action is predicted exactly."""
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        bonus = 5.0 if terminated and reward == info["best_reward"] else 0.0
+        return observation, reward + bonus, terminated, truncated, {**info, "outcome_bonus": bonus}
+
+
+def test_a_bonus_for_the_session_is_a_wrapper(kettle_session: Session) -> None:
+    env = OutcomeBonus(ReplayEnv(MemoryStore([kettle_session], "kettle"), "all"))
+    env.reset(seed=0)
+    rewards = [env.step(format_reply("", step.action))[1] for step in kettle_session.steps[1:]]
+    assert rewards == pytest.approx([1001, 1001, 0.8 + 5])
+
+
 def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) -> None:
     env = make(store=MemoryStore([kettle_session], "kettle"), split="all", render_mode="ansi")
     env.reset(seed=0)
