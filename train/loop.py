@@ -1,7 +1,7 @@
 """One optimiser step, the learning-rate schedule, and the order of batches: what SFT and GRPO share."""
 
 import math
-from functools import lru_cache
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from replay_sessions.errors import BadConfig, TrainingDiverged
 
-__all__ = ["Optimizer", "OptimizerConfig", "batch_of", "learning_rate", "validation_steps"]
+__all__ = ["BatchPlan", "Optimizer", "OptimizerConfig", "learning_rate", "validation_steps"]
 
 DECAYED = 0.9  # of a phase; from here on the learning rate is at its floor and validation picks the best weights
 
@@ -104,13 +104,34 @@ def validation_steps(total_steps: int, count: int) -> set[int]:
     return {total_steps - round(index * (total_steps - first) / count) for index in range(count)}
 
 
-def batch_of(step: int, size: int, count: int, key: str) -> list[int]:
-    """The indices of batch `step`: epoch after epoch of a shuffle of range(count) that depends on `key` and epoch."""
-    return [_shuffled(place // count, count, key)[place % count] for place in range(step * size, (step + 1) * size)]
+class BatchPlan:
+    """Which sequences are in which batch: epoch after epoch of a shuffle that depends on `key` and the epoch alone.
 
+    A batch has at most `size` sequences and `max_tokens` tokens (at least one sequence), so that long sessions make
+    small batches. Batches do not reach across epochs.
+    """
 
-@lru_cache(maxsize=4)
-def _shuffled(epoch: int, count: int, key: str) -> list[int]:
-    order = list(range(count))
-    Random(f"{key} epoch {epoch}").shuffle(order)
-    return order
+    def __init__(self, lengths: Sequence[int], size: int, max_tokens: int, key: str) -> None:
+        self._lengths, self._size, self._max_tokens, self._key = lengths, size, max_tokens, key
+        self._batches: list[list[int]] = []
+        self._epochs = 0
+
+    def batch(self, step: int) -> list[int]:
+        """The indices of batch `step`, counted from 0."""
+        while len(self._batches) <= step:
+            self._plan_epoch()
+        return self._batches[step]
+
+    def _plan_epoch(self) -> None:
+        order = list(range(len(self._lengths)))
+        Random(f"{self._key} epoch {self._epochs}").shuffle(order)
+        self._epochs += 1
+        batch: list[int] = []
+        tokens = 0
+        for index in order:
+            if batch and (len(batch) == self._size or tokens + self._lengths[index] > self._max_tokens):
+                self._batches.append(batch)
+                batch, tokens = [], 0
+            batch.append(index)
+            tokens += self._lengths[index]
+        self._batches.append(batch)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from replay_sessions.errors import BadConfig
-from train.loop import Optimizer, OptimizerConfig, batch_of
+from train.loop import BatchPlan, Optimizer, OptimizerConfig
 from train.policy_stats import policy_stats
 from train.session_tree import hidden_states, pack_trunks
 from train.tokens import SessionTokens
@@ -26,11 +26,16 @@ class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How SFT is run; `sessions_per_batch` sessions go into one optimiser step."""
+    """How SFT is run.
+
+    Attributes:
+        sessions_per_batch, tokens_per_batch: At most so many of each go into one optimiser step.
+    """
 
     optimizer: OptimizerConfig
     stages: tuple[SftStage, ...]
     sessions_per_batch: int = 8
+    tokens_per_batch: int = 32_768
 
     def __post_init__(self) -> None:
         if not self.stages:
@@ -56,15 +61,15 @@ class SftTrainer:
         if not trunks:
             raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
         self._model, self._trunks, self._config = model, trunks, config
-        self._key = f"{seed} sft"
+        lengths = [len(trunk.tokens) for trunk in trunks]
+        self._plan = BatchPlan(lengths, config.sessions_per_batch, config.tokens_per_batch, f"{seed} sft")
         self.optimizer = Optimizer(model, config.optimizer, config.total_steps)
 
     def step(self, step: int) -> dict[str, float]:
         """One optimiser step; returns its figures. Depends on the weights and `step` only."""
-        chosen = batch_of(step, self._config.sessions_per_batch, len(self._trunks), self._key)
         replies = self._config.replies_at(step)
         batch = []
-        for trunk in (self._trunks[index] for index in chosen):
+        for trunk in (self._trunks[index] for index in self._plan.batch(step)):
             kept = trunk.replies[:replies]
             batch.append((trunk.tokens[: kept[-1].end], [(reply.start, reply.end) for reply in kept]))
         packed = pack_trunks(batch).to(self._model.device)

@@ -100,6 +100,7 @@ class TrainingRun:
             optimizer=self.config.sft_longer.optimizer,
             stages=(SftStage(steps=steps),),
             sessions_per_batch=self.config.sft.sessions_per_batch,
+            tokens_per_batch=self.config.sft.tokens_per_batch,
         )
         trainer = SftTrainer(model, self._tokenized(tokenizer, info), config, seed=self.config.seed + 1)
         return self._phase("sft_longer", model, tokenizer, info, trainer, steps)

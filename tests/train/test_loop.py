@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from replay_sessions.errors import TrainingDiverged
-from train.loop import Optimizer, OptimizerConfig, batch_of, learning_rate, validation_steps
+from train.loop import BatchPlan, Optimizer, OptimizerConfig, learning_rate, validation_steps
 
 
 def test_an_infinite_gradient_stops_training_and_leaves_the_weights() -> None:
@@ -25,11 +25,20 @@ def test_every_validation_falls_after_the_learning_rate_has_decayed() -> None:
 
 
 def test_each_epoch_shows_every_session_once_in_an_order_of_its_own() -> None:
-    first = [index for step in range(5) for index in batch_of(step, 2, 10, "key")]
-    second = [index for step in range(5, 10) for index in batch_of(step, 2, 10, "key")]
+    plan = BatchPlan([1] * 10, size=2, max_tokens=100, key="key")
+    first = [index for step in range(5) for index in plan.batch(step)]
+    second = [index for step in range(5, 10) for index in plan.batch(step)]
     assert sorted(first) == sorted(second) == list(range(10))
     assert first != second
-    assert batch_of(3, 2, 10, "key") == first[6:8]
+    assert BatchPlan([1] * 10, size=2, max_tokens=100, key="key").batch(8) == second[6:8]
+
+
+def test_a_batch_holds_no_more_tokens_than_allowed_but_at_least_one_session() -> None:
+    lengths = [10, 50, 30, 20, 90, 120]
+    plan = BatchPlan(lengths, size=3, max_tokens=100, key="key")
+    batches = [plan.batch(step) for step in range(8)]
+    assert all(len(batch) == 1 or sum(lengths[index] for index in batch) <= 100 for batch in batches)
+    assert [5] in batches
 
 
 def test_moments_saved_and_loaded_take_the_same_next_step() -> None:

@@ -25,7 +25,7 @@ from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardConfig, score_reply
 from train.grpo.advantages import group_advantages, informative
 from train.grpo.loss import grpo_loss, reply_means
-from train.loop import Optimizer, OptimizerConfig, batch_of
+from train.loop import BatchPlan, Optimizer, OptimizerConfig
 from train.policy_stats import PolicyStats, policy_stats
 from train.rollout_engines.local import SamplingConfig, generate
 from train.session_tree import PackedTrees, SessionTree, hidden_states, pack
@@ -39,7 +39,8 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         steps: Optimiser steps, one per batch of rollouts.
-        sessions_per_batch: Each gives a group of `replies` replies at every scored step.
+        sessions_per_batch, tokens_per_batch: At most so many sessions, and tokens in them, go into one step; each
+            session gives a group of `replies` replies at every scored step.
         temperature: Of sampling, and of the log-probabilities in the loss.
         beta: Weight of the KL to the frozen policy that GRPO starts from.
         clip: ε of the clipped ratio.
@@ -49,6 +50,7 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     optimizer: OptimizerConfig
     steps: int
     sessions_per_batch: int = 12
+    tokens_per_batch: int = 65_536
     replies: int = 8
     temperature: float = 0.6
     max_new_tokens: int = 64
@@ -115,14 +117,14 @@ class GrpoTrainer:
             raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
         self._config, self._reward = config, reward
         self._first_step = first_step
-        self._key = f"{seed} grpo"
+        lengths = [len(trunk.tokens) for trunk in self._trunks]
+        self._plan = BatchPlan(lengths, config.sessions_per_batch, config.tokens_per_batch, f"{seed} grpo")
         self._seed = seed
         self.optimizer = Optimizer(model, config.optimizer, config.steps)
 
     def step(self, step: int) -> dict[str, float]:
         """One batch of rollouts and one optimiser step; returns its figures. Depends on the weights and `step` only."""
-        sessions = batch_of(step, self._config.sessions_per_batch, len(self._trunks), self._key)
-        groups = self._sample([self._trunks[index] for index in sessions], step)
+        groups = self._sample([self._trunks[index] for index in self._plan.batch(step)], step)
         figures = _sampling_figures(groups)
         if self._config.skip_equal_groups:
             groups = [group for group in groups if informative([r.action_reward for r in group.rollouts])]
