@@ -7,7 +7,7 @@ The text between messages is learnt from the template by rendering placeholders;
 their own, so that a prompt's tokens never depend on what follows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Session
 from shop_env.context import ContextConfig
-from shop_env.observation import observe_session
+from shop_env.observation import Observation, observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
 
@@ -49,18 +49,28 @@ def prompt_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 
 
 def tokenize_session(
-    tokenizer: Any, session: Session, context: ContextConfig, prompt: PromptConfig, max_tokens: int
+    tokenizer: Any,
+    session: Session,
+    context: ContextConfig,
+    prompt: PromptConfig,
+    max_tokens: int,
+    personas: Mapping[str, str] | None = None,
 ) -> list[SessionTokens]:
     """A session as trunks: one where it fits into `max_tokens`, else several.
 
     Each trunk holds as many steps as fit. Where a session goes on in a second trunk, the pages of the steps before it
     are left out and their actions and rationales kept (the earliest pages go first: Customer-R1, section 4). A step
-    whose own page does not fit even so is left out; `sum(len(t.replies))` tells how many are there.
+    whose own page does not fit even so is left out; `sum(len(t.replies))` tells how many are there. In a context whose
+    prompts are no prefixes of one another (`latest_step`, budgets) each step is a trunk of its own.
     """
+    observations = observe_session(session, context, personas)
+    if not context.grows_by_appending:
+        steps = [_trunk(tokenizer, session, seen, seen["step"], context, prompt, max_tokens) for seen in observations]
+        return [trunk for trunk in steps if trunk.replies]
     trunks: list[SessionTokens] = []
     first = 0
     while first < len(session.steps):
-        trunk = _trunk(tokenizer, session, first, context, prompt, max_tokens)
+        trunk = _trunk(tokenizer, session, observations[-1], first, context, prompt, max_tokens)
         if trunk.replies:
             trunks.append(trunk)
         first = trunk.replies[-1].step_index + 1 if trunk.replies else first + 1
@@ -68,13 +78,19 @@ def tokenize_session(
 
 
 def _trunk(
-    tokenizer: Any, session: Session, first: int, context: ContextConfig, prompt: PromptConfig, max_tokens: int
+    tokenizer: Any,
+    session: Session,
+    observation: Observation,
+    first: int,
+    context: ContextConfig,
+    prompt: PromptConfig,
+    max_tokens: int,
 ) -> SessionTokens:
-    """The steps from `first` on that fit, behind the page-less history of those before."""
-    observation = observe_session(session, context)[-1]
-    for past in observation["history"][:first]:
-        past["page"] = ""
-    last = session.steps[-1]
+    """The steps from `first` to the observation's own that fit, behind the page-less history of those before."""
+    if context.grows_by_appending:
+        for past in observation["history"][:first]:
+            past["page"] = ""
+    last = session.steps[observation["step"]]
     reply = format_reply((last.rationale or "") if context.rationales else "", last.action)
     messages = [*render_prompt(observation, prompt), Message(role="assistant", content=reply)]
     between = _template_text(tokenizer, tokenizer.chat_template, tuple(message["role"] for message in messages))

@@ -21,6 +21,7 @@ from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
 from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
+from shop_env.personas import persona_texts
 from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
 from train.grpo.trainer import GrpoTrainer
 from train.run_log import RunLog
@@ -165,8 +166,11 @@ class TrainingRun:
         if self._trunks is None:
             sessions = steps = 0
             self._trunks = []
+            personas = persona_texts(self.store, info.context)
             for session in self.store.sessions("train"):
-                self._trunks += tokenize_session(tokenizer, session, info.context, info.prompt, info.max_tokens)
+                self._trunks += tokenize_session(
+                    tokenizer, session, info.context, info.prompt, info.max_tokens, personas
+                )
                 sessions += 1
                 steps += len(session.steps)
             kept = sum(len(trunk.replies) for trunk in self._trunks)

@@ -74,3 +74,14 @@ def test_an_empty_rationale_has_no_tokens(tiny: Tiny) -> None:
     text = format_reply("", tiny.sessions[0].steps[0].action)
     first, end = rationale_tokens(tiny.tokenizer, tiny.tokenizer.encode(text), parse_reply(text).rationale_span)
     assert first == end
+
+
+def test_in_the_latest_step_context_each_step_is_a_trunk_of_its_own(tiny: Tiny) -> None:
+    context = ContextConfig(scope="latest_step")
+    session = tiny.sessions[0]
+    trunks = tokenize_session(tiny.tokenizer, session, context, COMPACT, 4096)
+    assert len(trunks) == len(session.steps)
+    for trunk, observation, step in zip(trunks, observe_session(session, context), session.steps, strict=True):
+        (reply,) = trunk.replies
+        assert trunk.tokens[: reply.start] == prompt_tokens(tiny.tokenizer, render_prompt(observation, COMPACT))
+        assert reply.action == step.action
