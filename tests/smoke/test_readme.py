@@ -1,0 +1,59 @@
+"""The README's own code runs."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+BLOCKS = dict(zip(("env", "agent"), re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL), strict=False))
+
+
+def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder outside the project with a small demo store in it."""
+    folder = tmp_path_factory.mktemp("reader")
+    made = run("-m", "replay_sessions", "generate", "--sessions", "40", "--seed", "0", "--out", "demo", folder=folder)
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def test_the_ten_lines_replay_a_session(folder: Path) -> None:
+    done = run("-c", BLOCKS["env"].replace('store="demo"', 'store="./demo"'), folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "'type'" in done.stdout
+
+
+def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(folder: Path) -> None:
+    (folder / "my_agent.py").write_text(BLOCKS["agent"], encoding="utf-8")
+    done = run(
+        *[
+            "-m",
+            "benchmarks.leaderboard",
+            "--agents",
+            "my_agent.py:FirstElement,random",
+            "--split",
+            "test",
+            "--out",
+            "first",
+        ],
+        *("--store", "./demo"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "my_agent.py:FirstElement" in done.stdout
+
+
+def test_the_session_in_json_imports(folder: Path) -> None:
+    (block,) = re.findall(r"```json\n(.*?)```", README, flags=re.DOTALL)
+    (folder / "logs.jsonl").write_text(json.dumps(json.loads(block)) + "\n", encoding="utf-8")
+    done = run(*["-m", "replay_sessions", "import", "jsonl", "logs.jsonl", "--out", "mine"], folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "1 sessions" in done.stdout + done.stderr or "1 session" in done.stdout + done.stderr
