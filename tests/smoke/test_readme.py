@@ -33,20 +33,8 @@ def test_the_ten_lines_replay_a_session(folder: Path) -> None:
 
 def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(folder: Path) -> None:
     (folder / "my_agent.py").write_text(BLOCKS["agent"], encoding="utf-8")
-    done = run(
-        *[
-            "-m",
-            "benchmarks.leaderboard",
-            "--agents",
-            "my_agent.py:FirstElement,random",
-            "--split",
-            "test",
-            "--out",
-            "first",
-        ],
-        *("--store", "./demo"),
-        folder=folder,
-    )
+    ranked = ["-m", "benchmarks.leaderboard", "--agents", "my_agent.py:FirstElement,random", "--store", "./demo"]
+    done = run(*ranked, "--split", "test", "--out", "first", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "my_agent.py:FirstElement" in done.stdout
 

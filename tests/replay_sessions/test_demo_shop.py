@@ -1,0 +1,127 @@
+"""The demo shop: grounded pages, a known policy, sessions that follow it."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay_sessions.demo_shop import DemoShop, action_probabilities, generate_sessions, rationale_for
+from replay_sessions.demo_shop.catalogue import Product, other_products
+from replay_sessions.elements import find_elements
+from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
+from shop_env.observation import observe_session
+from shop_env.reward.similarity import rouge_l
+
+SESSIONS = list(generate_sessions(400, seed=11))
+WANTED = Product("kestrel", "teal", "kettle")
+
+
+def steps(sessions: list[Session]) -> Iterator[tuple[Any, Action]]:
+    for session in sessions:
+        for observation, step in zip(observe_session(session), session.steps, strict=True):
+            yield observation, step.action
+
+
+def test_a_session_depends_on_the_seed_and_its_number_alone() -> None:
+    assert list(generate_sessions(3, seed=11)) == SESSIONS[:3]
+    assert next(generate_sessions(1, seed=12)) != SESSIONS[0]
+
+
+def test_four_sessions_belong_to_a_user_with_one_persona() -> None:
+    for first in range(0, 40, 4):
+        visits = SESSIONS[first : first + 4]
+        assert len({session.user_id for session in visits}) == 1
+        assert len({session.persona.text for session in visits if session.persona}) == 1
+
+
+def test_every_logged_target_is_an_element_of_the_page_shown() -> None:
+    for observation, action in steps(SESSIONS[:100]):
+        if not isinstance(action, Terminate):
+            assert action.name in {element.name for element in find_elements(observation["page"])}
+
+
+def test_every_session_begins_at_home_and_ends_with_a_purchase_or_by_leaving() -> None:
+    for session in SESSIONS:
+        assert "<title>home</title>" in session.steps[0].page
+        last = session.steps[-1].action
+        assert last == Terminate() or last in (Click(name="cart.checkout"), Click(name="product.buy_now"))
+        assert all(step.action != Terminate() for step in session.steps[:-1])
+        assert len(session.steps) <= 11
+
+
+def test_all_kinds_of_page_and_action_occur() -> None:
+    titles = {
+        step.page[step.page.index("<title>") + 7 : step.page.index("</title>")] for s in SESSIONS for step in s.steps
+    }
+    assert titles == {"home", "results", "product", "reviews", "cart"}
+    assert {type(action) for _, action in steps(SESSIONS)} == {Click, TypeAndSubmit, Terminate}
+
+
+def test_probabilities_sum_to_one_likeliest_first_and_cover_what_was_logged() -> None:
+    for observation, action in steps(SESSIONS[:100]):
+        policy = action_probabilities(observation)
+        assert sum(policy.values()) == pytest.approx(1)
+        assert list(policy.values()) == sorted(policy.values(), reverse=True)
+        assert policy[action] > 0
+
+
+def test_shoppers_take_their_likeliest_action_as_often_as_their_policy_says() -> None:
+    hits, expected, variance = 0, 0.0, 0.0
+    for observation, action in steps(SESSIONS):
+        best, chance = next(iter(action_probabilities(observation).items()))
+        hits += best == action
+        expected += chance
+        variance += chance * (1 - chance)
+    assert abs(hits - expected) < 4 * variance**0.5
+
+
+def test_without_a_persona_the_policy_is_the_mean_over_all_kinds_of_shopper() -> None:
+    observation = {**observe_session(SESSIONS[0])[0], "persona": ""}
+    policy = action_probabilities(observation)
+    searching = sum(chance for action, chance in policy.items() if isinstance(action, TypeAndSubmit))
+    assert searching == pytest.approx((0.8 + 0.3) / 2)
+
+
+def test_rationales_are_first_person_sentences() -> None:
+    said = {rationale_for(observation, action) for observation, action in steps(SESSIONS)}
+    first_person = [text for text in said if any(word in text.split() for word in ("I", "my", "me"))]
+    assert len(said) > 15
+    assert all(text.endswith(".") for text in said)
+    assert len(first_person) > len(said) * 0.7
+
+
+def test_a_wrong_product_on_the_page_stays_under_the_rewards_threshold() -> None:
+    wanted = f"search_results.{WANTED.slug}.view_product"
+    for product in other_products(WANTED, 20, Random(0)):
+        assert rouge_l(f"search_results.{product.slug}.view_product", wanted) < 0.75
+
+
+def test_realistic_pages_hold_what_small_ones_do_among_500_elements_and_100_kb() -> None:
+    session = next(generate_sessions(1, seed=11, page_size="realistic"))
+    for step in session.steps:
+        names = {element.name for element in find_elements(step.page)}
+        assert len(names) >= 500
+        assert 80_000 < len(step.page) < 150_000
+        assert step.action == Terminate() or step.action.name in names
+        assert action_probabilities({**observe_session(session)[0], "page": step.page})
+
+
+@given(st.lists(st.one_of(st.builds(Click, name=st.text()), st.builds(TypeAndSubmit, name=st.text(), text=st.text()))))
+@settings(max_examples=50, deadline=None)
+def test_the_shop_answers_any_action(actions: list[Action]) -> None:
+    shop = DemoShop(Random(0), WANTED)
+    for action in actions:
+        shop.respond(action)
+    assert shop.outcome is None
+    shop.respond(Terminate())
+    assert shop.outcome == "terminate"
+
+
+@pytest.mark.parametrize("field", ["page", "goal"])
+def test_a_page_or_goal_of_another_shop_is_a_clear_error(field: str) -> None:
+    observation = {**observe_session(SESSIONS[0])[0], field: "<p>something else</p>"}
+    with pytest.raises(ValueError, match="demo shop"):
+        action_probabilities(observation)
