@@ -7,7 +7,9 @@ carries the price); a recipe's `drop` takes out what a site hides by class.
 import re
 from collections.abc import Mapping
 
-__all__ = ["HIDING_ATTRIBUTES", "NEVER_SEEN", "is_hidden"]
+from selectolax.lexbor import LexborNode
+
+__all__ = ["HIDING_ATTRIBUTES", "NEVER_SEEN", "is_behind_dialog", "is_hidden"]
 
 # Tags that hold nothing to read.
 NEVER_SEEN = (
@@ -31,3 +33,10 @@ def is_hidden(attributes: Mapping[str, str | None]) -> bool:
         return True
     style = attributes.get("style")
     return style is not None and _HIDING_STYLE.search(style) is not None
+
+
+def is_behind_dialog(node: LexborNode, attributes: Mapping[str, str | None]) -> bool:
+    """Whether a hidden element is the page itself, which an open dialog hides from screen readers but not from the eye."""
+    if node.tag not in ("div", "main", "section") or node.css_first("h1") is None:
+        return False
+    return not is_hidden({name: value for name, value in attributes.items() if name != "aria-hidden"})

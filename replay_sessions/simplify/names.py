@@ -158,14 +158,17 @@ def slug(text: str) -> str:
     >>> slug("4 Stars & Up"), slug("電気ケトル 1.7L"), slug("!!!")
     ('4_stars_up', '電気ケトル_1_7l', '')
     """
-    words = (_GAPS if text.isascii() else _gaps()).sub("_", text.lower()).strip("_")
+    if text.isascii():
+        words = "_".join(text.translate(_ASCII_LETTERS).split())
+    else:
+        words = _gaps().sub("_", text.lower()).strip("_")
     if len(words) <= _MAX_LENGTH:
         return words
     end = words.rfind("_", _MAX_LENGTH // 2, _MAX_LENGTH + 1)
     return words[: end if end > 0 else _MAX_LENGTH].rstrip("_")
 
 
-_GAPS = re.compile(r"[\W_]+")
+_ASCII_LETTERS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 
 
 @functools.cache

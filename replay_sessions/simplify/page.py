@@ -6,6 +6,7 @@ import functools
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
+from replay_sessions.simplify.bounds import check_bounds
 from replay_sessions.simplify.names import Namer, leaf
 from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
@@ -48,6 +49,7 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
     """
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    check_bounds(source)
     document = LexborHTMLParser(source, encoding=isinstance(raw_html, bytes))
     walk = Walk(rules, _label_ids(document))
     walk.run(document.body.first_child if document.body is not None else None)
@@ -69,12 +71,13 @@ class _Draft:
     def remove_private_data(self) -> tuple[Removal, ...]:
         """Takes private data out of everything, and says what was taken."""
         pieces = self._walk.pieces
-        visible = [index for index, piece in enumerate(pieces) if piece and ("<" not in piece or piece[1] == "i")]
+        visible = self._walk.visible
         shown = [index for index, attributes in enumerate(self._attributes) if attributes]
         texts = [pieces[index] for index in visible]
         texts += [self._attributes[index] for index in shown]
         texts.append(self._title)
-        cleaned, removed = remove_private_data(texts, self._walk.concealed)
+        continued = {position for position in range(1, len(visible)) if visible[position] == visible[position - 1] + 1}
+        cleaned, removed = remove_private_data(texts, self._walk.concealed, continued)
         if removed:
             for index, text in zip(visible, cleaned, strict=False):
                 pieces[index] = text

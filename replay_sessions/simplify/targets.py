@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.recipes import Rule
+from replay_sessions.simplify.tags import ACTED_ON
 from replay_sessions.simplify.words import quoted, tidy
 
 __all__ = ["TELLING_ATTRIBUTES", "Attributes", "Target", "acts", "label_of", "shown_attributes"]
@@ -32,22 +33,29 @@ _FIELDS = frozenset({"input", "select", "textarea"})
 class Target:
     """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
 
-    alt = ""  # the alternative text of the first image in it
-    end = 0  # for a container, the number of targets up to its end
-    inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
-    is_block = False  # whether it begins a line of its own
-    is_container = False
-    label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
-    lead = ""  # the blank before it
-    outer: "Target | None" = None  # the target that it stands in
-    text = ""  # what stands in it
+    __slots__ = (
+        "alt", "attributes", "end", "inner", "inside", "is_block", "is_container", "label", "lead", "outer", "piece", "private",
+        "rule", "scope", "tag", "text",
+    )  # fmt: skip
+    kind = ACTED_ON
 
     def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:
         self.tag = tag
         self.attributes = attributes
         self.rule = rule
-        self.scope = scope
+        self.scope = scope  # the one that it stands in; for a container, the one that it is
         self.piece = piece  # where its start tag stands among the pieces of the page
+        self.inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
+        self.private = ""
+        self.is_container = False
+        self.is_block = False  # whether it begins a line of its own
+        self.end = 0  # for a container, the number of targets up to its end
+        self.inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
+        self.outer: Target | None = None  # the target that it stands in
+        self.lead = ""  # the blank before it
+        self.text = ""  # what stands in it
+        self.label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
+        self.alt = ""  # the alternative text of the first image in it
 
     @property
     def input_type(self) -> str:

@@ -10,14 +10,15 @@ that say how many. A shop's free-phone lines stay: they are nobody's.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
 from replay_sessions.simplify.private_data.addresses import find_addresses
 from replay_sessions.simplify.private_data.announced import find_announced
 from replay_sessions.simplify.private_data.numbers import find_numbers
-from replay_sessions.simplify.private_data.spans import SEPARATOR, PageText, Span
+from replay_sessions.simplify.private_data.spans import PageText, Span
 
 __all__ = ["Removal", "find_private_data", "remove_private_data", "remove_repeated"]
 
@@ -31,10 +32,20 @@ class Removal(msgspec.Struct, frozen=True):
     Attributes:
         kind: "name", "email", "phone", "card", "order" or "address"; `[kind]` stands in its place.
         text: What it was. Keep it out of logs.
+        found_by: What said so: the recipe's word for its place, a label on the page, or its pattern.
     """
 
     kind: str
     text: str
+    found_by: Literal["place", "label", "pattern"]
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is taken out wherever it stands. Not so are countries, which pages are full of, and the names of
+        reviewers, who may call themselves anything."""
+        if len(self.text) < _MIN_REPEATED or (self.kind == "name" and self.found_by == "place"):
+            return False
+        return self.kind != "address" or any(map(str.isdigit, self.text))
 
 
 def find_private_data(text: str) -> list[Removal]:
@@ -44,59 +55,52 @@ def find_private_data(text: str) -> list[Removal]:
     ['name', 'order']
     """
     page = PageText(_TAGS.split(text))
-    return [Removal(span.kind, page.joined[span.start : span.end]) for span in _spans(page)]
+    return [_removal(page, span) for span in _spans(page)]
 
 
 def remove_private_data(
-    texts: Sequence[str], concealed: Iterable[tuple[str, str]] = ()
+    texts: Sequence[str], concealed: Iterable[tuple[str, str]] = (), continued: Container[int] = ()
 ) -> tuple[list[str], tuple[Removal, ...]]:
     """Takes private data out of the texts of a page, given in its order.
 
     Args:
         concealed: What was taken out of the page already, because of its place: (kind, text).
+        continued: The positions of texts that go on in the line of the one before.
 
     Returns:
         The texts, and what was taken out, each once.
     """
-    page = PageText(texts)
+    page = PageText(texts, continued)
     spans = _spans(page)
-    found = [Removal(kind, given) for kind, given in concealed]
-    found += [Removal(span.kind, page.joined[span.start : span.end]) for span in spans]
+    found = [Removal(kind, given, "place") for kind, given in concealed] + [_removal(page, span) for span in spans]
     removed = tuple(dict.fromkeys(found))
-    if not removed:
-        return list(texts), ()
-    joined = remove_repeated([_replace(page.joined, spans)], removed)[0]
-    return joined.split(SEPARATOR), removed
+    return remove_repeated(page.without(spans), removed), removed
 
 
 def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> list[str]:
-    """Takes out of texts what was found private elsewhere. Addresses only if a number is in them: countries stay."""
-    kinds = {
-        removal.text: removal.kind
+    """Takes out of texts what was found private elsewhere."""
+    page = PageText(texts)
+    spans = [
+        Span(place, place + len(removal.text), removal.kind)
         for removal in removed
-        if len(removal.text) >= _MIN_REPEATED and (removal.kind != "address" or any(map(str.isdigit, removal.text)))
-    }
-    if not kinds:
-        return list(texts)
-    longest_first = "|".join(re.escape(given) for given in sorted(kinds, key=len, reverse=True))
-    pattern = re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)")
-    return [pattern.sub(lambda match: f"[{kinds[match[0]]}]", text) for text in texts]
+        if removal.is_repeated
+        for place in page.places(removal.text)
+    ]
+    return page.without(_apart(spans)) if spans else list(texts)
+
+
+def _removal(page: PageText, span: Span) -> Removal:
+    return Removal(span.kind, page.joined[span.start : span.end], span.found_by)
 
 
 def _spans(page: PageText) -> list[Span]:
-    """What looks private, in order and without overlaps: of two that overlap the one that begins first, or is longer."""
-    found = [*find_announced(page), *find_numbers(page), *find_addresses(page)]
+    return _apart([*find_announced(page), *find_numbers(page), *find_addresses(page)])
+
+
+def _apart(found: list[Span]) -> list[Span]:
+    """Spans in order and without overlaps: of two that overlap the one that begins first, or is longer."""
     kept: list[Span] = []
     for span in sorted(found, key=lambda span: (span.start, -span.end)):
         if not kept or span.start >= kept[-1].end:
             kept.append(span)
     return kept
-
-
-def _replace(text: str, spans: list[Span]) -> str:
-    pieces: list[str] = []
-    end = 0
-    for span in spans:
-        pieces += (text[end : span.start], f"[{span.kind}]")
-        end = span.end
-    return "".join((*pieces, text[end:]))

@@ -2,10 +2,11 @@
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from replay_sessions.simplify.private_data.labels import word_list
-from replay_sessions.simplify.private_data.spans import GAP, SEPARATOR, PageText, Span
+from replay_sessions.simplify.private_data.spans import AROUND_WORDS, EAST_ASIAN, GAP, SEPARATOR, PageText, Span
 
 __all__ = ["find_announced"]
 
@@ -15,78 +16,96 @@ _PARTICLES = frozenset("al bin da de del della den der di dos du el ibn la le te
 _PIECE = re.compile(rf"[^{GAP}]+")
 # Between a label and what it labels: a colon, or the end of a text and the beginning of the next.
 _COLON = re.compile(rf"\s*[:：]?\s*{SEPARATOR}\s*|\s*[:：]\s*")
-_ATTRIBUTE = re.compile(r'="')
+_FIRST_WORD = re.compile(r"[^\s,:：、，]*")
 _SENTENCE_WORDS = 14
+_KINDS = ("name", "weak_name", "address", "weak_address")
 
 
 def find_announced(page: PageText) -> Iterator[Span]:
     """What a page says itself to be a name or an address."""
     words = _words()
+    for place, labels in _beginnings(page, words):
+        for label in labels:
+            if page.joined[place : place + len(label.words)].lower() == label.words:
+                yield from label.find(page.joined, place + len(label.words))
+                break
+    for match in words.endings.finditer(page.joined):
+        yield from _owner(page.joined, match.start())
+
+
+def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
+    """Where a text or an attribute begins with a word that labels begin with, and those labels."""
     text = page.joined
-    for start in _beginnings(page, words.first_words):
-        match = words.labels.match(text, start)
-        if match is None:
-            continue
-        kind, suffix = words.kinds[match[1].lower()]
-        if kind == "greeting":
-            yield from _greeted(text, match.end(), suffix)
-        elif kind == "address":
-            yield from _address(text, match.end())
-        else:
-            yield from _labelled_name(text, match.end())
-    for match in words.endings.finditer(text):
-        yield from _owner(text, match.start())
+    for word in page.words:
+        if not word[:1].islower() and (labels := words.labels.get(word.lower())) is not None:
+            for place in page.places(word):
+                before = place - 1 if text[place - 1 : place] != " " else place - 2
+                if before < 0 or text[before] in GAP or text[before] == "¿":
+                    yield place, labels
+    if page.is_east_asian:
+        for given, start in zip(page.texts, page.starts, strict=True):
+            if labels := words.labels.get(given.lstrip()[:1], []):
+                yield start + len(given) - len(given.lstrip()), labels
 
 
-def _beginnings(page: PageText, first_words: frozenset[str]) -> Iterator[int]:
-    """Where texts and attributes begin that may begin with a label."""
-    for text, start in zip(page.texts, page.starts, strict=True):
-        if '="' in text:
-            yield from (start + match.end() for match in _ATTRIBUTE.finditer(text))
-            continue
-        words = text.split(None, 1)
-        if words and (words[0].rstrip(",:").lower() in first_words or not words[0].isascii()):
-            yield start
+def _key(label: str) -> str:
+    """What labels are filed under: their first word, or the first letter where words are not apart."""
+    first_word = _FIRST_WORD.match(label)
+    return label[0] if label[0] >= EAST_ASIAN or first_word is None else first_word[0].strip(AROUND_WORDS)
+
+
+class _Label(NamedTuple):
+    """Words that announce something; `suffix` must come after it."""
+
+    words: str
+    kind: str
+    suffix: str
+
+    def find(self, text: str, end: int) -> Iterator[Span]:
+        if text[end : end + 1].isalnum() and self.words[-1] < EAST_ASIAN:
+            return iter(())
+        if self.kind == "greeting":
+            return _greeted(text, end, self)
+        if self.kind.endswith("address"):
+            return _address(text, end, weak=self.kind.startswith("weak"))
+        return _labelled_name(text, end, weak=self.kind.startswith("weak"))
 
 
 class _Words:
-    """The words of words.toml, as patterns."""
+    """The words of words.toml, ready to be looked up."""
 
     def __init__(self) -> None:
-        self.kinds: dict[str, tuple[str, str]] = {}  # what begins a text -> what follows, and what comes after it
         endings: list[str] = []
+        labels: list[_Label] = []
         for template in word_list("greetings"):
             before, after = template.split("{}")
             if before:
-                self.kinds.setdefault(before.strip().lower(), ("greeting", after.strip()))
+                labels.append(_Label(before.strip().lower(), "greeting", after.strip()))
             else:
-                endings.append(re.escape(after).replace("'", "['’]"))
-        for kind in ("name", "address"):
-            for label in word_list(f"{kind}_labels"):
-                self.kinds.setdefault(label.lower(), (kind, ""))
-        self.labels = re.compile(rf"\s?({_alternation(self.kinds)})(?!\w)")
-        self.first_words = frozenset(label.split()[0].rstrip(",:") for label in self.kinds)
-        self.endings = re.compile(rf"(?:{'|'.join(endings)})(?!\w)")
+                endings.append(after)
+        labels += (_Label(label.lower(), kind, "") for kind in _KINDS for label in word_list(f"{kind}_labels"))
+        self.labels: dict[str, list[_Label]] = {}
+        for label in sorted(labels, key=lambda label: -len(label.words)):
+            self.labels.setdefault(_key(label.words), []).append(label)
+        self.endings = re.compile(_alternation(endings))
         self.not_private = frozenset(word_list("not_private"))
+        self.given_names = frozenset(word_list("given_names"))
+        self.all_labels = frozenset(label.words for label in labels)
         self.after_names = frozenset(word_list("after_names"))
+
+
+def _alternation(endings: list[str]) -> str:
+    """A pattern of many endings. Those of one first letter are together, so that a search only looks for that letter."""
+    by_letter: dict[str, list[str]] = {}
+    for ending in endings:
+        for letter in "'’" if ending[0] == "'" else ending[0]:
+            by_letter.setdefault(letter, []).append(re.escape(ending[1:]))
+    return "|".join(f"{letter}(?:{'|'.join(rest)})(?!\\w)" for letter, rest in by_letter.items())
 
 
 @functools.cache
 def _words() -> _Words:
     return _Words()
-
-
-def _alternation(labels: Iterable[str]) -> str:
-    """A pattern of many words, grouped by their first letter so that few of them are tried at any place."""
-    groups: dict[str, list[str]] = {}
-    for label in sorted(labels, key=len, reverse=True):
-        groups.setdefault(label[0], []).append(re.escape(label[1:]))
-    return "|".join(
-        f"[{letter.upper()}{letter}](?i:{'|'.join(rest)})"
-        if letter.isalpha()
-        else f"{re.escape(letter)}(?:{'|'.join(rest)})"
-        for letter, rest in groups.items()
-    )
 
 
 def _value_start(text: str, end: int, *, blank_enough: bool) -> int:
@@ -129,41 +148,47 @@ def _name(piece: str) -> str:
     return piece[:end].rstrip(".-'’")
 
 
-def _greeted(text: str, end: int, suffix: str) -> Iterator[Span]:
+def _greeted(text: str, end: int, greeting: _Label) -> Iterator[Span]:
     start = _value_start(text, end, blank_enough=True)
+    if SEPARATOR in text[end:start] and greeting.words[-1] not in ",，、":
+        return  # a menu with "Hi" in it, say
     piece = _piece(text, start)
     name = _name(piece)
     rest = piece[len(name) :].lstrip()
-    if not name or not rest.startswith(suffix):
+    if not name or not rest.startswith(greeting.suffix):
         return
     following = _WORD.search(rest)
-    if suffix or following is None or following[0].lower() in _words().after_names or rest[0] in "!.,。！":
-        yield Span(start, start + len(name), "name")
+    if greeting.suffix or following is None or following[0].lower() in _words().after_names or rest[0] in "!.,。！":
+        yield Span(start, start + len(name), "name", "label")
 
 
-def _labelled_name(text: str, end: int) -> Iterator[Span]:
+def _labelled_name(text: str, end: int, *, weak: bool) -> Iterator[Span]:
     start = _value_start(text, end, blank_enough=False)
     piece = _piece(text, start) if start >= 0 else ""
     name = _name(piece)
-    if name and not any(map(str.isalnum, piece[len(name) :])):
-        yield Span(start, start + len(name), "name")
+    if not name or any(map(str.isalnum, piece[len(name) :])) or name.lower() in _words().all_labels:
+        return
+    if not weak or name.split()[0] in _words().given_names:
+        yield Span(start, start + len(name), "name", "label")
 
 
-def _address(text: str, end: int) -> Iterator[Span]:
-    start = _value_start(text, end, blank_enough=True)
-    piece = _piece(text, start)
-    first = _WORD.match(piece)
+def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
+    start = _value_start(text, end, blank_enough=not weak)
+    piece = _piece(text, start) if start >= 0 else ""
     if not piece or piece[0].islower() or len(piece.split()) > _SENTENCE_WORDS:
         return
-    if first is not None and first[0].lower() in _words().not_private:
+    if weak and SEPARATOR in text[end:start] and not any(map(str.isdigit, piece)):
         return
-    yield Span(start, start + len(piece), "address")
+    first = _WORD.match(piece)
+    if first is None or first[0].lower() not in _words().not_private:
+        yield Span(start, start + len(piece), "address", "label")
 
 
 def _owner(text: str, end: int) -> Iterator[Span]:
     """The name before "'s Orders" or "さん", if its text begins with it."""
     start = max(text.rfind(mark, 0, end) for mark in GAP) + 1
-    piece = text[start:end].lstrip()
-    name = _name(piece)
-    if name and name == piece and len(name.split()) < _MAX_NAME_WORDS:
-        yield Span(end - len(name), end, "name")
+    piece = text[start:end]
+    name = _name(piece.strip())
+    if name and name == piece.strip() and len(name.split()) < _MAX_NAME_WORDS:
+        start += piece.index(name)
+        yield Span(start, start + len(name), "name", "label")

@@ -8,7 +8,7 @@ import phonenumbers
 from phonenumbers import PhoneNumberType
 
 from replay_sessions.simplify.private_data.labels import word_list
-from replay_sessions.simplify.private_data.spans import SEPARATOR, PageText, Span
+from replay_sessions.simplify.private_data.spans import AROUND_WORDS, SEPARATOR, PageText, Span
 
 __all__ = ["find_numbers"]
 
@@ -18,21 +18,41 @@ _NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_")
 _CARD = re.compile(
     r"[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -])\d{6}\2\d{5}|(?:4|5[1-5]|2[2-7]|6)\d{14,15}|3[47]\d{13}"
 )
-_CARD_END_CLUES = (
-    "ending", "ends ", "•", "··", "**", "xx", "XX", "∙", "●", "ndziffer", "endet auf", "terminant", "termina", "final ", "beindigend",
-    "slutar", "kończąca", "末尾", "尾号",
-)  # fmt: skip
-_CARD_END = re.compile(
-    r"(?:[•*·xX∙●][•*·xX∙●. -]{2,18}|(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en"
-    r"|\btermina en|\bque termina em|\bfinal|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)[ :]{0,2})\d{4}(?![\w.,%])"
+# What is left of a card number that is shown in part.
+_MASKED = re.compile(r"[•*·∙●][•*·∙●. -]*[•*·∙●][. -]*[0-9]{4}(?![\w.,%])")
+_CROSSED = re.compile(r"[xX]{4}[xX -]*[0-9]{4}(?![\w.,%])")
+_ENDING = re.compile(
+    r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en|\bque termina em"
+    r"|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)[ :]{0,2}\d{4}(?![\w.,%])"
+)
+_ENDING_WORDS = frozenset(
+    [
+        "ending",
+        "ends",
+        "Ending",
+        "endet",
+        "Endziffer",
+        "Endziffern",
+        "terminant",
+        "terminada",
+        "termina",
+        "final",
+        "eindigend",
+    ]
+    + ["slutar", "kończąca"]
 )
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
 _FOUR_DIGITS = re.compile(r"[0-9]{4}")
 _CODE = re.compile(r"[A-Z0-9]+(?:[-/ ][A-Z0-9]*\d[A-Z0-9]*)*(?!\w)")
 _CODE_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-/")
-_KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}|1Z[0-9A-Z]{16}")  # Amazon, eBay, UPS
+_KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
 _MIN_ORDER_DIGITS = 5
 _NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
+_DATE = re.compile(
+    r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}|(?:19|20)\d\d ?[–/-] ?(?:19|20)\d\d"
+)
+_FREE_PHONE = re.compile(r"\(?0?[89]00\D")
 _PUBLIC = frozenset(
     {PhoneNumberType.TOLL_FREE, PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST, PhoneNumberType.UAN}
 )
@@ -59,22 +79,35 @@ def find_numbers(page: PageText) -> Iterator[Span]:
             written = text[start : match.end()]
             if kind := _kind(written, text, start):
                 yield Span(start, match.end(), kind)
-    yield from _orders(text)
-    if any(clue in text for clue in _CARD_END_CLUES):
-        yield from (Span(*match.span(), "card") for match in _CARD_END.finditer(text))
-    for match in _IBAN.finditer(text):
-        if not text[match.start() - 1 : match.start()].isalnum() and _is_iban(match[0].replace(" ", "")):
-            yield Span(*match.span(), "card")
+    if not page.words.isdisjoint(_order_words()) or page.is_east_asian:
+        yield from _labelled_orders(text)
+    yield from (Span(*match.span(), "card") for match in _MASKED.finditer(text))
+    if "xxxx" in text.lower():
+        yield from (Span(*match.span(), "card") for match in _CROSSED.finditer(text))
+    for word in page.words & _ENDING_WORDS if not page.is_east_asian else (*_ENDING_WORDS, "末尾", "尾号"):
+        for place in page.places(word):
+            if match := _ENDING.search(text, max(0, place - _LOOK_BACK), place + _LOOK_BACK):
+                yield Span(*match.span(), "card")
+    for word in page.clues(_IBAN_START):
+        for place in page.places(word):
+            if (match := _IBAN.match(text, place)) and _is_iban(match[0].replace(" ", "")):
+                yield Span(*match.span(), "card")
 
 
 def _kind(written: str, text: str, start: int) -> str:
-    """What a run of digits is: "card", "phone" or ""."""
+    """What a run of digits is: "order", "card", "phone" or ""."""
+    if _KNOWN_ORDER.fullmatch(written):
+        return "order"
     if _CARD.fullmatch(written) and ("-" in written or " " in written or _has_check_digit(written)):
         return "card"
     if written.startswith("+"):
         return "phone" if _is_phone(written, "ZZ") else ""
+    if _is_labelled(text, start, "code_labels"):
+        return ""
     if _NORTH_AMERICAN.fullmatch(written):
         return "phone" if _is_phone(written, "US") else ""
+    if written.count("(") != written.count(")") or _DATE.fullmatch(written):
+        return ""
     if written.startswith(("0", "(")) and not written.isdigit() and _is_phone_somewhere(written, valid=True):
         return "phone"
     if _is_labelled(text, start, "phone_labels") and _is_phone_somewhere(written, valid=False):
@@ -82,8 +115,9 @@ def _kind(written: str, text: str, start: int) -> str:
     return ""
 
 
+@functools.lru_cache(4096)  # a shop's own numbers are on all of its pages
 def _is_phone_somewhere(written: str, *, valid: bool) -> bool:
-    return any(_is_phone(written, region, valid=valid) for region in _REGIONS)
+    return not _FREE_PHONE.match(written) and any(_is_phone(written, region, valid=valid) for region in _REGIONS)
 
 
 def _is_phone(written: str, region: str, *, valid: bool = False) -> bool:
@@ -96,23 +130,28 @@ def _is_phone(written: str, region: str, *, valid: bool = False) -> bool:
     return fits and phonenumbers.number_type(number) not in _PUBLIC
 
 
-def _orders(text: str) -> Iterator[Span]:
-    """Numbers in the manner of a known shop, and those of five digits and more that a label calls an order or the like."""
+def _labelled_orders(text: str) -> Iterator[Span]:
+    """Numbers of five digits and more that a label calls an order, an invoice, a delivery."""
     end = 0
     for match in _FOUR_DIGITS.finditer(text):
-        if match.start() < end:
-            continue
         start = match.start()
+        if start < end:
+            continue
         while start and text[start - 1] in _CODE_LETTERS:
             start -= 1
         code = _CODE.match(text, start)
         if code is None or text[start - 1 : start].isalnum():
             continue
         end = code.end()
-        if _KNOWN_ORDER.fullmatch(code[0]) or (
-            sum(map(str.isdigit, code[0])) >= _MIN_ORDER_DIGITS and _is_labelled(text, start, "order_labels")
-        ):
+        if sum(map(str.isdigit, code[0])) >= _MIN_ORDER_DIGITS and _is_labelled(text, start, "order_labels"):
             yield Span(start, end, "order")
+
+
+@functools.cache
+def _order_words() -> frozenset[str]:
+    """The last words of the labels of orders, in each way to write them."""
+    last = {label.split()[-1].strip(AROUND_WORDS) for label in _labels("order_labels")}
+    return frozenset(written for word in last for written in (word, word.capitalize(), word.upper()))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.errors import BadConfig, did_you_mean
-from replay_sessions.simplify.selectors import SelectorSet
+from replay_sessions.simplify.recipes.selectors import SelectorSet
 
 __all__ = ["Recipe", "Rule", "find_recipe", "load_recipe"]
 
@@ -70,6 +70,7 @@ class Recipe:
         self.rules = rules
         self.detect = tuple(text.encode() for text in detect)
         self.selectors = SelectorSet([rule.select for rule in rules])
+        self.keeps = any(rule.keep for rule in rules)  # whether any hidden element is to be shown
         self._merged: dict[tuple[int, ...], Rule] = {}
 
     def merged(self, fitting: tuple[int, ...]) -> Rule:
@@ -117,13 +118,13 @@ def find_recipe(raw_html: bytes) -> Recipe:
 
 @functools.cache
 def _built_in() -> tuple[str, ...]:
-    folder = resources.files("replay_sessions.simplify") / "recipes"
+    folder = resources.files("replay_sessions.simplify.recipes")
     return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
 
 
 @functools.cache
 def _load_built_in(name: str) -> Recipe:
-    file = resources.files("replay_sessions.simplify") / "recipes" / f"{name}.toml"
+    file = resources.files("replay_sessions.simplify.recipes") / f"{name}.toml"
     return _read(name, file.read_bytes(), f"recipe {name!r}")
 
 

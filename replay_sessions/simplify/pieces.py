@@ -1,0 +1,117 @@
+"""The simplified page as it is being written: pieces of HTML in a list.
+
+An element whose tag depends on what is inside leaves an empty piece where it begins, which is filled in when it ends: an
+empty element leaves nothing, one that only wraps another element goes without its tags. White space is written where the
+page shows some: between words that the source keeps apart, and at the edges of elements between two words.
+"""
+
+from replay_sessions.simplify.tags import BLOCK, TAGS
+from replay_sessions.simplify.words import quoted, tidy
+
+__all__ = ["PieceWriter"]
+
+_STARTS = {tag: f"\n<{tag}>" for tag, _ in TAGS.values()}
+_ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
+_VOID = frozenset({"input"})
+
+
+class PieceWriter:
+    """Writes texts, images and elements into pieces.
+
+    Attributes:
+        pieces: What is written so far.
+        visible: Which of the pieces are texts or images.
+        private: The kind of private data in the place that is being written; "" where there is none.
+        concealed: What was left out because of its place: (kind, text).
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.visible: list[int] = []
+        self.private = ""
+        self.concealed: list[tuple[str, str]] = []
+        self._tail = ""  # the last character of the line so far
+        self._blank = False  # whether white space came after it
+        self._edge = False  # whether an element began or ended after it
+        self._last_start = -1  # where the last element that was written out stands among the pieces
+        self._last_end = -1
+
+    def write_text(self, raw: str) -> None:
+        """Writes a text node."""
+        words = " ".join(raw.split())
+        if not words.isprintable():
+            words = tidy(words)
+        if not words:
+            self._blank = self._blank or bool(raw)
+            return
+        if self.private:
+            self.concealed.append((self.private, words))
+            words = f"[{self.private}]"
+        if "&" in words or "<" in words or ">" in words:
+            words = words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        tail = self._tail
+        self.visible.append(len(self.pieces))
+        if tail and (self._blank or raw[0].isspace() or (self._edge and tail.isalnum() and words[0].isalnum())):
+            self.pieces.append(" " + words)
+        else:
+            self.pieces.append(words)
+        self._tail = words[-1]
+        self._blank = raw[-1].isspace()
+        self._edge = False
+
+    def write_image(self, words: str) -> None:
+        """Writes an image by its alternative text."""
+        self._last_start = len(self.pieces)
+        self.visible.append(self._last_start)
+        self.pieces.append(f'<img alt="{quoted(words)}">')
+        self._last_end = len(self.pieces)
+        self._tail = ">"
+
+    def end_block(self, kind: int, piece: int, tag: str) -> None:
+        """Ends a BLOCK or ITEM: fills its start tag in, or leaves its tags out."""
+        pieces = self.pieces
+        end = len(pieces)
+        if end == piece + 1:
+            pieces.pop()
+            self._blank = True
+        elif kind == BLOCK and self._last_start == piece + 1 and self._last_end == end:
+            self._last_start = piece
+            self._blank = True
+        else:
+            pieces[piece] = _STARTS[tag]
+            self.write_end(piece, tag)
+
+    def write_end(self, piece: int, tag: str) -> None:
+        """Writes the end tag of a block that begins with a piece."""
+        pieces = self.pieces
+        first = pieces[piece + 1]
+        if first and first[0] == " ":
+            pieces[piece + 1] = first[1:]
+        pieces.append(_ENDS[tag])
+        self._last_start = piece
+        self._last_end = len(pieces)
+        self._tail = ""
+
+    def end_target(self, piece: int, tag: str) -> None:
+        """Writes the end tag of a target, whose start tag is filled in when it has its name."""
+        if tag not in _VOID:
+            self.pieces.append(f"</{tag}>")
+        self._last_start = piece
+        self._last_end = len(self.pieces)
+        self._tail = ">"
+        self._blank = False
+
+    def text_since(self, piece: int) -> str:
+        """The text written from a piece on."""
+        pieces = self.pieces
+        if len(pieces) == piece + 1:
+            words = pieces[piece]
+            if "<" in words:
+                return ""
+            words = words.strip()
+        else:
+            words = "".join([text if text and "<" not in text else " " for text in pieces[piece:]])
+            words = " ".join(words.split())
+        if "&" in words:
+            words = words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+        return words

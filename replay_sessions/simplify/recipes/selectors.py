@@ -1,0 +1,230 @@
+"""The selectors of site recipes, matched while the page is walked instead of by one search of the page per rule.
+
+A selector is CSS without the parts that look sideways: `tag`, `#id`, `.class`, `[attribute]`, `[attribute=value]`,
+`[attribute^=value]`, `[attribute$=value]`, `[attribute*=value]`, any of them together, a blank for "somewhere inside",
+and commas. `#s-refinements li a` becomes three steps: an element that passes the first switches a bit on for everything
+inside it, the second step asks for that bit and switches on another, and the third asks for that one. So a page is
+matched against all rules in one walk, and an element costs a few dictionary look-ups however many rules there are.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from replay_sessions.errors import BadConfig
+
+__all__ = ["Choice", "SelectorSet"]
+
+Attributes = Mapping[str, str | None]
+
+_PART = re.compile(
+    r"""(?P<tag>[a-zA-Z][\w-]*)
+      | \#(?P<id>[\w-]+)
+      | \.(?P<class>[\w-]+)
+      | \[\s*(?P<attribute>[\w:-]+)\s*(?:(?P<operator>[\^$*]?=)\s*(?P<quote>["']?)(?P<value>[^"'\]]*)(?P=quote)\s*)?\]
+    """,
+    re.VERBOSE,
+)
+_COMPOUND = re.compile(r"(?:\[[^\]]*\]|[^\s\[])+")
+_MEMO_LIMIT = 50_000  # distinct class attributes remembered per recipe
+
+
+Conditions = tuple[tuple[str, str, str], ...]  # (attribute, operator, value)
+
+
+class _Compound(NamedTuple):
+    """What one compound selector asks of an element itself."""
+
+    tag: str
+    id: str
+    classes: frozenset[str]
+    conditions: Conditions
+
+    def may_fit(self, tag: str, classes: frozenset[str]) -> bool:
+        return self.tag in ("", tag) and self.classes <= classes
+
+
+class _Step(NamedTuple):
+    """One compound selector on the way through a selector.
+
+    Attributes:
+        needs: The bits that must be on where the element stands.
+        conditions: What its attributes must be.
+        grants: The bit that is switched on for what is inside; 0 for the last step.
+        rules: The index of the rule that applies, for the last step.
+    """
+
+    needs: int
+    conditions: Conditions
+    grants: int
+    rules: tuple[int, ...]
+
+
+class Choice(NamedTuple):
+    """What an element's tag and classes decide: the rules that fit and the bits granted in any case, the steps that
+    depend on other attributes, and those that depend on what is around."""
+
+    rules: tuple[int, ...]
+    grants: int
+    conditional: tuple[_Step, ...]
+    bound: tuple[_Step, ...]
+
+
+_NO_CHOICE = Choice((), 0, (), ())
+
+
+class _Choices(dict[tuple[str, str | None], Choice | None]):
+    """(tag, class attribute) -> Choice, worked out once: the pages of a site repeat theirs many times over."""
+
+    def __init__(self, work_out: Callable[[str, str | None], Choice | None]) -> None:
+        super().__init__()
+        self._work_out = work_out
+
+    def __missing__(self, key: tuple[str, str | None]) -> Choice | None:
+        if len(self) >= _MEMO_LIMIT:
+            self.clear()
+        choice = self[key] = self._work_out(*key)
+        return choice
+
+
+class SelectorSet:
+    """Many selectors, compiled to be matched together.
+
+    Attributes:
+        choices: (tag, class attribute) -> what is to be passed to `match`.
+        attribute_names, ids: An element with no choice and none of these attributes and ids fits nothing.
+
+    >>> rules = SelectorSet(["ul.menu a", "[role=button], button"])
+    >>> _, inside = rules.match(rules.choices["ul", "menu wide"], "ul", {"class": "menu wide"}, 0)
+    >>> link = rules.choices["a", None]
+    >>> [rules.match(link, "a", attributes, bits)[0] for attributes in ({}, {"role": "button"}) for bits in (0, inside)]
+    [(), (0,), (1,), (0, 1)]
+    """
+
+    def __init__(self, selectors: list[str]) -> None:
+        self._granted: dict[tuple[str, int], int] = {}  # (compound selector, bits it needs) -> the bit that it grants
+        # The steps, filed under what is rarest about them.
+        self._by_value: dict[tuple[str, str], list[tuple[_Compound, _Step]]] = {}
+        self._by_name: dict[str, list[tuple[_Compound, _Step]]] = {}
+        self._by_class: dict[str, list[tuple[_Compound, _Step]]] = {}
+        self._by_tag: dict[str, list[tuple[_Compound, _Step]]] = {}
+        for rule, selector in enumerate(selectors):
+            for alternative in selector.split(","):
+                self._add(alternative.strip(), rule)
+        self.choices = _Choices(self._choice)
+        self.attribute_names = frozenset(self._by_name) | {name for name, _ in self._by_value if name != "id"}
+        self.ids = frozenset(value for name, value in self._by_value if name == "id")
+
+    def match(
+        self, choice: Choice | None, tag: str, attributes: Attributes, inside: int
+    ) -> tuple[tuple[int, ...], int]:
+        """The rules that fit an element, lowest first, and the bits that hold for what is inside it.
+
+        Args:
+            inside: The bits that hold where the element stands; 0 at the top of the page.
+        """
+        rules, granted, steps, bound = choice or _NO_CHOICE
+        granted |= inside
+        if inside:
+            steps += bound
+        if not self.attribute_names.isdisjoint(attributes) or attributes.get("id") in self.ids:
+            steps += self._other_steps(tag, attributes)
+        for needs, conditions, grants, found in steps:
+            if needs & inside == needs and (not conditions or _fits(attributes, conditions)):
+                granted |= grants
+                rules += found
+        return (rules if len(rules) < 2 else tuple(sorted(set(rules)))), granted
+
+    def _choice(self, tag: str, class_attribute: str | None) -> Choice | None:
+        classes = frozenset((class_attribute or "").split())
+        filed = self._by_tag.get(tag, []) + [entry for name in classes for entry in self._by_class.get(name, ())]
+        steps = [step for compound, step in filed if compound.may_fit(tag, classes)]
+        sure = [step for step in steps if not step.needs and not step.conditions]
+        if not steps:
+            return None
+        return Choice(
+            rules=tuple(rule for step in sure for rule in step.rules),
+            grants=sum({step.grants for step in sure}),
+            conditional=tuple(step for step in steps if not step.needs and step.conditions),
+            bound=tuple(step for step in steps if step.needs),
+        )
+
+    def _other_steps(self, tag: str, attributes: Attributes) -> tuple[_Step, ...]:
+        """The steps that are filed under an attribute or an id."""
+        filed = list(self._by_value.get(("id", attributes.get("id") or ""), ()))
+        for name in self.attribute_names.intersection(attributes):
+            filed += self._by_value.get((name, attributes[name] or ""), ())
+            filed += self._by_name.get(name, ())
+        if not filed:
+            return ()
+        classes = frozenset((attributes.get("class") or "").split())
+        return tuple(step for compound, step in filed if compound.may_fit(tag, classes))
+
+    def _add(self, selector: str, rule: int) -> None:
+        compounds = _COMPOUND.findall(selector)
+        if not compounds:
+            raise BadConfig(f"empty selector in rule {rule + 1} of the recipe: give one such as '#cart a.delete'")
+        needs = 0
+        for written in compounds[:-1]:
+            grants = self._granted.get((written, needs), 0)
+            if not grants:
+                grants = self._granted[written, needs] = 1 << len(self._granted)
+                self._file(_parse(written, selector), needs, grants, ())
+            needs |= grants
+        self._file(_parse(compounds[-1], selector), needs, 0, (rule,))
+
+    def _file(self, compound: _Compound, needs: int, grants: int, rules: tuple[int, ...]) -> None:
+        entry = (compound, _Step(needs, compound.conditions, grants, rules))
+        if compound.id:
+            self._by_value.setdefault(("id", compound.id), []).append(entry)
+        elif compound.classes:
+            self._by_class.setdefault(min(compound.classes), []).append(entry)
+        elif compound.tag:
+            self._by_tag.setdefault(compound.tag, []).append(entry)
+        elif compound.conditions[0][1] == "=":
+            name, _, value = compound.conditions[0]
+            self._by_value.setdefault((name, value), []).append(entry)
+        else:
+            self._by_name.setdefault(compound.conditions[0][0], []).append(entry)
+
+
+def _parse(compound: str, selector: str) -> _Compound:
+    tag, identifier = "", ""
+    classes: set[str] = set()
+    conditions: list[tuple[str, str, str]] = []
+    position = 0
+    while position < len(compound):
+        part = _PART.match(compound, position)
+        if part is None or (part["tag"] and position):
+            raise BadConfig(
+                f"selector {selector!r} of a recipe: {compound[position:]!r} is not understood; expected tag, #id, "
+                ".class, [attribute], [attribute=value] (also ^=, $=, *=), a blank for 'inside', and commas"
+            )
+        position = part.end()
+        if part["tag"]:
+            tag = part["tag"].lower()
+        elif part["id"]:
+            identifier = part["id"]
+        elif part["class"]:
+            classes.add(part["class"])
+        else:
+            conditions.append((part["attribute"].lower(), part["operator"] or "", part["value"] or ""))
+    return _Compound(tag, identifier, frozenset(classes), tuple(conditions))
+
+
+def _fits(attributes: Attributes, conditions: Conditions) -> bool:
+    for name, operator, value in conditions:
+        if name not in attributes:
+            return False
+        given = attributes[name] or ""
+        if operator == "=":
+            fits = given == value
+        elif operator == "^=":
+            fits = given.startswith(value)
+        elif operator == "$=":
+            fits = given.endswith(value)
+        else:
+            fits = value in given
+        if not fits:
+            return False
+    return True
