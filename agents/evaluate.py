@@ -27,6 +27,7 @@ from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
 from shop_env.metrics.records import StepRecord, record_step
 from shop_env.observation import Observation, observe_session
+from shop_env.personas import persona_texts
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import RewardConfig
 
@@ -152,10 +153,11 @@ def _steps_of(
     skip_first_action: bool,
 ) -> Iterator[ScoredStep]:
     remaining = set(session_ids)
+    personas = persona_texts(store, context)
     for session in store.sessions(split):
         if session.session_id not in remaining:
             continue
-        for index, observation in enumerate(observe_session(session, context)):
+        for index, observation in enumerate(observe_session(session, context, personas)):
             if index > 0 or not skip_first_action:
                 yield ScoredStep(session, index, observation)
         remaining.remove(session.session_id)

@@ -7,9 +7,9 @@ Token q may see token k iff k lies on the trunk at or before q's fork, or in q's
 are those of the unpacked prompt. Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T
 pages instead of T·(T+1)/2·G. Several sessions are packed one after the other; they do not see each other.
 
-The unchanged model runs with `attention_implementation="session_tree"` and the layout as a keyword argument: on CPU
-each trunk is one causal attention and each step's replies one masked attention against the trunk up to their fork and
-themselves, so that almost no masked pair is computed; `block_mask` states the same for FlexAttention on GPU.
+The unchanged model runs with this module's attention and the layout as a keyword argument: each trunk is one causal
+attention, and each step's replies are one masked attention against the trunk up to their fork and themselves, so that
+almost no masked pair is computed. On GPU the same code runs (untested here).
 """
 
 from collections.abc import Sequence

@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="one number of the preset, such as grpo.steps=50",
+        help="change one value, such as grpo.steps=50; agents/llm_grpo/config.py names them all",
     )
     return parser
 

@@ -20,7 +20,7 @@ from shop_env.context import ContextConfig
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
-__all__ = ["Ceiling", "OracleAgent", "ceiling", "is_demo_store", "sharpened"]
+__all__ = ["Ceiling", "OracleAgent", "ceiling", "has_known_ceiling", "is_demo_store", "sharpened"]
 
 
 class OracleAgent:
@@ -78,6 +78,11 @@ def is_demo_store(store: SessionStore) -> bool:
     return store.manifest.source == demo_shop.SOURCE
 
 
+def has_known_ceiling(store: SessionStore, context: ContextConfig) -> bool:
+    """Whether `ceiling` can be computed: the shoppers' policy needs their own persona and whole pages."""
+    return is_demo_store(store) and context.persona == "matched" and context.budget is None
+
+
 def ceiling(
     store: SessionStore,
     split: Split | Literal["all"],
@@ -90,11 +95,16 @@ def ceiling(
     """What the oracle is expected to reach on the steps that `agents.evaluate.evaluate` scores.
 
     Raises:
-        BadConfig: The store is not of the demo shop, so nobody knows its shoppers' policy.
+        BadConfig: The store is not of the demo shop, or too little is shown (`has_known_ceiling`).
     """
     if not is_demo_store(store):
         raise BadConfig(
             f"Only the demo shop has a known ceiling; store '{store.path}' is from '{store.manifest.source}'"
+        )
+    if context is not None and not has_known_ceiling(store, context):
+        raise BadConfig(
+            f"The ceiling is known for persona 'matched' without a budget; the context has persona '{context.persona}' "
+            f"and budget {context.budget}"
         )
     steps = scored_steps(store, split, context=context, skip_first_action=skip_first_action, max_sessions=max_sessions)
     return _mean_ceiling((demo_shop.action_probabilities(step.observation) for step in steps), temperature)

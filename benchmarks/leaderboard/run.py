@@ -13,7 +13,7 @@ import msgspec
 from agents.evaluate import evaluate
 from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure, ResultRow, markdown_table, sorted_rows, summarise
-from agents.scripted.oracle import ceiling, is_demo_store
+from agents.scripted.oracle import ceiling, has_known_ceiling
 from benchmarks.leaderboard.config import LeaderboardConfig, agent_specs, made_with
 from benchmarks.leaderboard.records import AgentFiles, AgentRun, write_atomically
 from replay_sessions.errors import BadConfig
@@ -141,7 +141,7 @@ def _merged(earlier: list[StepRecord], answered: list[StepRecord]) -> list[StepR
 
 def _known_rows(config: LeaderboardConfig, store: SessionStore) -> list[ResultRow]:
     """The demo shop's ceiling: what its shoppers' own policy is expected to reach on these steps."""
-    if not is_demo_store(store):
+    if not has_known_ceiling(store, config.context):
         return []
     found = ceiling(
         store,

@@ -113,6 +113,7 @@ _CLUES = {
 }
 _STREET_ENDINGS = word_list("sure_street_endings") + word_list("street_endings")
 _POSTCODE_END = re.compile(r"\n([0-9][A-Z][A-Z0-9])(?=\n)")  # British and Canadian
+_POSTCODE_BEGIN = re.compile(r"(?:.*\W)?[A-Z]{1,2}\d[A-Z\d]? ?$")
 # What must stand near a clue, so that most of them cost no more than a look.
 _DIGIT = re.compile(r"[0-9]")
 _HOUSE_NEAR = re.compile(r"[^0-9]{0,40}[0-9]")
@@ -142,7 +143,9 @@ def _is_promising(text: str, start: int, end: int, pattern: re.Pattern[str]) -> 
     if pattern is _NUMBER_FIRST:
         return _DIGIT.search(text, max(0, start - 60), start) is not None
     if pattern is _TOWN_CODE and text[start].isdigit():
-        return text[start - 1 : start] == " " and text[start - 2 : start - 1].isalnum()
+        return _POSTCODE_BEGIN.match(text[max(0, start - 6) : start]) is not None
+    if end - start == 2 and pattern is _WORD_FIRST and text[end : end + 1] != ".":
+        return False  # "al" and the like are words of their own
     if text.startswith("Box", start) and text[max(0, start - 2) : start].strip()[-1:] not in ("O", "."):
         return False
     return (_HOUSE_NEAR if pattern is _WORD_FIRST else _NUMBER_NEXT).match(text, end) is not None
