@@ -68,4 +68,4 @@ def persona_of(session: Session, context: ContextConfig, foreign: Mapping[str, s
         raise BadConfig(
             "context.persona is 'shuffled', which needs the other users: pass personas=persona_texts(store, context)."
         )
-    return foreign[session.user_id]
+    return foreign.get(session.user_id, "")  # nobody's where the user's first session had no persona to exchange

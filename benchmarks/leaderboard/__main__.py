@@ -6,6 +6,8 @@
     python -m benchmarks.leaderboard --agents random --store stores/mine --split validation --sessions 100 --out runs/x
     python -m benchmarks.leaderboard verify runs/first            recompute the figures from the records
     python -m benchmarks.leaderboard compare runs/first oracle copy_match          paired difference
+    python -m benchmarks.leaderboard --agents oracle --context.persona shuffled --out runs/shuffled
+    python -m benchmarks.leaderboard compare runs/first oracle oracle --second-folder runs/shuffled
 
 An agent whose records are complete is not run again (--fresh runs it). Exit codes: 0 done, 1 verify found a mismatch,
 2 the call or its input was wrong.
@@ -51,6 +53,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         folder: The --out of a leaderboard run.
         first: The label of an agent in it.
         second: The label of another.
+        second_folder: The --out of another leaderboard run that holds the second; None: the same.
         metrics: Names of shop_env.metrics.steps.
         cluster: Draw whole sessions or whole users; None: as the leaderboard did.
     """
@@ -58,6 +61,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
     folder: tyro.conf.Positional[Path]
     first: tyro.conf.Positional[str]
     second: tyro.conf.Positional[str]
+    second_folder: Path | None = None
     metrics: tuple[str, ...] = COMPARED
     cluster: Literal["session", "user"] | None = None
 
@@ -113,8 +117,16 @@ def _verify(asked: Verify) -> int:
 
 
 def _compare(asked: Compare) -> int:
-    found = compare(asked.folder, asked.first, asked.second, metrics=asked.metrics, cluster=asked.cluster)
-    table = Table(title=f"{asked.first} less {asked.second}", box=SIMPLE_HEAD, title_justify="left")
+    found = compare(
+        asked.folder,
+        asked.first,
+        asked.second,
+        second_folder=asked.second_folder,
+        metrics=asked.metrics,
+        cluster=asked.cluster,
+    )
+    second = asked.second if asked.second_folder is None else f"{asked.second} in {asked.second_folder}"
+    table = Table(title=f"{asked.first} less {second}", box=SIMPLE_HEAD, title_justify="left")
     for heading in ("metric", asked.first, asked.second, "difference", "95% interval", ""):
         table.add_column(heading, justify="left" if heading in ("metric", "") else "right")
     for one in found:

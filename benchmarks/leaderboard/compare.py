@@ -41,6 +41,7 @@ def compare(
     first: str,
     second: str,
     *,
+    second_folder: Path | None = None,
     metrics: Sequence[str] = COMPARED,
     cluster: Cluster | None = None,
     samples: int | None = None,
@@ -48,6 +49,8 @@ def compare(
     """Compares two agents of a leaderboard's folder by their labels.
 
     Args:
+        second_folder: Where the second agent is; None: in the same folder. An agent can so be compared with itself
+            under another context (`--context.persona shuffled`).
         cluster: `session` or `user`; None: as the leaderboard was run.
         samples: Bootstrap samples; None: as the leaderboard was run.
 
@@ -56,7 +59,8 @@ def compare(
         BadConfig: They were not asked about the same steps.
     """
     results = read_results(folder)
-    sides = (_records(folder, first, results), _records(folder, second, results))
+    other = second_folder or folder
+    sides = (_records(folder, first, results), _records(other, second, read_results(other)))
     config = results.config
     figures = [step_metrics(_answered_by_both(side, sides), config.preset) for side in sides]
     found = []

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from benchmarks.leaderboard.compare import compare
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ten lines, as somebody would write them who has never seen the project's code.
@@ -217,6 +218,31 @@ def test_compare_gives_the_paired_difference(finished: Path, capsys: pytest.Capt
 def test_an_agent_compared_with_itself_differs_by_nothing(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_main("compare", finished, "oracle", "oracle") == 0
     assert "excludes 0" not in capsys.readouterr().out
+
+
+def test_another_user_s_persona_lowers_the_oracle(store_path: Path, tmp_path: Path) -> None:
+    for arm in ("matched", "shuffled", "generic", "none"):
+        asked = ("--agents", "oracle", "--split", "all", "--context.persona", arm, "--samples", 200)
+        assert run_main(*asked, "--store", store_path, "--out", tmp_path / arm) == 0
+    exact = {
+        arm: by_label(tmp_path / arm)["oracle"]["row"]["figures"]["exact_accuracy"]["value"]
+        for arm in ("matched", "shuffled", "generic", "none")
+    }
+    assert exact["shuffled"] < exact["none"] == exact["generic"] < exact["matched"]
+    found = compare(tmp_path / "matched", "oracle", "oracle", second_folder=tmp_path / "shuffled", cluster="user")
+    assert found[0].metric == "exact_accuracy" and found[0].low > 0
+
+
+def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: Path) -> None:
+    """With another's persona the shown policy is not the shopper's, and what the history tells of it is not counted."""
+    for flags, labels in (
+        ((), ["ceiling", "ceiling at T = 0.6"]),
+        (("--context.persona", "shuffled"), []),
+        (("--context.budget", "400"), []),
+    ):
+        out = tmp_path / "_".join(("run", *flags))
+        assert run_main("--agents", "majority", "--store", store_path, "--out", out, "--samples", 50, *flags) == 0
+        assert [row["label"] for row in results_of(out)["known"]] == labels
 
 
 @pytest.mark.parametrize(
