@@ -19,8 +19,10 @@ _FEW_TAGS = 20_000  # pages with fewer cannot nest so deep that it matters
 _WINDOW = 50_000
 
 _TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9-]*)(\s+[^>])?")
+# Tags that end by themselves, and those that are repeated in later blocks while they are open.
 _SELF_CLOSING = frozenset(
-    b"area base br col dd dt embed hr img input li link meta option p param rp rt source tbody td tfoot th thead tr track wbr".split()
+    b"area base br col dd dt embed hr img input li link meta option p param rp rt source tbody td tfoot th thead tr "
+    b"track wbr".split()
 )
 _FORMATTING = frozenset(b"b big code em font i s small strike strong tt u".split())
 
@@ -68,5 +70,6 @@ def _check_nesting(source: bytes) -> None:
             repeated[name] = repeated.get(name, 0) + 1
         if depth > _MAX_DEPTH or tags * sum(repeated.values()) > _MAX_REPEATED:
             raise BadSession(
-                f"a page with more than {_MAX_DEPTH} elements inside each other, or as many left open: it is damaged; leave it out"
+                f"a page with more than {_MAX_DEPTH} elements inside each other, or too many left open: it is damaged; "
+                "leave it out"
             )

@@ -13,8 +13,8 @@ __all__ = ["HIDING_ATTRIBUTES", "NEVER_SEEN", "is_behind_dialog", "is_hidden"]
 
 # Tags that hold nothing to read.
 NEVER_SEEN = (
-    "area audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link map math meta noembed "
-    "noframes noscript object param progress script source style svg template track video"
+    "area audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link map math meta "
+    "noembed noframes noscript object param progress script source style svg template track video"
 )
 
 # An element with none of these is not hidden by itself.
@@ -36,7 +36,7 @@ def is_hidden(attributes: Mapping[str, str | None]) -> bool:
 
 
 def is_behind_dialog(node: LexborNode, attributes: Mapping[str, str | None]) -> bool:
-    """Whether a hidden element is the page itself, which an open dialog hides from screen readers but not from the eye."""
+    """Whether a hidden element is the page itself, which an open dialog hides from screen readers, not from the eye."""
     if node.tag not in ("div", "main", "section") or node.css_first("h1") is None:
         return False
     return not is_hidden({name: value for name, value in attributes.items() if name != "aria-hidden"})

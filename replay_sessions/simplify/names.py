@@ -24,10 +24,11 @@ _DIGIT = re.compile(r"\d")
 _COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)\s*$")
 # What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
 _RANGE = re.compile(r"\s*[-–—~]\s*$|\s*[-–—+<>]\s*$")
-_BOUNDS = frozenset(
-    "a ab above and ab bis by de des desde do from hasta less mehr meno menos moins more og oltre or over plus to über "
-    "under unter up upto à до от и более".split()
-)
+_BOUNDS = frozenset({
+    "a", "ab", "above", "and", "bis", "by", "de", "des", "desde", "do", "from", "hasta", "less", "mehr", "meno",
+    "menos", "moins", "more", "og", "oltre", "or", "over", "plus", "to", "under", "unter", "up", "upto", "über",
+    "à", "до", "от", "и",
+})  # fmt: skip
 
 
 class Scope:

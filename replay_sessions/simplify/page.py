@@ -60,7 +60,7 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
 
 
 class _Draft:
-    """A walked page on its way to HTML: what is written out, what has no name yet, and the words that names come from."""
+    """A walked page on its way to HTML: what is written out, and the words that names are made from."""
 
     def __init__(self, walk: Walk, title: str) -> None:
         self._walk = walk

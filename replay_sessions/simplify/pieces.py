@@ -1,8 +1,8 @@
 """The simplified page as it is being written: pieces of HTML in a list.
 
-An element whose tag depends on what is inside leaves an empty piece where it begins, which is filled in when it ends: an
-empty element leaves nothing, one that only wraps another element goes without its tags. White space is written where the
-page shows some: between words that the source keeps apart, and at the edges of elements between two words.
+An element whose tag depends on what is inside leaves an empty piece where it begins, which is filled in when it ends:
+an empty element leaves nothing, one that only wraps another element goes without its tags. White space is written where
+the page shows some: between words that the source keeps apart, and at the edges of elements between two words.
 """
 
 from replay_sessions.simplify.tags import BLOCK, TAGS

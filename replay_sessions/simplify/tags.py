@@ -27,10 +27,10 @@ IMAGE = 8  # if it has an alternative text
 _KINDS = {
     SKIPPED: NEVER_SEEN,
     MERGED: "b bdi bdo big del em font ins mark nobr s small strike strong sub tt u var wbr",
-    INLINE: "abbr acronym address cite code data dfn i kbd optgroup output picture q rp rt ruby samp slot span sup tbody "
-    "tfoot thead time",
-    BLOCK: "article aside body center details dialog div dl fieldset figure footer form header hgroup html main menu nav ol "
-    "search section table tr ul",
+    INLINE: "abbr acronym address cite code data dfn i kbd optgroup output picture q rp rt ruby samp slot span sup "
+    "tbody tfoot thead time",
+    BLOCK: "article aside body center details dialog div dl fieldset figure footer form header hgroup html main menu "
+    "nav ol search section table tr ul",
     ITEM: "blockquote caption dd dt figcaption h1 h2 h3 h4 h5 h6 legend li p pre td th",
     ACTED_ON: "a button input option select summary textarea",
     LABEL: "label",

@@ -1,4 +1,4 @@
-"""What on a page can be acted on: which elements those are, what they are called, and which of their attributes show."""
+"""What on a page can be acted on: which elements those are, what their names are made from, what of them shows."""
 
 import re
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ __all__ = ["TELLING_ATTRIBUTES", "Attributes", "Target", "acts", "label_of", "sh
 
 Attributes = Mapping[str, str | None]
 
-_ACTING_ROLES = frozenset(
-    "button checkbox combobox link listbox menuitem menuitemcheckbox menuitemradio option radio searchbox slider spinbutton "
-    "switch tab textbox treeitem".split()
-)
+_ACTING_ROLES = frozenset({
+    "button", "checkbox", "combobox", "link", "listbox", "menuitem", "menuitemcheckbox", "menuitemradio",
+    "option", "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
+})  # fmt: skip
 # An element with none of these, of a tag that is nothing by itself, is only a wrapper.
 TELLING_ATTRIBUTES = frozenset({"aria-label", "contenteditable", "onclick", "role"})
 _ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
@@ -34,8 +34,8 @@ class Target:
     """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
 
     __slots__ = (
-        "alt", "attributes", "end", "inner", "inside", "is_block", "is_container", "label", "lead", "outer", "piece", "private",
-        "rule", "scope", "tag", "text",
+        "alt", "attributes", "end", "inner", "inside", "is_block", "is_container", "label", "lead", "outer", "piece",
+        "private", "rule", "scope", "tag", "text",
     )  # fmt: skip
     kind = ACTED_ON
 

@@ -1,7 +1,7 @@
 """The one walk over a parsed page: what is written out, and what on it can be acted on.
 
-The walk goes from node to node and keeps its own stack, so depth costs memory and no recursion. What it writes is without
-the start tags of targets: names are known only when all card titles of the page are.
+The walk goes from node to node and keeps its own stack, so depth costs memory and no recursion. What it writes is
+without the start tags of targets: names are known only when all card titles of the page are.
 """
 
 from selectolax.lexbor import LexborNode
@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborNode
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.pieces import PieceWriter
-from replay_sessions.simplify.recipes import Recipe, Rule
+from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.recipes.selectors import Choice
 from replay_sessions.simplify.tags import (
     ACTED_ON,
@@ -28,7 +28,6 @@ from replay_sessions.simplify.words import tidy
 
 __all__ = ["Walk"]
 
-_NO_RULE = Rule()
 _LABELLED = frozenset({"input", "textarea"})
 _UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
 
@@ -75,7 +74,7 @@ class Walk(PieceWriter):
         self._label_ids = label_ids
         self._target: Target | None = None  # the innermost open one
 
-    def run(self, node: LexborNode | None) -> None:  # noqa: C901 - one loop over all nodes, where each call would show
+    def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
         pieces = self.pieces
         selectors = self.recipe.selectors
@@ -159,7 +158,7 @@ class Walk(PieceWriter):
         if not acting and tag == "input":
             return False
         fitting, inside = self.recipe.selectors.match(choice, tag, attributes, self.inside)
-        rule = self.recipe.merged(fitting) if fitting else _NO_RULE
+        rule = self.recipe.merged(fitting) or NO_RULE
         if rule.drop or (hidden and not rule.keep):
             return False
         if kind == IMAGE:
@@ -167,7 +166,7 @@ class Walk(PieceWriter):
             return False
         if acting or rule.name is not None:
             return self._begin_target(tag, kind, attributes, rule, inside)
-        if kind < ACTED_ON and rule is _NO_RULE and inside == self.inside and "aria-label" not in attributes:
+        if kind < ACTED_ON and rule is NO_RULE and inside == self.inside and "aria-label" not in attributes:
             return True
         return self._begin_part(tag, kind, attributes, rule, inside)
 
@@ -191,7 +190,7 @@ class Walk(PieceWriter):
         self._tail = ""
         if tag == "select":
             self.scope = target.inner = Scope(self.scope, "")
-        elif rule is not _NO_RULE:
+        elif rule is not NO_RULE:
             self._enter(rule, attributes, tag)
         return target
 
@@ -244,7 +243,7 @@ class Walk(PieceWriter):
             self.end_block(kind, piece, tag)
 
     def _end_part(self, part: _Part, piece: int) -> None:
-        """Keeps what an element's content tells: a container's extent, a drawing's label, a title, the label of a field."""
+        """Keeps what an element's content tells: a container's extent, a title, the label of a field."""
         if part.container is not None:
             part.container.end = len(self.targets)
             if self.targets[-1] is part.container:
@@ -284,4 +283,3 @@ class Walk(PieceWriter):
             label = tidy(node.attributes.get("aria-label"))
             title = None if label else node.css_first("title")
             target.alt = label if title is None else tidy(title.text())
-

@@ -1,16 +1,17 @@
-"""What a plain reading of a page with BeautifulSoup finds to click or type into: slow, obvious, and on another parser."""
+"""What a plain reading of a page with BeautifulSoup finds to click or type into: slow, obvious, on another parser."""
 
 from collections import Counter
 
 from bs4 import BeautifulSoup, Tag
 
-NEVER_SEEN = (
-    "script style noscript template iframe object embed svg math canvas audio video map datalist noembed noframes head"
-).split()
+NEVER_SEEN = {
+    "script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "math", "canvas", "audio",
+    "video", "map", "datalist", "noembed", "noframes", "head",
+}  # fmt: skip
 
 
 def visible_targets(page: str, parser: str = "lxml") -> Counter[tuple[str, str]]:
-    """The links, buttons and inputs that no attribute of theirs or around them hides: (tag, href or type) -> how many."""
+    """The links, buttons and inputs that no attribute, their own or around them, hides: (tag, key) -> how many."""
     soup = BeautifulSoup(page, parser)
     found: Counter[tuple[str, str]] = Counter()
     for element in soup.find_all(["a", "button", "input", "select", "textarea"]):

@@ -1,7 +1,7 @@
 """Private data out of a page: names, e-mail addresses, phone, card and order numbers, postal addresses.
 
-By place (a recipe's `private`), by what a page itself says of a text ("Deliver to …", "Hello, Anna", "Order #…"), and by
-pattern (a street and its number, a card number with its check digit; phone numbers are judged by Google's
+By place (a recipe's `private`), by what a page itself says of a text ("Deliver to …", "Hello, Anna", "Order #…"), and
+by pattern (a street and its number, a card number with its check digit; phone numbers are judged by Google's
 libphonenumber). What was found once is taken out wherever the page repeats it, also from the words that names are made
 from, so nothing private gets into the name of an element.
 

@@ -22,21 +22,25 @@ def _any_of(*lists: str) -> str:
 
 _CAPITAL = "A-ZÀ-ÖØ-ÞĀĂĄĆĈĊČĎĐĒĖĘĚĞĠĢĦĪİĮĶŁĻĽŃŅŇŌŐŒŘŚŞŠŢŤŪŮŰŲŹŻŽ"
 _WORD = rf"[{_CAPITAL}][\w’'.-]*"
-_SMALL = "de la|de los|de las|de l['’]|della|dei|del|des|dos|das|de|du|di|da|do|d['’]|las|los|la|le|les|el|van|den|der|von|am|an|im|zu"
+_SMALL = (
+    "de la|de los|de las|de l['’]|della|dei|del|des|dos|das|de|du|di|da|do|d['’]|las|los|la|le|les|el|van|den|der|von"
+    "|am|an|im|zu"
+)
 _NAME = rf"{_WORD}(?:[ -](?:{_WORD}|{_SMALL})){{0,4}}"
 _TOWN = rf"{_WORD}(?:[ -]{_WORD}){{0,3}}"
 _HOUSE = r"\d{1,5}(?:[ -]?[a-zA-Z](?!\w))?(?:[/-]\d{1,4})?(?!\w|[.,]\d)"
 _STATES = (
-    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA RI SC SD "
-    "TN TX UT VT VA WA WV WI WY DC PR"
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA "
+    "RI SC SD TN TX UT VT VA WA WV WI WY DC PR"
 )
 _AUSTRALIAN = "NSW VIC QLD SA WA TAS ACT NT"
 _CANADIAN = "AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT"
 _REGION = "|".join((*_STATES.split(), *_AUSTRALIAN.split(), _CANADIAN))
 _UK_AREAS = (
-    "AB|AL|B|BA|BB|BD|BH|BL|BN|BR|BS|BT|CA|CB|CF|CH|CM|CO|CR|CT|CV|CW|DA|DD|DE|DG|DH|DL|DN|DT|DY|E|EC|EH|EN|EX|FK|FY|G|GL|GU|GY"
-    "|HA|HD|HG|HP|HR|HS|HU|HX|IG|IM|IP|IV|JE|KA|KT|KW|KY|L|LA|LD|LE|LL|LN|LS|LU|M|ME|MK|ML|N|NE|NG|NN|NP|NR|NW|OL|OX|PA|PE|PH|PL"
-    "|PO|PR|RG|RH|RM|S|SA|SE|SG|SK|SL|SM|SN|SO|SP|SR|SS|ST|SW|SY|TA|TD|TF|TN|TQ|TR|TS|TW|UB|W|WA|WC|WD|WF|WN|WR|WS|WV|YO|ZE"
+    "AB|AL|B|BA|BB|BD|BH|BL|BN|BR|BS|BT|CA|CB|CF|CH|CM|CO|CR|CT|CV|CW|DA|DD|DE|DG|DH|DL|DN|DT|DY|E|EC|EH|EN"
+    "|EX|FK|FY|G|GL|GU|GY|HA|HD|HG|HP|HR|HS|HU|HX|IG|IM|IP|IV|JE|KA|KT|KW|KY|L|LA|LD|LE|LL|LN|LS|LU|M|ME|MK"
+    "|ML|N|NE|NG|NN|NP|NR|NW|OL|OX|PA|PE|PH|PL|PO|PR|RG|RH|RM|S|SA|SE|SG|SK|SL|SM|SN|SO|SP|SR|SS|ST|SW|SY|TA"
+    "|TD|TF|TN|TQ|TR|TS|TW|UB|W|WA|WC|WD|WF|WN|WR|WS|WV|YO|ZE"
 )
 # The second half of a British postcode, but for what is a number of gigabytes or the like.
 _UK_POSTCODE = rf"(?:{_UK_AREAS})\d[A-Z\d]? \d(?!GB|TB|HZ|MB|PC|ST)[ABD-HJLNP-UW-Z]{{2}}"
@@ -49,8 +53,8 @@ _PLACE = (
 )
 _REST = rf"(?:(?:,? (?:[–-] )?|, ){_PLACE})"
 _UNIT = (
-    r"(?:,? (?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|#|Bldg|Building|Top|Stiege|Wohnung|appt|piso|planta|int|m)\.? ?#?"
-    r"[\w-]{1,6})?"
+    r"(?:,? (?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|#|Bldg|Building|Top|Stiege|Wohnung|appt|piso|planta|int"
+    r"|m)\.? ?#?[\w-]{1,6})?"
 )
 _NOT_IN_NUMBER = r"(?<![\w.,#$€£/-])"
 
@@ -64,14 +68,16 @@ _NUMBER_FIRST = _compile(
     rf"(?:{_WORD} |\d{{1,3}}(?:st|nd|rd|th) ){{1,4}}?"
     rf"(?:(?:{_any_of('sure_street_words_after_number')})\b\.?{_UNIT}{_REST}?"
     rf"|(?:{_any_of('street_words_after_number')})\b\.?{_UNIT}{_REST})",
-    rf"{_NOT_IN_NUMBER}\d{{1,4}}(?: ?(?:bis|ter))?,? (?:{_any_of('french_street_words')})\.? (?:(?:{_SMALL}) ?)?{_NAME}{_REST}?",
+    rf"{_NOT_IN_NUMBER}\d{{1,4}}(?: ?(?:bis|ter))?,? (?:{_any_of('french_street_words')})\.? (?:(?:{_SMALL}) ?)?"
+    rf"{_NAME}{_REST}?",
 )
 _WORD_FIRST = _compile(
-    rf"(?<!\w)(?:{_any_of('street_words_before_name')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? (?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}"
-    rf"(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b)?{_REST}?",
-    rf"(?<!\w)(?:{_any_of('russian_street_words')})\.? ?[А-ЯЁІЇЄҐ][\w.-]*(?: [А-ЯЁ][\w.-]*){{0,3}},? (?:д\.? ?|буд\. ?|дом )?\d{{1,4}}[а-я]?"
-    r"(?:/\d{1,3})?(?:,? (?:кв|корп|стр)\.? ?\d{1,4}){0,2}",
-    rf"(?<!\w)(?:{_WORD} ){{1,3}}(?:{_any_of('turkish_street_words')})\.?,? ?(?:No ?[:.]? ?)?\d{{0,4}}(?:[/-]\d{{1,3}})?{_REST}?",
+    rf"(?<!\w)(?:{_any_of('street_words_before_name')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? "
+    rf"(?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b)?{_REST}?",
+    rf"(?<!\w)(?:{_any_of('russian_street_words')})\.? ?[А-ЯЁІЇЄҐ][\w.-]*(?: [А-ЯЁ][\w.-]*){{0,3}},? "
+    r"(?:д\.? ?|буд\. ?|дом )?\d{1,4}[а-я]?(?:/\d{1,3})?(?:,? (?:кв|корп|стр)\.? ?\d{1,4}){0,2}",
+    rf"(?<!\w)(?:{_WORD} ){{1,3}}(?:{_any_of('turkish_street_words')})\.?,? ?(?:No ?[:.]? ?)?\d{{0,4}}"
+    rf"(?:[/-]\d{{1,3}})?{_REST}?",
     r"(?:شارع|طريق) (?:[^\W\d_]+ ?){1,4}[،,]? ?\d{1,4}",
     r"(?:רחוב|שדרות) [^\W\d_]+(?: [^\W\d_]+){0,2} \d{1,4}",
 )
@@ -88,13 +94,13 @@ _TOWN_CODE = _compile(
 )
 _BOX = re.compile(rf"(?<!\w)(?:P\.? ?O\.? ?)?(?:{_any_of('box_words')}) ?\d{{2,6}}{_REST}?")
 _EAST_ASIAN = _compile(
-    rf"(?:〒 ?\d{{3}}-?\d{{4}}\s*)?(?:東京都|北海道|(?:京都|大阪)府|[一-鿿]{{2,3}}県)[^\s{GAP}、。，]{{1,30}}\d[\d丁目番地号−ー-]*"
-    rf"(?:[ 　][^\s{GAP}、。]{{1,20}})?",
+    r"(?:〒 ?\d{3}-?\d{4}\s*)?(?:東京都|北海道|(?:京都|大阪)府|[一-鿿]{2,3}県)"
+    rf"[^\s{GAP}、。，]{{1,30}}\d[\d丁目番地号−ー-]*(?:[ 　][^\s{GAP}、。]{{1,20}})?",
     r"〒 ?\d{3}-?\d{4}",
-    rf"[一-鿿]{{2,6}}(?:省|市|自治区|縣)[一-鿿]{{1,12}}?(?:路|街|道|巷|弄|胡同|大道|段)[^\s{GAP}，。、]{{0,14}}?\d+ ?[号號弄栋幢]?"
-    rf"[^\s{GAP}，。、]{{0,12}}",
-    r"(?:[가-힣]{2,7}(?:시|도) )?(?:[가-힣]{1,5}[시군구] ){1,2}[가-힣\d]{1,12}(?:로|길|동) ?\d{1,4}(?:-\d{1,4})?(?:번지|번길)?"
-    r"(?:,? ?[\d가-힣]{1,6}(?:동|호|층))*",
+    r"[一-鿿]{2,6}(?:省|市|自治区|縣)[一-鿿]{1,12}?(?:路|街|道|巷|弄|胡同|大道|段)"
+    rf"[^\s{GAP}，。、]{{0,14}}?\d+ ?[号號弄栋幢]?[^\s{GAP}，。、]{{0,12}}",
+    r"(?:[가-힣]{2,7}(?:시|도) )?(?:[가-힣]{1,5}[시군구] ){1,2}[가-힣\d]{1,12}(?:로|길|동) ?\d{1,4}(?:-\d{1,4})?"
+    r"(?:번지|번길)?(?:,? ?[\d가-힣]{1,6}(?:동|호|층))*",
 )
 
 

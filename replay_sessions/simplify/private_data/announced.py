@@ -12,7 +12,10 @@ __all__ = ["find_announced"]
 
 _MAX_NAME_WORDS = 4
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
-_PARTICLES = frozenset("al bin da de del della den der di dos du el ibn la le ter van von y zu".split())
+_PARTICLES = frozenset({
+    "al", "bin", "da", "de", "del", "della", "den", "der", "di", "dos", "du", "el", "ibn", "la", "le", "ter",
+    "van", "von", "y", "zu",
+})  # fmt: skip
 _PIECE = re.compile(rf"[^{GAP}]+")
 # Between a label and what it labels: a colon, or the end of a text and the beginning of the next.
 _COLON = re.compile(rf"\s*[:：]?\s*{SEPARATOR}\s*|\s*[:：]\s*")
@@ -83,7 +86,7 @@ class _Words:
                 labels.append(_Label(before.strip().lower(), "greeting", after.strip()))
             else:
                 endings.append(after)
-        labels += (_Label(label.lower(), kind, "") for kind in _KINDS for label in word_list(f"{kind}_labels"))
+        labels += (_Label(words.lower(), kind, "") for kind in _KINDS for words in word_list(f"{kind}_labels"))
         self.labels: dict[str, list[_Label]] = {}
         for label in sorted(labels, key=lambda label: -len(label.words)):
             self.labels.setdefault(_key(label.words), []).append(label)
@@ -95,7 +98,7 @@ class _Words:
 
 
 def _alternation(endings: list[str]) -> str:
-    """A pattern of many endings. Those of one first letter are together, so that a search only looks for that letter."""
+    """A pattern of many endings, grouped by their first letter, so that a search looks for few letters."""
     by_letter: dict[str, list[str]] = {}
     for ending in endings:
         for letter in "'’" if ending[0] == "'" else ending[0]:

@@ -1,4 +1,4 @@
-"""E-mail addresses and numbers: phone, card and order numbers, judged by their digits, their grouping and their label."""
+"""E-mail addresses, and phone, card and order numbers by their digits, their grouping and their label."""
 
 import functools
 import re
@@ -14,50 +14,43 @@ __all__ = ["find_numbers"]
 
 _EMAIL = re.compile(r"[\w.+%'-]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
 _DIGITS = re.compile(r"[0-9](?:[ ().‑–/-]{0,3}[0-9]){6,22}(?![\w@]|[.,][0-9])")
-_NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_")
+_NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
 _CARD = re.compile(
-    r"[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -])\d{6}\2\d{5}|(?:4|5[1-5]|2[2-7]|6)\d{14,15}|3[47]\d{13}"
+    r"[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -])\d{6}\2\d{5}"
+    r"|(?:4|5[1-5]|2[2-7]|6)\d{14,15}|3[47]\d{13}"
 )
 # What is left of a card number that is shown in part.
 _MASKED = re.compile(r"[•*·∙●][•*·∙●. -]*[•*·∙●][. -]*[0-9]{4}(?![\w.,%])")
 _CROSSED = re.compile(r"[xX]{4}[xX -]*[0-9]{4}(?![\w.,%])")
 _ENDING = re.compile(
-    r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en|\bque termina em"
-    r"|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)[ :]{0,2}\d{4}(?![\w.,%])"
+    r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
+    r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)"
+    r"[ :]{0,2}\d{4}(?![\w.,%])"
 )
-_ENDING_WORDS = frozenset(
-    [
-        "ending",
-        "ends",
-        "Ending",
-        "endet",
-        "Endziffer",
-        "Endziffern",
-        "terminant",
-        "terminada",
-        "termina",
-        "final",
-        "eindigend",
-    ]
-    + ["slutar", "kończąca"]
-)
+_ENDING_WORDS = frozenset({
+    "ending", "ends", "Ending", "endet", "Endziffer", "Endziffern", "terminant", "terminada", "termina", "final",
+    "beindigend", "slutar", "kończąca",
+})  # fmt: skip
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
-_FOUR_DIGITS = re.compile(r"[0-9]{4}")
-_CODE = re.compile(r"[A-Z0-9]+(?:[-/ ][A-Z0-9]*\d[A-Z0-9]*)*(?!\w)")
-_CODE_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-/")
+_AFTER_LABEL = re.compile(rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]+(?:[-/ ][A-Z0-9]*\d[A-Z0-9]*)*)(?!\w)")
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
 _MIN_ORDER_DIGITS = 5
 _NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
 _DATE = re.compile(
-    r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}|(?:19|20)\d\d ?[–/-] ?(?:19|20)\d\d"
+    r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}"
+    r"|(?:19|20)\d\d ?[–/-] ?(?:19|20)\d\d"
 )
 _FREE_PHONE = re.compile(r"\(?0?[89]00\D")
 _PUBLIC = frozenset(
     {PhoneNumberType.TOLL_FREE, PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST, PhoneNumberType.UAN}
 )
 # Where shops are; a number written without its country is tried in each.
-_REGIONS = "US GB DE FR IT ES NL BE AT CH SE DK NO FI PL CZ PT IE RO GR JP KR CN TW HK SG IN AE IL AU NZ ZA BR MX CL AR TR RU UA".split()
+_REGIONS = (
+    "US", "GB", "DE", "FR", "IT", "ES", "NL", "BE", "AT", "CH", "SE", "DK", "NO", "FI", "PL", "CZ", "PT", "IE", "RO",
+    "GR",
+    "JP", "KR", "CN", "TW", "HK", "SG", "IN", "AE", "IL", "AU", "NZ", "ZA", "BR", "MX", "CL", "AR", "TR", "RU", "UA",
+)  # fmt: skip
 
 # A label stands at most so far before its number, with nothing but these between them.
 _LOOK_BACK = 60
@@ -70,27 +63,40 @@ def find_numbers(page: PageText) -> Iterator[Span]:
     if "@" in text:
         yield from (Span(*match.span(), "email") for match in _EMAIL.finditer(text))
     for match in _DIGITS.finditer(text):
-        start = match.start()
-        before = text[max(0, start - 2) : start]
-        if before.endswith(("+", "(", "+ ")):
-            start -= len(before) - before.find("+") if "+" in before else 1
-            before = text[start - 1 : start] if start else ""
-        if not before or not (before[-1].isalnum() or before[-1] in _NOT_BEFORE):
-            written = text[start : match.end()]
-            if kind := _kind(written, text, start):
-                yield Span(start, match.end(), kind)
-    if not page.words.isdisjoint(_order_words()) or page.is_east_asian:
-        yield from _labelled_orders(text)
-    yield from (Span(*match.span(), "card") for match in _MASKED.finditer(text))
-    if "xxxx" in text.lower():
-        yield from (Span(*match.span(), "card") for match in _CROSSED.finditer(text))
-    for word in page.words & _ENDING_WORDS if not page.is_east_asian else (*_ENDING_WORDS, "末尾", "尾号"):
+        start = _number_start(text, match.start())
+        if start >= 0 and (kind := _kind(text[start : match.end()], text, start)):
+            yield Span(start, match.end(), kind)
+    yield from _orders(page)
+    yield from _shortened_cards(page)
+    yield from _bank_accounts(page)
+
+
+def _number_start(text: str, start: int) -> int:
+    """Where a number begins whose first digit is at `start`, with its + or bracket; -1 if it goes on before that."""
+    if text[max(0, start - 2) : start] == "+ ":
+        start -= 2
+    elif text[start - 1 : start] in ("+", "("):
+        start -= 1
+    before = text[start - 1 : start] if start else ""
+    return -1 if before.isalnum() or before in _NOT_BEFORE else start
+
+
+def _shortened_cards(page: PageText) -> Iterator[Span]:
+    """What is left of card numbers that are shown in part."""
+    text = page.joined
+    patterns = (_MASKED, _CROSSED) if "xxxx" in text.lower() else (_MASKED,)
+    for pattern in patterns:
+        yield from (Span(*match.span(), "card") for match in pattern.finditer(text))
+    for word in (*_ENDING_WORDS, "末尾", "尾号") if page.is_east_asian else page.words & _ENDING_WORDS:
         for place in page.places(word):
             if match := _ENDING.search(text, max(0, place - _LOOK_BACK), place + _LOOK_BACK):
                 yield Span(*match.span(), "card")
+
+
+def _bank_accounts(page: PageText) -> Iterator[Span]:
     for word in page.clues(_IBAN_START):
         for place in page.places(word):
-            if (match := _IBAN.match(text, place)) and _is_iban(match[0].replace(" ", "")):
+            if (match := _IBAN.match(page.joined, place)) and _is_iban(match[0].replace(" ", "")):
                 yield Span(*match.span(), "card")
 
 
@@ -130,27 +136,23 @@ def _is_phone(written: str, region: str, *, valid: bool = False) -> bool:
     return fits and phonenumbers.number_type(number) not in _PUBLIC
 
 
-def _labelled_orders(text: str) -> Iterator[Span]:
+def _orders(page: PageText) -> Iterator[Span]:
     """Numbers of five digits and more that a label calls an order, an invoice, a delivery."""
-    end = 0
-    for match in _FOUR_DIGITS.finditer(text):
-        start = match.start()
-        if start < end:
-            continue
-        while start and text[start - 1] in _CODE_LETTERS:
-            start -= 1
-        code = _CODE.match(text, start)
-        if code is None or text[start - 1 : start].isalnum():
-            continue
-        end = code.end()
-        if sum(map(str.isdigit, code[0])) >= _MIN_ORDER_DIGITS and _is_labelled(text, start, "order_labels"):
-            yield Span(start, end, "order")
+    text = page.joined
+    for word in _order_words() if page.is_east_asian else page.words & _order_words():
+        for place in page.places(word):
+            code = _AFTER_LABEL.match(text, place + len(word))
+            if code is None or sum(map(str.isdigit, code[1])) < _MIN_ORDER_DIGITS:
+                continue
+            if _is_labelled(text, code.start(1), "order_labels"):
+                yield Span(*code.span(1), "order")
 
 
 @functools.cache
 def _order_words() -> frozenset[str]:
     """The last words of the labels of orders, in each way to write them."""
-    last = {label.split()[-1].strip(AROUND_WORDS) for label in _labels("order_labels")}
+    last = {label.split()[-1].lower() for label in word_list("order_labels")}
+    last |= {word.strip(AROUND_WORDS) for word in last} - {""}
     return frozenset(written for word in last for written in (word, word.capitalize(), word.upper()))
 
 

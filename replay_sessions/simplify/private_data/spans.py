@@ -10,7 +10,7 @@ __all__ = ["AROUND_WORDS", "EAST_ASIAN", "GAP", "SEPARATOR", "PageText", "Span"]
 SEPARATOR = "\x02"  # between two texts of a page
 # A character class body: what no value contains, since a text or an attribute ends there.
 GAP = '<>"\x01\x02'
-AROUND_WORDS = ".,;:()[]\"'’!?¿、，。："
+AROUND_WORDS = ".,;:()[]\"'’!?¿、，。：°º#№"
 EAST_ASIAN = "\u3000"  # from here on scripts put no blanks between words
 # Chinese, Japanese and Korean letters.
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
@@ -26,14 +26,14 @@ class Span(NamedTuple):
 
 
 class PageText:
-    """The texts of a page (pieces of visible text, and attributes as they stand in a tag) in one string.
+    """The texts of a page (pieces of visible text, attributes as they stand in a tag) in one string.
 
     Args:
         continued: The positions of texts that go on in the line of the one before.
 
     Attributes:
-        joined: All texts; where one does not go on in the next there is a SEPARATOR, so that what stands in neighbouring
-            cells is found together and still told apart.
+        joined: All texts; where one does not go on in the next there is a SEPARATOR, so that what stands in
+            neighbouring cells is found together and still told apart.
         starts: Where each text begins in `joined`.
     """
 
@@ -76,7 +76,8 @@ class PageText:
     def words(self) -> set[str]:
         """The different words, without the punctuation around them."""
         words = set(self.joined.replace(SEPARATOR, " ").replace('"', " ").split())
-        return {word if word.isalnum() else word.strip(AROUND_WORDS) for word in words}
+        bare = {word for word in words if word.isalnum()}
+        return bare.union([word.strip(AROUND_WORDS) for word in words - bare])
 
     @functools.cached_property
     def _lines(self) -> str:
@@ -94,7 +95,7 @@ class PageText:
     def places(self, word: str) -> Iterator[int]:
         """Where a word stands in `joined`, not as a part of another."""
         text = self.joined
-        start = text.find(word)
+        start = text.find(word) if word else -1
         while start >= 0:
             end = start + len(word)
             apart = not text[end : end + 1].isalnum() and not text[start - 1 : start].isalnum()

@@ -16,7 +16,7 @@ import msgspec
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.simplify.recipes.selectors import SelectorSet
 
-__all__ = ["Recipe", "Rule", "find_recipe", "load_recipe"]
+__all__ = ["NO_RULE", "Recipe", "Rule", "find_recipe", "load_recipe"]
 
 PrivateKind = Literal["name", "email", "phone", "card", "order", "address"]
 
@@ -29,7 +29,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         scope: A word that begins the names of everything inside: `refinements` gives `refinements.color.red`.
             "" keeps a rule that follows from giving one.
         card: A scope named by its title (a `title` rule inside it, or the element's own label); until a title is found
-            it adds nothing to the names. Its value is the last part of the name of links that repeat the title.
+            it adds nothing to the names. Its value is the last part of the name of links that repeat the title; ""
+            keeps a rule that follows from making it a card.
         title: The text of this element is the title of the nearest card around it.
         name: The last part of the element's name. It also makes an element clickable that is none by itself.
         role: The role to show, in place of the page's own.
@@ -47,6 +48,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     drop: bool | None = None
     keep: bool | None = None
     private: PrivateKind | None = None
+
+
+NO_RULE = Rule()
 
 
 class _RecipeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,20 +75,22 @@ class Recipe:
         self.detect = tuple(text.encode() for text in detect)
         self.selectors = SelectorSet([rule.select for rule in rules])
         self.keeps = any(rule.keep for rule in rules)  # whether any hidden element is to be shown
-        self._merged: dict[tuple[int, ...], Rule] = {}
+        self._merged: dict[tuple[int, ...], Rule | None] = {(): None}
 
-    def merged(self, fitting: tuple[int, ...]) -> Rule:
-        """One rule out of several, given by their indices in order; the first that says something decides."""
-        rule = self._merged.get(fitting)
-        if rule is None:
+    def merged(self, fitting: tuple[int, ...]) -> Rule | None:
+        """One rule out of several, given by their indices in order; None if they say nothing between them."""
+        try:
+            return self._merged[fitting]
+        except KeyError:
             said: dict[str, str | bool] = {}
             for index in fitting:
                 for field in Rule.__struct_fields__[1:]:
                     value = getattr(self.rules[index], field)
                     if value is not None:
                         said.setdefault(field, value)
-            rule = self._merged[fitting] = msgspec.convert(said, Rule)
-        return rule
+            said = {field: value for field, value in said.items() if value}
+            rule = self._merged[fitting] = msgspec.convert(said, Rule) if said else None
+            return rule
 
     def recognises(self, raw_html: bytes) -> bool:
         """Whether a page's source looks like this recipe's site."""
