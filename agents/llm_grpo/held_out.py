@@ -25,7 +25,7 @@ from replay_sessions.provenance import provenance
 from shop_env.metrics import StepRecord, paired_difference
 from shop_env.metrics.intervals import Cluster
 
-__all__ = ["Comparison", "evaluate_run"]
+__all__ = ["Comparison", "evaluate_run", "verdict"]
 
 LABELS = {"sft": "SFT", "sft_longer": "SFT, same time", "shop_r1": "Shop-R1"}
 CLUSTER: Cluster = "user"
@@ -116,6 +116,29 @@ def _comparisons(records: dict[str, list[StepRecord]], config: EvaluationConfig)
     return comparisons
 
 
+def verdict(comparisons: Sequence[Comparison]) -> str:
+    """What the exact match of Shop-R1 says, in one sentence, whatever it is; "" where there is nothing to compare."""
+    exact = [comparison for comparison in comparisons if comparison.metric == "exact_accuracy"]
+    parts = [f"{_signed(c)} against {c.second}" for c in exact]
+    if not parts:
+        return ""
+    sampled, greedy = exact[0], next((c for c in exact if c.first.endswith("greedy")), None)
+    if greedy is None or sampled.low <= 0:
+        reading = "GRPO raised exact match" if sampled.low > 0 else "GRPO did not raise exact match"
+    elif greedy.low > 0:
+        reading = "GRPO raised exact match under both decodings"
+    else:
+        reading = (
+            "GRPO raised exact match when sampling only: it sharpened the policy, the likeliest reply is no better"
+        )
+    return f"In one sentence: {reading} (points of exact match, Shop-R1 minus the other: {'; '.join(parts)})."
+
+
+def _signed(comparison: Comparison) -> str:
+    told_apart = comparison.low > 0 or comparison.high < 0
+    return f"{100 * comparison.difference:+.1f}{'' if told_apart else ' (not told apart from 0)'}"
+
+
 def _print(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Comparison]) -> None:
     console = results_console()
     split, users = run.config.evaluation.split, "users held out" if _users_held_out(run) else "sessions held out"
@@ -123,6 +146,8 @@ def _print(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Co
     console.print(render_table(rows, title=title, width=console.width))
     for comparison in comparisons:
         console.print(comparison.sentence(), highlight=False, soft_wrap=True)
+    if sentence := verdict(comparisons):
+        console.print(sentence, highlight=False, soft_wrap=True)
     console.print(f"Written: {run.folder}/results.md, results.json", highlight=False)
 
 
@@ -142,7 +167,12 @@ def _write(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Co
         "users_held_out": _users_held_out(run),
         "provenance": provenance(msgspec.to_builtins(config), store=run.store, seed=config.seed),
     }
-    text = [f"# {run.folder.name}\n", markdown_table(rows), *(f"- {c.sentence()}" for c in comparisons)]
+    text = [
+        f"# {run.folder.name}\n",
+        markdown_table(rows),
+        *(f"- {c.sentence()}" for c in comparisons),
+        verdict(comparisons),
+    ]
     for name, content in (("results.json", json.dumps(results, indent=2)), ("results.md", "\n".join(text))):
         partial = run.folder / (name + ".partial")
         partial.write_text(content + "\n", encoding="utf-8")
