@@ -39,6 +39,10 @@ IMPORTERS: dict[str, ImporterEntry] = {
         "replay_sessions.importers.jsonl:WebshopImporter",
         "JSON lines of WebShop as ReAct shows it, pages in [name] lines",
     ),
+    "opera": ImporterEntry(
+        "replay_sessions.importers.opera:OperaImporter",
+        "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA",
+    ),
 }
 
 

@@ -1,0 +1,50 @@
+"""Logged events in the order in which they happened.
+
+Logs write times as ISO 8601 (with or without zone) or as numbers since some start. Only their order counts here, so
+numbers need no unit; a log that mixes both, or leaves some out, is kept in the order of the file where it says nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+__all__ = ["in_time_order", "seconds"]
+
+Event = TypeVar("Event")
+
+
+def seconds(time: str | None) -> float | None:
+    """A point in time as a number that orders it among others of the same log; None where it cannot be read.
+
+    >>> seconds("2025-04-14T21:52:57.792Z") == seconds("2025-04-14 23:52:57.792+02:00")
+    True
+    >>> seconds("17.5"), seconds("yesterday"), seconds(None)
+    (17.5, None, None)
+    """
+    if time is None:
+        return None
+    try:
+        number = float(time)
+        return number if abs(number) < float("inf") else None  # "nan" and "inf" order nothing
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(time.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | None]) -> list[Event]:
+    """The events by time; equal times keep their order, and an event without one stays behind the one before it.
+
+    >>> in_time_order(["2 b", "1 a", "? c", "1 d"], lambda event: event.split()[0])
+    ['1 a', '? c', '1 d', '2 b']
+    """
+    keyed = []
+    latest = float("-inf")
+    for event in events:
+        time = seconds(time_of(event))
+        latest = latest if time is None else time
+        keyed.append((latest, event))
+    return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
