@@ -14,7 +14,7 @@ from replay_sessions.schema import Action, Session, Split, Terminate, TypeAndSub
 from replay_sessions.simplify.private_data import find_private_data
 from replay_sessions.store import SessionStore
 
-__all__ = ["OFFSETS", "SessionFacts", "scan_store"]
+__all__ = ["OFFSETS", "SessionFacts", "found_at_offsets", "scan_store"]
 
 OFFSETS = (-1, 0, 1)
 _CHUNK_SESSIONS = 64
@@ -27,7 +27,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         problem: Why it cannot be read; the other facts are empty then.
-        targets: Logged names by action type.
+        targets: Logged names by action type; not those of steps whose page was not logged at all, which is so of the
+            first or last step where a log's pages are shifted by one.
         on_page: How many of them stand on the page shown.
         on_page_at: By page offset, how many targets stand on that page, and how many had one.
         content: Digest of goal, pages, actions and rationales, without ids and times.
@@ -98,20 +99,13 @@ def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFac
 
 
 def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
-    names = [page_names(step.page) for step in session.steps]
+    names = _names(session)
     targets: Counter[str] = Counter()
     on_page: Counter[str] = Counter()
-    found, asked = Counter[int](), Counter[int]()
-    for index, step in enumerate(session.steps):
-        if isinstance(step.action, Terminate):
-            continue
-        action_type = _type(step.action)
+    for index, name in _targets(session):
+        action_type = _type(session.steps[index].action)
         targets[action_type] += 1
-        on_page[action_type] += step.action.name in names[index]
-        for offset in OFFSETS:
-            if 0 <= index + offset < len(names):
-                asked[offset] += 1
-                found[offset] += step.action.name in names[index + offset]
+        on_page[action_type] += name in names[index]
     return SessionFacts(
         session_id=session.session_id,
         split=split,
@@ -122,13 +116,42 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         action_counts=Counter(_type(step.action) for step in session.steps),
         targets=targets,
         on_page=on_page,
-        on_page_at={offset: (found[offset], asked[offset]) for offset in OFFSETS},
+        on_page_at=_found_at_offsets(session, names),
         content=_content(session),
         action_keys=frozenset(_digest(msgspec.json.encode(step.action)) for step in session.steps),
         doubts=tuple(_doubts(session)),
         searched_pages=len(session.steps) if search else 0,
         private=_private(session) if search else {},
     )
+
+
+def found_at_offsets(session: Session) -> dict[int, tuple[int, int]]:
+    """By page offset, how many targets stand on the page that many steps away, and how many steps have one there."""
+    return _found_at_offsets(session, _names(session))
+
+
+def _found_at_offsets(session: Session, names: list[set[str]]) -> dict[int, tuple[int, int]]:
+    found, asked = Counter[int](), Counter[int]()
+    for index, name in _targets(session):
+        for offset in OFFSETS:
+            if 0 <= index + offset < len(names):
+                asked[offset] += 1
+                found[offset] += name in names[index + offset]
+    return {offset: (found[offset], asked[offset]) for offset in OFFSETS}
+
+
+def _names(session: Session) -> list[set[str]]:
+    return [page_names(step.page) for step in session.steps]
+
+
+def _targets(session: Session) -> Iterator[tuple[int, str]]:
+    """The steps that act on something named, on a page that may be asked after it."""
+    last = len(session.steps) - 1
+    for index, step in enumerate(session.steps):
+        if isinstance(step.action, Terminate) or not step.action.name:
+            continue
+        if index not in (0, last) or step.page.strip():
+            yield index, step.action.name
 
 
 def _private(session: Session) -> Counter[str]:
