@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import logging
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
 from rich.console import Console
@@ -37,7 +36,7 @@ if getattr(agents, "__project__", None) != "shop-r1":
         "installs a package of the same name: remove it from this environment, or use an environment of its own."
     )
 
-__all__ = ["ScoredStep", "evaluate", "scored_steps", "session_seed"]
+__all__ = ["ScoredStep", "ask", "ask_all", "evaluate", "progress_bar", "scored_steps", "session_seed"]
 
 logger = logging.getLogger(__name__)
 
@@ -93,16 +92,15 @@ def evaluate(
         answers = _answer_in_batches(agent, steps, batch_size)
     else:
         answers = _answer_one_by_one(agent, steps, seed)
-    bar = _progress_bar() if progress else nullcontext()
     records: list[StepRecord] = []
-    with bar as shown:
-        task = shown.add_task(progress or "", total=len(chosen)) if shown else None
+    with progress_bar(progress) as bar:
+        task = bar.add_task(progress or "", total=len(chosen))
         done: set[str] = set()
         for step, answer in answers:
             records.append(_record(step, answer, reward))
-            if shown and task is not None and step.session.session_id not in done:
+            if step.session.session_id not in done:
                 done.add(step.session.session_id)
-                shown.update(task, completed=len(done))
+                bar.update(task, completed=len(done))
     if not records:
         raise BadConfig(
             f"Split '{split}' of store '{store.path}' has no step to score: each session has one step, and the first "
@@ -171,7 +169,7 @@ def _answer_one_by_one(
     for session_id, of_session in itertools.groupby(steps, key=lambda step: step.session.session_id):
         failed_reset = _try_reset(agent, session_seed(seed, session_id))
         for step in of_session:
-            yield step, failed_reset or _try_act(agent, step.observation)
+            yield step, failed_reset or ask(agent, step.observation)
 
 
 def _answer_in_batches(
@@ -179,7 +177,7 @@ def _answer_in_batches(
 ) -> Iterator[tuple[ScoredStep, Answer]]:
     remaining = iter(steps)
     while batch := list(itertools.islice(remaining, batch_size)):
-        yield from zip(batch, _try_act_batch(agent, [step.observation for step in batch]), strict=True)
+        yield from zip(batch, ask_all(agent, [step.observation for step in batch]), strict=True)
 
 
 def _try_reset(agent: Agent, seed: int | None) -> Exception | None:
@@ -190,7 +188,8 @@ def _try_reset(agent: Agent, seed: int | None) -> Exception | None:
     return None
 
 
-def _try_act(agent: Agent, observation: Observation) -> Answer:
+def ask(agent: Agent, observation: Observation) -> Answer:
+    """The reply to one observation, or what the agent raised."""
     try:
         reply: object = agent.act(observation)
     except Exception as error:
@@ -201,7 +200,7 @@ def _try_act(agent: Agent, observation: Observation) -> Answer:
     )
 
 
-def _try_act_batch(agent: BatchAgent, observations: list[Observation]) -> list[Answer]:
+def ask_all(agent: BatchAgent, observations: list[Observation]) -> list[Answer]:
     """The replies to a batch; where it fails as a whole each step is asked alone, so one bad page costs one step."""
     try:
         replies: list[object] = list(agent.act_batch(observations))
@@ -209,7 +208,7 @@ def _try_act_batch(agent: BatchAgent, observations: list[Observation]) -> list[A
             return replies  # type: ignore[return-value]  # all are str
     except Exception:
         logger.debug("an agent failed on a batch of %d steps", len(observations), exc_info=True)
-    return [_try_act(agent, observation) for observation in observations]
+    return [ask(agent, observation) for observation in observations]
 
 
 def _record(step: ScoredStep, answer: Answer, reward: RewardConfig) -> StepRecord:
@@ -220,7 +219,8 @@ def _record(step: ScoredStep, answer: Answer, reward: RewardConfig) -> StepRecor
     return record_step(step.session, step.step_index, answer, reward)
 
 
-def _progress_bar() -> Progress:
+def progress_bar(label: str | None) -> Progress:
+    """A bar that counts sessions on a terminal; without a label, or elsewhere, it shows nothing."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
@@ -229,6 +229,6 @@ def _progress_bar() -> Progress:
         TextColumn("sessions"),
         TimeRemainingColumn(),
         console=console,
-        disable=not console.is_terminal,
+        disable=label is None or not console.is_terminal,
         transient=True,
     )

@@ -1,4 +1,6 @@
-"""The environment: replays logged sessions and scores replies. Importing it registers ShopR1-v0 with Gymnasium.
+"""The environment: replays logged sessions and scores replies. Importing it registers its envs with Gymnasium.
+
+    ShopR1-v0      replays logged sessions (env.py)        ShopLive-v0    runs the demo shop itself (live.py)
 
 session ─► observation (context) ─► prompts ─► an agent ─► replies ─► reward ─► metrics
 """
@@ -31,4 +33,7 @@ gymnasium.register(
     # ReplayEnv keeps the order of calls itself and is checked in tests; the wrappers would cost a tenth of a step.
     order_enforce=False,
     disable_env_checker=True,
+)
+gymnasium.register(
+    id="ShopLive-v0", entry_point="shop_env.live:LiveEnv", order_enforce=False, disable_env_checker=True
 )

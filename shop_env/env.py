@@ -40,7 +40,7 @@ from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import RewardConfig, score_reply
 from shop_env.spaces import observation_space, reply_space
 
-__all__ = ["ReplayEnv", "SessionOrder"]
+__all__ = ["ReplayEnv", "SessionOrder", "context_of"]
 
 SessionOrder = Literal["shuffled", "storage"]
 
@@ -80,7 +80,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
     ) -> None:
         _check_options(order, max_steps, render_mode)
         self.store: SessionSource = SessionStore.open(store) if isinstance(store, str | Path) else store
-        self.context = _context(context, persona)
+        self.context = context_of(context, persona)
         self.reward = _reward(reward)
         self._personas = persona_texts(self.store, self.context)
         self.render_mode = render_mode
@@ -209,7 +209,8 @@ def _check_options(order: str, max_steps: int | None, render_mode: str | None) -
         raise BadConfig(f"render_mode is {render_mode!r}; it must be 'ansi', 'html' or None.")
 
 
-def _context(context: Mapping[str, Any] | None, persona: str | None) -> ContextConfig:
+def context_of(context: Mapping[str, Any] | None, persona: str | None) -> ContextConfig:
+    """The env options `context` and `persona` as a ContextConfig."""
     fields = dict(context or {})
     if persona is not None:
         fields["persona"] = persona

@@ -21,11 +21,14 @@ _SHOWN_CHARACTERS = 2_000
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is rendered: where in which session, what is seen, and the last reply with what it earned."""
+    """What is rendered: where in which session, what is seen, and the last reply with what it earned.
+
+    `steps` is how many steps the session has, None where it goes on for nobody knows how long.
+    """
 
     session_id: str
     observation: Observation
-    steps: int
+    steps: int | None
     answered: tuple[str, float] | None
 
 
@@ -61,7 +64,10 @@ def render_html(view: StepView) -> str:
 
 def _title(view: StepView) -> str:
     step = view.observation["step"]
-    where = f"step {step + 1} of {view.steps}" if step < view.steps else f"ended after {view.steps} steps"
+    if view.steps is None:
+        where = f"step {step + 1}"
+    else:
+        where = f"step {step + 1} of {view.steps}" if step < view.steps else f"ended after {view.steps} steps"
     return f"session {view.session_id}, {where}"
 
 

@@ -1,0 +1,54 @@
+"""Agents walk through the demo shop by themselves (ShopLive-v0); their visits are compared with the shoppers' own.
+
+    python -m benchmarks.live --agents copy_match,oracle --out runs/live
+    python -m benchmarks.live --agents runs/demo/shop_r1 "greedy=runs/demo/shop_r1?temperature=0" --out runs/live
+    python -m benchmarks.live --agents oracle --context.persona shuffled --sessions 1000 --population 7 --out runs/x
+
+Exit codes: 0 done, 2 the call or its input was wrong.
+"""
+
+import sys
+
+import tyro
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from agents.results import results_console
+from benchmarks.leaderboard.config import agent_specs
+from benchmarks.live.run import COLUMNS, LiveConfig, LiveResults, cell, run_live
+from replay_sessions.errors import run_command
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return run_command(
+        lambda: _run(tyro.cli(LiveConfig, args=arguments, prog="python -m benchmarks.live", description=__doc__))
+    )
+
+
+def _run(config: LiveConfig) -> int:
+    results = run_live(config, agent_specs(config.agents))
+    console = results_console()
+    console.print(_table(results))
+    for row in results.rows:
+        if row.errors:
+            said = f"{row.label}: failed in {row.errors} visits, which are not compared; the first: {row.first_error}"
+            console.print(said, markup=False, highlight=False)
+    console.print(f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl", highlight=False)
+    return 0
+
+
+def _table(results: LiveResults) -> Table:
+    caption = "pages follow from the agents' own actions; 95% intervals from a bootstrap over users"
+    table = Table(title="free running on the demo shop", caption=caption, box=SIMPLE_HEAD, show_edge=False)
+    table.title_justify = table.caption_justify = "left"
+    table.add_column("agent", overflow="fold")
+    for heading in COLUMNS.values():
+        table.add_column(heading.replace(" ", "\n"), justify="right")
+    for row in results.rows:
+        table.add_row(Text(row.label), *(cell(name, row.figures.get(name)).replace(" (", "\n(") for name in COLUMNS))
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""How an agent's own visits compare with those of the shoppers it stands for.
+
+Both sides are the same visits: the same shoppers with the same goals in the same shop. Whole users are drawn with
+replacement, both sides together. Divergences and distances of samples lie above those of what they were drawn from (two
+samples of one population differ too): their intervals are `basic` ones, 2·figure - quantile, which take that bias off,
+cut at 0. The others are percentile intervals. What chance alone gives shows in the row of the shoppers drawn anew.
+
+| figure | what | range |
+|---|---|---|
+| `length`, `purchase_rate` | mean replies per visit; share of visits that end in a purchase | |
+| `limit_rate` | share of visits that neither bought nor left within the limit | 0–1 |
+| `unreadable_rate` | share of replies that are malformed | 0–1 |
+| `impossible_rate` | share of replies whose element is not on the page | 0–1 |
+| others | shop_env.metrics.fidelity | |
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from agents.free_run import LiveVisit
+from agents.results import Figure
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Session, reply_action
+from shop_env.click_types import click_type_of
+from shop_env.metrics import Fidelity, Visit, population_fidelity, visit_of
+
+__all__ = ["LiveRow", "action_mix", "compare_visits", "logged_visit", "shoppers_row", "simulated_visit"]
+
+DISTANCES = ("action_mix_divergence", "transition_divergence", "length_distance")
+IMPOSSIBLE = ("no_such_element", "not_an_input")
+
+Values = dict[str, float]
+
+
+class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent: its figures, its action mix, and the same figures per kind of shopper.
+
+    Attributes:
+        visits: How many are compared; those with an error are left out on both sides.
+        action_mix: The share of each kind of action among all replies.
+        groups: By the shoppers' traits.
+    """
+
+    label: str
+    visits: int
+    figures: dict[str, Figure]
+    action_mix: dict[str, float]
+    groups: list[Fidelity] = []
+    errors: int = 0
+    first_error: str | None = None
+
+
+def shoppers_row(sessions: Sequence[Session], label: str) -> LiveRow:
+    """The shoppers themselves: what the others are compared with."""
+    visits = [logged_visit(session) for session in sessions]
+    values = _of_one_side(visits, [])
+    return LiveRow(
+        label=label,
+        visits=len(visits),
+        figures={name: Figure(values[name]) for name in ("length", "purchase_rate")},
+        action_mix=action_mix(visits),
+    )
+
+
+def compare_visits(
+    sessions: Sequence[Session], visits: Sequence[LiveVisit], *, label: str, samples: int = 1000, seed: int = 0
+) -> LiveRow:
+    """The row of an agent whose `visits` are those of `sessions`, in the same order."""
+    if len(sessions) != len(visits):
+        raise BadConfig(f"{len(visits)} visits of '{label}' are to be compared with {len(sessions)} sessions.")
+    compared = [(session, visit) for session, visit in zip(sessions, visits, strict=True) if visit.error is None]
+    failed = [visit.error for visit in visits if visit.error is not None]
+    by_user: dict[str, list[_Pair]] = {}
+    for session, visit in compared:
+        pair = _Pair(logged_visit(session), simulated_visit(visit), visit)
+        by_user.setdefault(session.user_id, []).append(pair)
+    return LiveRow(
+        label=label,
+        visits=len(compared),
+        figures=_with_intervals(list(by_user.values()), samples, seed) if by_user else {},
+        action_mix=action_mix(pair.simulated for pairs in by_user.values() for pair in pairs),
+        groups=_per_group(compared),
+        errors=len(failed),
+        first_error=failed[0] if failed else None,
+    )
+
+
+class _Pair(msgspec.Struct, frozen=True):
+    """A shopper's visit and the agent's in its place."""
+
+    logged: Visit
+    simulated: Visit
+    live: LiveVisit
+
+
+def logged_visit(session: Session) -> Visit:
+    """A shopper's own visit, the first action included."""
+    return visit_of([_kind(reply_action(step.action)) for step in session.steps])
+
+
+def simulated_visit(visit: LiveVisit) -> Visit:
+    """An agent's visit; a reply that did nothing is of the kind `invalid`."""
+    counted = visit_of([_kind(step.action) for step in visit.steps])
+    return msgspec.structs.replace(counted, bought=visit.ending == "purchase")  # a full cart is no purchase
+
+
+def _per_group(compared: Sequence[tuple[Session, LiveVisit]]) -> list[Fidelity]:
+    logged, simulated = [], []
+    for session, visit in compared:
+        group = " ".join(session.persona.traits.values()) if session.persona else ""
+        logged.append(msgspec.structs.replace(logged_visit(session), group=group))
+        simulated.append(msgspec.structs.replace(simulated_visit(visit), group=group))
+    return population_fidelity(logged, simulated, "free_running")[1:]
+
+
+def action_mix(visits: Iterable[Visit]) -> dict[str, float]:
+    """The share of each kind of action, most frequent first."""
+    counts = Counter(kind for visit in visits for kind in visit.kinds)
+    return {kind: count / counts.total() for kind, count in counts.most_common()}
+
+
+def _kind(action: Mapping[str, str] | None) -> str:
+    if action is None:
+        return "invalid"
+    return click_type_of(action["name"]) if action["type"] == "click" else action["type"]
+
+
+def _with_intervals(users: Sequence[Sequence[_Pair]], samples: int, seed: int) -> dict[str, Figure]:
+    values = _figures(users)
+    rng = np.random.default_rng(seed)
+    drawn = [_figures([users[place] for place in rng.integers(len(users), size=len(users))]) for _ in range(samples)]
+    return {name: _interval(name, value, [one[name] for one in drawn]) for name, value in values.items()}
+
+
+def _interval(name: str, value: float, drawn: Sequence[float]) -> Figure:
+    low, high = (float(end) for end in np.quantile(drawn, [0.025, 0.975]))
+    if name in DISTANCES:
+        low, high = max(0.0, 2 * value - high), max(0.0, 2 * value - low)
+    return Figure(value, low, high)
+
+
+def _figures(users: Iterable[Sequence[_Pair]]) -> Values:
+    pairs = [pair for user in users for pair in user]
+    logged, simulated = [pair.logged for pair in pairs], [pair.simulated for pair in pairs]
+    fidelity = population_fidelity(logged, simulated, "free_running")[0]
+    compared = {name: getattr(fidelity, name) for name in (*DISTANCES, "purchase_rate_difference")}
+    return _of_one_side(simulated, [pair.live for pair in pairs]) | compared
+
+
+def _of_one_side(visits: Sequence[Visit], live: Sequence[LiveVisit]) -> Values:
+    values = {
+        "length": float(np.mean([visit.length for visit in visits])),
+        "purchase_rate": float(np.mean([visit.bought for visit in visits])),
+    }
+    if not live:
+        return values
+    problems = Counter(step.problem for visit in live for step in visit.steps)
+    replies = problems.total()
+    impossible = sum(problems[problem] for problem in IMPOSSIBLE)
+    return values | {
+        "limit_rate": float(np.mean([visit.ending == "limit" for visit in live])),
+        "unreadable_rate": (replies - problems[None] - impossible) / replies,
+        "impossible_rate": impossible / replies,
+    }

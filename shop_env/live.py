@@ -1,0 +1,251 @@
+"""ShopLive-v0: the demo shop itself. An agent's own actions lead to the pages they would lead to (free running).
+
+    env = gymnasium.make("ShopLive-v0")
+    observation, info = env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step(reply)
+
+Observations and replies are those of ShopR1-v0, but there is no log: nothing says what a person would have done here.
+What can be measured is how an agent's visits resemble those of the shop's own shoppers as a population
+(shop_env.metrics.fidelity, `python -m benchmarks.live`), and such figures never stand beside teacher-forced ones.
+
+After `reset(seed=s)` visits number 0, 1, 2 … of population s follow one another: the shoppers, their goals and what the
+shop has in store for them are those of `demo_shop.generate_sessions(…, seed=s)`. A reply that cannot be read, or whose
+element is not on the page, does nothing: page and history stay as they are, and the reply is counted.
+
+What the reward means (`reward`):
+    none        always 0: nothing is to be maximised (the default)
+    purchase    1 for the reply that buys, else 0: how well a policy sells to itself; it rewards no likeness to a person
+    shopper     the probability that this very shopper, whose policy is known, would have done this here; 0 for a reply
+                that does nothing. Maximising it means acting like the shopper's likeliest self
+
+`info` after a step:
+    session_id, user_id     which visit, by which shopper
+    step_index              how many actions had been taken before this reply
+    action                  what was done, as a reply carries it; absent where nothing was
+    problem, problem_detail why nothing was done: a code of shop_env.replies, `no_such_element`, or `not_an_input`
+    idle_replies            how many replies of this visit did nothing
+    outcome                 `purchase` or `terminate` when the visit has ended
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Literal, get_args
+
+import gymnasium
+from gymnasium.error import ResetNeeded
+
+from replay_sessions.demo_shop import SESSIONS_PER_USER, DemoShop, action_probabilities
+from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shopper import draw_goal, draw_shopper
+from replay_sessions.elements import find_elements
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Action, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
+from shop_env.context import ContextConfig
+from shop_env.env import context_of
+from shop_env.observation import Observation, observe
+from shop_env.rendering import StepView, render_ansi, render_html
+from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.spaces import observation_space, reply_space
+
+__all__ = ["LiveEnv", "LiveReward"]
+
+LiveReward = Literal["none", "purchase", "shopper"]
+
+_RESET_OPTIONS = ("visit",)
+
+
+class LiveEnv(gymnasium.Env[Observation, str]):
+    """Visits to the demo shop as episodes, replies as actions. All options are JSON values.
+
+    Args:
+        page_size: `small`, or `realistic` for pages of about 100 kB.
+        context: Fields of ContextConfig: how much of the visit so far is shown.
+        persona: The persona arm; overrides the one in `context`.
+        reward: What a reply earns; see the head of this module.
+        max_steps: Truncate a visit after that many replies; the shop's own shoppers leave after at most 11 actions.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
+
+    def __init__(
+        self,
+        page_size: PageSize = "small",
+        *,
+        context: Mapping[str, Any] | None = None,
+        persona: str | None = None,
+        reward: LiveReward = "none",
+        max_steps: int = 20,
+        render_mode: str | None = None,
+    ) -> None:
+        _check_choice("page_size", page_size, get_args(PageSize))
+        _check_choice("reward", reward, get_args(LiveReward))
+        _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        if max_steps < 1:
+            raise BadConfig(f"max_steps is {max_steps}; it must be at least 1: an agent may never leave by itself.")
+        self.context = context_of(context, persona)
+        self.render_mode = render_mode
+        self.observation_space = observation_space()
+        self.action_space = reply_space()
+        self._page_size: PageSize = page_size
+        self._reward = reward
+        self._max_steps = max_steps
+        self._population: int | None = None
+        self._next_visit = 0
+        self._visit: _Visit | None = None
+        self._answered: tuple[str, float] | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins the next visit of the population, or the one that `options={"visit": number}` names.
+
+        A seed chooses the population and begins with its visit 0; without one, each reset goes on to the next visit.
+        """
+        super().reset(seed=seed)
+        if seed is not None or self._population is None:
+            self._population = int(self.np_random.integers(2**31)) if seed is None else seed
+            self._next_visit = 0
+        number = _named_visit(options)
+        if number is None:
+            number, self._next_visit = self._next_visit, self._next_visit + 1
+        self._visit = _Visit(self._population, number, self._page_size)
+        self._answered = None
+        info = {"session_id": self._visit.session_id, "user_id": self._visit.user_id, "step_index": 0}
+        return self._visit.observation(self.context), info
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Does what a reply says.
+
+        Args:
+            action: The reply; one that cannot be read or done leaves everything as it is, it never raises.
+
+        Returns:
+            The next observation (when the visit has ended its page is empty), the reward, whether the visit has ended
+            in a purchase or by leaving, whether `max_steps` replies were given before that, and the info described at
+            the head of this module.
+        """
+        visit = self._visit
+        if visit is None or visit.is_over or visit.replies == self._max_steps:
+            raise ResetNeeded("The visit is over (or none was started): call env.reset() before env.step().")
+        info: dict[str, Any] = {
+            "session_id": visit.session_id,
+            "user_id": visit.user_id,
+            "step_index": len(visit.steps),
+        }
+        reply = parse_reply(action)
+        problem = visit.problem_of(reply)
+        reward = 0.0
+        if problem is not None:
+            info["problem"], info["problem_detail"] = problem.problem, problem.detail
+        else:
+            assert isinstance(reply, Reply)
+            reward = self._reward_of(visit, reply.action)
+            visit.act(reply)
+            reward += self._reward == "purchase" and visit.shop.outcome == "purchase"
+            info["action"] = reply_action(reply.action)
+        visit.replies += 1
+        info["idle_replies"] = visit.replies - len(visit.steps)
+        if visit.shop.outcome is not None:
+            info["outcome"] = visit.shop.outcome
+        self._answered = action, reward
+        truncated = visit.replies == self._max_steps and not visit.is_over
+        return visit.observation(self.context), reward, visit.is_over, truncated, info
+
+    def render(self) -> str | None:
+        """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
+        if self.render_mode is None:
+            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
+            return None
+        if self._visit is None:
+            raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
+        view = StepView(
+            session_id=self._visit.session_id,
+            observation=self._visit.observation(self.context),
+            steps=len(self._visit.steps) if self._visit.is_over else None,
+            answered=self._answered,
+        )
+        return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
+
+    def _reward_of(self, visit: "_Visit", action: Action) -> float:
+        """What choosing `action` earns by itself."""
+        if self._reward != "shopper":
+            return 0.0
+        return action_probabilities(visit.observation(ContextConfig())).get(action, 0.0)
+
+
+class _Visit:
+    """One visit as it goes on: who, for what, where in the shop, and the steps taken.
+
+    Shopper, goal and shop are drawn as `demo_shop.generate_sessions` draws them.
+    """
+
+    def __init__(self, population: int, number: int, page_size: PageSize) -> None:
+        user = number // SESSIONS_PER_USER
+        self.session_id = f"live-{population}-{number:06}"
+        self.user_id = f"shopper-{population}-{user:05}"
+        self.persona = draw_shopper(Random(f"{population} user {user}")).persona()
+        random = Random(f"{population} session {number}")
+        goal = draw_goal(random)
+        self.goal = goal.text()
+        self.shop = DemoShop(random, goal.product, page_size)
+        self.steps: list[Step] = []
+        self.replies = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.shop.outcome is not None
+
+    def problem_of(self, reply: Reply | MalformedReply) -> MalformedReply | None:
+        """Why a reply does nothing; None for one that can be done."""
+        if isinstance(reply, MalformedReply):
+            return reply
+        action = reply.action
+        if isinstance(action, Terminate):
+            return None
+        accepts = {element.name: element.accepts for element in find_elements(self.shop.page)}
+        if action.name not in accepts:
+            return MalformedReply("no_such_element", f"the page has no element called {action.name[:80]!r}")
+        if isinstance(action, TypeAndSubmit) and accepts[action.name] != "type":
+            return MalformedReply("not_an_input", f"the element {action.name[:80]!r} takes no text")
+        return None
+
+    def act(self, reply: Reply) -> None:
+        self.steps.append(Step(page=self.shop.page, action=reply.action, rationale=reply.rationale))
+        self.shop.respond(reply.action)
+
+    def observation(self, context: ContextConfig) -> Observation:
+        """What is seen now; the visit so far as a session, with an action that is not shown where none is known yet."""
+        page = "" if self.is_over else self.shop.page
+        session = Session(
+            session_id=self.session_id,
+            user_id=self.user_id,
+            steps=(*self.steps, Step(page=page, action=Terminate())),
+            source="live",
+            persona=self.persona,
+            goal=self.goal,
+        )
+        foreign = {self.user_id: _foreign_persona(self, context).text} if context.persona == "shuffled" else None
+        return observe(session, len(self.steps), context, foreign)
+
+
+def _foreign_persona(visit: _Visit, context: ContextConfig) -> Persona:
+    """Another kind of shopper, the same in all visits of a user."""
+    random = Random(f"{context.persona_seed} persona for {visit.user_id}")
+    drawn = draw_shopper(random).persona()
+    while drawn == visit.persona:
+        drawn = draw_shopper(random).persona()
+    return drawn
+
+
+def _named_visit(options: Mapping[str, Any] | None) -> int | None:
+    if unknown := sorted(set(options or {}) - set(_RESET_OPTIONS)):
+        raise BadConfig(f"Unknown reset option {unknown[0]!r}; known: {', '.join(_RESET_OPTIONS)}.")
+    number = (options or {}).get("visit")
+    if number is not None and (not isinstance(number, int) or number < 0):
+        raise BadConfig(f"visit is {number!r}; it must be a whole number from 0 on.")
+    return number
+
+
+def _check_choice(option: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        raise BadConfig(f"{option} is {value!r}; it must be one of {', '.join(map(str, choices))}.")

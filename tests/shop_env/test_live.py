@@ -1,0 +1,211 @@
+"""ShopLive-v0: the demo shop answers what an agent does; what cannot be done does nothing and is counted."""
+
+import gymnasium
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+import shop_env  # noqa: F401 - registers the envs
+from replay_sessions.demo_shop import action_probabilities, generate_sessions
+from replay_sessions.elements import find_elements
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Click, Terminate, TypeAndSubmit
+from shop_env.live import LiveEnv
+from shop_env.observation import Observation, observe
+from shop_env.replies import format_reply
+from shop_env.wrappers import DiscreteActions
+
+LEAVE = format_reply("Enough.", Terminate())
+
+
+def likeliest(observation: Observation) -> str:
+    return format_reply("As ever.", next(iter(action_probabilities(observation))))
+
+
+def click_on(observation: Observation, start: str) -> str:
+    """A click on the first element whose name begins so."""
+    names = [element.name for element in find_elements(observation["page"])]
+    return format_reply("This.", Click(name=next(name for name in names if name.startswith(start))))
+
+
+def buy(env: LiveEnv) -> list[tuple[float, bool]]:
+    """Searches, opens the first product and buys it; rewards and ends of the three steps and a click on nothing."""
+    observation, _ = env.reset(seed=3)
+    done = []
+    for reply in (
+        lambda seen: format_reply("Search.", TypeAndSubmit(name="search_input", text="kettle")),
+        lambda seen: click_on(seen, "search_results."),
+        lambda seen: format_reply("Oops.", Click(name="product.free_money")),
+        lambda seen: click_on(seen, "product.buy_now"),
+    ):
+        observation, reward, terminated, _, _ = env.step(reply(observation))
+        done.append((reward, terminated))
+    return done
+
+
+@pytest.mark.parametrize("page_size", ["small", "realistic"])
+@pytest.mark.parametrize("persona", ["matched", "shuffled", "none"])
+def test_check_env_passes(page_size: str, persona: str) -> None:
+    check_env(gymnasium.make("ShopLive-v0", page_size=page_size, persona=persona).unwrapped)
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
+@pytest.mark.parametrize("view", ["flat", "dict"])
+def test_check_env_passes_on_the_discrete_view(view: str) -> None:
+    env = DiscreteActions(gymnasium.make("ShopLive-v0").unwrapped, view=view)  # type: ignore[arg-type]
+    check_env(env, skip_render_check=True)
+
+
+def test_visits_are_those_of_the_generated_population() -> None:
+    """Same shoppers, goals and first pages, one after the other; a named visit does not disturb the order."""
+    env = LiveEnv("realistic")
+    for number, session in enumerate(generate_sessions(9, seed=42, page_size="realistic")):
+        observation, info = env.reset(seed=42 if number == 0 else None)
+        assert observation == observe(session, 0)
+        assert info["user_id"] == session.user_id
+        again, _ = env.reset(options={"visit": number})
+        assert again == observation
+
+
+def test_a_click_leads_to_the_page_it_leads_to() -> None:
+    env = LiveEnv()
+    observation, _ = env.reset(seed=3)
+    before = observation
+    observation, reward, terminated, truncated, info = env.step(click_on(observation, "departments."))
+    assert (reward, terminated, truncated) == (0, False, False)
+    assert "<title>results</title>" in observation["page"]
+    past = {"page": before["page"], "rationale": "This.", "action": '{"type": "click", "name": "departments.kitchen"}'}
+    assert observation["history"] == (past,)
+    assert observation["step"] == 1
+    assert info["action"] == {"type": "click", "name": "departments.kitchen"}
+    assert {key: info[key] for key in ("step_index", "idle_replies")} == {"step_index": 0, "idle_replies": 0}
+    assert "problem" not in info and "outcome" not in info
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("I would rather not say.", "not_json"),
+        (format_reply("", Click(name="cart.checkout")), "no_such_element"),  # the shop would sell, the page does not
+        (format_reply("", Click(name="")), "no_such_element"),
+        (format_reply("", TypeAndSubmit(name="departments.office", text="lamp")), "not_an_input"),
+    ],
+)
+def test_what_cannot_be_done_leaves_everything_as_it_is(reply: str, problem: str) -> None:
+    env = LiveEnv(reward="shopper")
+    before, _ = env.reset(seed=3)
+    for count in (1, 2):
+        observation, reward, terminated, truncated, info = env.step(reply)
+        assert observation == before
+        assert (reward, terminated, truncated) == (0, False, False)
+        assert (info["problem"], info["idle_replies"]) == (problem, count)
+        assert info["problem_detail"] and "action" not in info
+
+
+def test_buying_and_leaving_end_a_visit() -> None:
+    env = LiveEnv()
+    assert [over for _, over in buy(env)] == [False, False, False, True]
+    with pytest.raises(ResetNeeded):
+        env.step(LEAVE)
+    env.reset()
+    observation, _, terminated, truncated, info = env.step(LEAVE)
+    assert (terminated, truncated, info["outcome"]) == (True, False, "terminate")
+    assert (observation["page"], observation["step"], len(observation["history"])) == ("", 1, 1)
+
+
+def test_whoever_never_ends_is_truncated() -> None:
+    env = LiveEnv(max_steps=3)
+    env.reset(seed=0)
+    ends = [env.step("?")[2:4] for _ in range(3)]
+    assert ends == [(False, False), (False, False), (False, True)]
+    with pytest.raises(ResetNeeded):
+        env.step(LEAVE)
+    env.reset()
+    env.step("?")
+    env.step("?")
+    assert env.step(LEAVE)[2:4] == (True, False)  # the end and the limit at once: it has ended
+
+
+def test_rewards_are_what_their_names_say() -> None:
+    assert [reward for reward, _ in buy(LiveEnv())] == [0, 0, 0, 0]
+    assert [reward for reward, _ in buy(LiveEnv(reward="purchase"))] == [0, 0, 0, 1]
+    env = LiveEnv(reward="shopper", persona="none")
+    observation, _ = env.reset(seed=3)
+    over = False
+    own = LiveEnv()  # the shopper's own persona tells the true probabilities, whatever the agent is shown
+    knows, _ = own.reset(seed=3)
+    while not over:
+        action, probability = next(iter(action_probabilities(knows).items()))
+        observation, reward, over, _, _ = env.step(format_reply("", action))
+        knows = own.step(format_reply("", action))[0]
+        assert reward == probability
+        assert observation["persona"] == ""
+
+
+def test_the_context_decides_what_is_shown() -> None:
+    shown = {}
+    for persona in ("matched", "none", "generic", "shuffled"):
+        env = LiveEnv(context={"scope": "latest_step", "rationales": False}, persona=persona)
+        observation, _ = env.reset(seed=5)
+        shown[persona] = observation["persona"]
+        observation = env.step(click_on(observation, "departments."))[0]
+        assert observation["persona"] == shown[persona]
+        (past,) = observation["history"]
+        assert (past["page"], past["rationale"]) == ("", "")
+    assert len(set(shown.values())) == 4 and shown["none"] == ""
+
+
+def test_the_same_seed_gives_the_same_visits() -> None:
+    def play(env: gymnasium.Env) -> list[str]:
+        pages = []
+        observation, _ = env.reset(seed=11)
+        for _ in range(60):
+            pages.append(observation["page"])
+            observation, _, terminated, truncated, _ = env.step(likeliest(observation))
+            if terminated or truncated:
+                observation, _ = env.reset()
+        return pages
+
+    assert play(LiveEnv()) == play(LiveEnv())
+
+
+def test_without_a_seed_populations_differ() -> None:
+    goals = {LiveEnv().reset()[0]["goal"] for _ in range(4)}
+    assert len(goals) > 1
+
+
+def test_the_spec_survives_json() -> None:
+    env = gymnasium.make("ShopLive-v0", page_size="realistic", persona="none", context={"rationales": False})
+    again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
+
+
+@pytest.mark.parametrize("mode", ["ansi", "html"])
+def test_a_visit_can_be_rendered_before_and_after_its_end(mode: str) -> None:
+    env = LiveEnv(render_mode=mode)
+    env.reset(seed=0)
+    assert "live-0-000000, step 1" in env.render()
+    env.step(LEAVE)
+    assert "ended after 1 steps" in env.render()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"page_size": "huge"}, "page_size is 'huge'; it must be one of small, realistic"),
+        ({"reward": "shop_r1"}, "reward is 'shop_r1'; it must be one of none, purchase, shopper"),
+        ({"max_steps": 0}, "max_steps is 0; it must be at least 1"),
+        ({"persona": "alien"}, "Invalid enum value 'alien'"),
+        ({"render_mode": "human"}, "render_mode is 'human'"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        LiveEnv(**options)  # type: ignore[arg-type]
+
+
+def test_a_wrong_reset_option_is_named() -> None:
+    with pytest.raises(BadConfig, match="Unknown reset option 'session_id'; known: visit"):
+        LiveEnv().reset(options={"session_id": "a"})
+    with pytest.raises(BadConfig, match="visit is -1"):
+        LiveEnv().reset(options={"visit": -1})
