@@ -43,6 +43,10 @@ IMPORTERS: dict[str, ImporterEntry] = {
         "replay_sessions.importers.opera:OperaImporter",
         "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA",
     ),
+    "shopcart": ImporterEntry(
+        "replay_sessions.importers.shopcart:ShopcartImporter",
+        "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step",
+    ),
 }
 
 

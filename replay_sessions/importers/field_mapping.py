@@ -25,12 +25,16 @@
 
     [page]
     notation = "html"                     # or bracket_lines, nested_angles (notations.py)
+    offset = 0                            # -1: the log holds each page beside the action that led to it, so the page
+                                          # of a step stands one step earlier (page_offset.py finds out)
+
+A path goes on inside text that holds JSON. What stands after the last page, or before the first, is an empty page.
 
 Types that [types] does not list are no action of ours: such a step is left out and counted, and the next step's `gap`
 says so. A key that is neither mapped nor ignored sets the line aside: nothing is dropped silently.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +44,14 @@ import msgspec
 from replay_sessions.errors import BadConfig, BadSession, did_you_mean
 from replay_sessions.importers.importer import LeftOut
 from replay_sessions.importers.notations import NOTATIONS
+from replay_sessions.importers.record_paths import (
+    decoded,
+    optional_at,
+    optional_text_at,
+    text_at,
+    unknown_keys,
+    value_at,
+)
 from replay_sessions.schema import Action, ActionType, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 
 __all__ = ["FieldMapping", "built_in_mappings", "load_mapping"]
@@ -69,6 +81,7 @@ class _StepFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class _PageFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     notation: Literal["html", "bracket_lines", "nested_angles"] = "html"
+    offset: int = 0
 
 
 class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +96,9 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     types: dict[str, ActionType]
     page: _PageFields = _PageFields()
 
+    def with_page_offset(self, offset: int) -> "FieldMapping":
+        return msgspec.structs.replace(self, page=msgspec.structs.replace(self.page, offset=offset))
+
     def recognises(self, line: dict[str, Any]) -> bool:
         return bool(self.recognised_by) and all(key in line for key in self.recognised_by)
 
@@ -96,21 +112,21 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise BadSession("the line is no JSON object")
         if "*" not in self.ignored:
             self._check_keys(line)
-        session_id = _text(line, self.session.session_id)
-        raw_steps = _value(line, self.session.steps)
+        session_id = text_at(line, self.session.session_id)
+        raw_steps = decoded(value_at(line, self.session.steps))
         if not isinstance(raw_steps, list) or not raw_steps:
             raise BadSession(f"session {session_id!r} has no steps")
         steps, left_out = self._steps(raw_steps)
         if not steps:
             types = ", ".join(sorted({event.action_type for event in left_out}))
             raise NoActions(f"session {session_id!r} has no step that is an action of ours (only {types})", left_out)
-        persona = _optional_text(line, self.session.persona)
+        persona = optional_text_at(line, self.session.persona)
         session = Session(
             session_id=session_id,
-            user_id=_optional_text(line, self.session.user_id) or session_id,
-            goal=_optional_text(line, self.session.goal) or None,
+            user_id=optional_text_at(line, self.session.user_id) or session_id,
+            goal=optional_text_at(line, self.session.goal) or None,
             persona=Persona(text=persona) if persona else None,
-            official_split=_split(_optional_text(line, self.session.official_split)),
+            official_split=_split(optional_text_at(line, self.session.official_split)),
             steps=tuple(steps),
             source=self.source,
         )
@@ -121,43 +137,52 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         left_out: list[LeftOut] = []
         gap, expected = 0, 0
         for number, raw in enumerate(raw_steps, start=1):
+            hole = 0
             try:
-                position = _value(raw, self.step.position) if self.step.position else None
+                position = value_at(raw, self.step.position) if self.step.position else None
                 if isinstance(position, int):
-                    gap += max(0, position - expected)
+                    hole = max(0, position - expected)
+                    gap += hole
                     expected = position + 1
-                action_type = _text(raw, self.step.type)
+                action_type = text_at(raw, self.step.type)
                 if action_type not in self.types:
                     left_out.append(LeftOut(action_type=action_type))
                     gap += 1
                     continue
-                steps.append(self._step(raw, self.types[action_type], gap))
+                page = "" if hole and self.page.offset < 0 else self._page(raw_steps, number - 1)
+                steps.append(self._step(raw, page, self.types[action_type], gap))
             except BadSession as error:
                 raise BadSession(f"step {number}: {error}") from error
             gap = 0
         return steps, left_out
 
-    def _step(self, raw: dict[str, Any], action_type: ActionType, gap: int) -> Step:
+    def _page(self, raw_steps: list[Any], index: int) -> str:
+        index += self.page.offset
+        if not 0 <= index < len(raw_steps):
+            return ""
+        return NOTATIONS[self.page.notation](text_at(raw_steps[index], self.step.page))
+
+    def _step(self, raw: dict[str, Any], page: str, action_type: ActionType, gap: int) -> Step:
         return Step(
-            page=NOTATIONS[self.page.notation](_text(raw, self.step.page)),
+            page=page,
             action=self._action(raw, action_type),
-            rationale=_optional_text(raw, self.step.rationale) or None,
-            url=_optional_text(raw, self.step.url),
-            timestamp=_optional_text(raw, self.step.timestamp),
+            rationale=optional_text_at(raw, self.step.rationale) or None,
+            url=optional_text_at(raw, self.step.url),
+            timestamp=optional_text_at(raw, self.step.timestamp),
             gap=gap,
         )
 
     def _action(self, raw: dict[str, Any], action_type: ActionType) -> Action:
         if action_type == "terminate":
             return Terminate()
-        name = _optional_text(raw, self.step.name) or ""
+        name = optional_text_at(raw, self.step.name) or ""
         if action_type == "click":
-            return Click(name=name, click_type=_optional_text(raw, self.step.click_type))
-        submitted = _optional(raw, self.step.submitted)
+            return Click(name=name, click_type=optional_text_at(raw, self.step.click_type))
+        submitted = optional_at(raw, self.step.submitted)
         if submitted not in (None, True, False):
             raise BadSession(f"{self.step.submitted!r} is {submitted!r}, and true or false was expected")
         return TypeAndSubmit(
-            name=name, text=_optional_text(raw, self.step.text) or "", submitted=submitted is not False
+            name=name, text=optional_text_at(raw, self.step.text) or "", submitted=submitted is not False
         )
 
     def _check_keys(self, line: dict[str, Any]) -> None:
@@ -165,7 +190,7 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         fields = [*_paths(self.session), *(f"{steps}.{path}" for path in _paths(self.step)), *self.ignored]
         known = set(fields)
         inner = {path[:end] for path in known for end, character in enumerate(path) if character == "."}
-        unknown = next(_unknown_keys(line, "", known, inner), None)
+        unknown = next(unknown_keys(line, "", known, inner), None)
         if unknown is not None:
             raise BadSession(
                 f'unknown field {unknown!r}: map it, or list it under `ignored` in the mapping ("*" ignores all)'
@@ -215,62 +240,6 @@ def _decode(content: bytes, where: str) -> FieldMapping:
 
 def _paths(fields: msgspec.Struct) -> Iterable[str]:
     return (path for path in msgspec.structs.astuple(fields) if isinstance(path, str))
-
-
-def _unknown_keys(value: Any, prefix: str, known: set[str], inner: set[str]) -> Iterator[str]:
-    """Paths of keys that are neither mapped nor on the way to a mapped one."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _unknown_keys(item, prefix, known, inner)
-    elif isinstance(value, dict):
-        for key, below in value.items():
-            path = f"{prefix}.{key}" if prefix else key
-            if path in inner:
-                yield from _unknown_keys(below, path, known, inner)
-            elif path not in known:
-                yield path
-
-
-def _value(record: Any, path: str) -> Any:
-    """The value at a dotted path.
-
-    Raises:
-        BadSession: There is none.
-    """
-    value = record
-    for key in path.split("."):
-        if not isinstance(value, dict) or key not in value:
-            raise BadSession(f"field {path!r} is missing")
-        value = value[key]
-    return value
-
-
-def _optional(record: Any, path: str | None) -> Any:
-    if path is None:
-        return None
-    try:
-        return _value(record, path)
-    except BadSession:
-        return None
-
-
-def _text(record: Any, path: str) -> str:
-    value = _as_text(_value(record, path), path)
-    if value is None:
-        raise BadSession(f"field {path!r} is null")
-    return value
-
-
-def _optional_text(record: Any, path: str | None) -> str | None:
-    return _as_text(_optional(record, path), path or "")
-
-
-def _as_text(value: Any, path: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    raise BadSession(f"field {path!r} is {type(value).__name__}, and text was expected")
 
 
 def _split(value: str | None) -> Split | None:

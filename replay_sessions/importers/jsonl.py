@@ -20,7 +20,15 @@ from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.manifest import SetAside
 from replay_sessions.schema import Session
 
-__all__ = ["OWN_FORM", "AutowebbenchImporter", "JsonlImporter", "MiniwobImporter", "WebshopImporter"]
+__all__ = [
+    "OWN_FORM",
+    "AutowebbenchImporter",
+    "JsonlImporter",
+    "MiniwobImporter",
+    "WebshopImporter",
+    "map_line",
+    "read_lines",
+]
 
 OWN_FORM = "shop_r1"
 _OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
@@ -70,7 +78,7 @@ class JsonlImporter(Importer):
     def parts(self) -> Iterator[Part]:
         first_number, lines, size, read_before = 1, [], 0, 0
         with self.path.open("rb") as raw:
-            for line in _lines(raw, self.path):
+            for line in read_lines(raw, self.path):
                 lines.append(line)
                 size += len(line or b"")
                 if size >= _PART_BYTES:
@@ -88,21 +96,12 @@ class JsonlImporter(Importer):
                 yield from self._read_line(number, line)
 
     def _read_line(self, number: int, line: bytes) -> Iterator[Imported]:
+        if self._mapping is not None:
+            yield from map_line(self._mapping, line, f"{self.path.name}:{number}")
+            return
         try:
-            if self._mapping is None:
-                yield msgspec.json.decode(line, type=Session)
-                return
-            session, left_out = self._mapping.read(msgspec.json.decode(line))
-            yield from left_out
-            yield session
-        except NoActions as error:
-            yield from error.left_out
-            yield self._set_aside(number, str(error))
-        except (
-            BadSession,
-            ValueError,
-            RecursionError,
-        ) as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
+            yield msgspec.json.decode(line, type=Session)
+        except (ValueError, RecursionError) as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
             yield self._set_aside(number, _reason(error))
 
     def _set_aside(self, number: int, reason: str) -> SetAside:
@@ -127,7 +126,7 @@ class JsonlImporter(Importer):
 
     def _first_object(self) -> dict[str, Any]:
         with self.path.open("rb") as raw:
-            for _, line in zip(range(100), _lines(raw, self.path), strict=False):
+            for _, line in zip(range(100), read_lines(raw, self.path), strict=False):
                 try:
                     value = msgspec.json.decode(line or b"")
                 except ValueError:
@@ -163,6 +162,20 @@ class WebshopImporter(_Mapped):
     mapping = "webshop"
 
 
+def map_line(mapping: FieldMapping, line: bytes, where: str) -> Iterator[Imported]:
+    """A line of another log as a session, what was left out of it, or why it was set aside."""
+    try:
+        session, left_out = mapping.read(msgspec.json.decode(line))
+    except NoActions as error:
+        yield from error.left_out
+        yield SetAside(where=where, reason=str(error))
+    except (BadSession, ValueError, RecursionError) as error:
+        yield SetAside(where=where, reason=_reason(error))
+    else:
+        yield from left_out
+        yield session
+
+
 def _file_size(path: Path) -> int:
     try:
         with path.open("rb"):
@@ -173,8 +186,12 @@ def _file_size(path: Path) -> int:
         raise ImportFailed(f"cannot read '{path}': {error.strerror}") from error
 
 
-def _lines(raw: IO[bytes], path: Path) -> Iterator[bytes | None]:
-    """Lines of a plain or gzip file; None for one that is too long."""
+def read_lines(raw: IO[bytes], path: Path) -> Iterator[bytes | None]:
+    """Lines of a plain or gzip file; None for one that is too long.
+
+    Raises:
+        ImportFailed: The file is damaged.
+    """
     is_gzip = raw.read(2) == _GZIP_MAGIC
     raw.seek(0)
     file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_gzip else raw  # type: ignore[assignment]

@@ -1,0 +1,173 @@
+"""The table of actions beside a folder of raw pages: CSV, TSV or JSON lines -> rows of text, grouped by session.
+
+Every column is read as text, because ids and search terms that look like numbers are none. Only this table is held in
+memory, packed; pages are read part by part.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from replay_sessions.errors import ImportFailed, did_you_mean
+from replay_sessions.importers.jsonl import read_lines
+from replay_sessions.manifest import SetAside
+
+__all__ = ["COLUMNS", "REQUIRED_COLUMNS", "ActionTable", "Row", "read_actions"]
+
+Row = dict[str, str | None]
+
+# Column -> what it holds. This table is the importer's documentation too (`import raw --help`).
+REQUIRED_COLUMNS = {
+    "session_id": "which visit; a pseudonym",
+    "page": "the file of the page as it was before the action: home.html, a/b.html.gz",
+    "type": "click, type_and_submit, input (typed, not known to be submitted) or terminate",
+}
+_OPTIONAL_COLUMNS = {
+    "user_id": "who; a pseudonym (the session's id stands for the user)",
+    "name": "what was acted on: its name in the simplified page, or",
+    "selector": "a CSS selector that matches it (or something in it) in the raw page, or",
+    "element_text": "its whole text or label, in capitals or not",
+    "text": "what was typed",
+    "rationale": "why, in the shopper's words",
+    "timestamp": "ISO 8601 or a number; where it stands, the order of a session's actions",
+    "url": "the page's address",
+    "click_type": "a kind of click, kept and not predicted",
+    "goal": "what the shopper set out to do (the session's first that is given)",
+    "persona": "who the shopper is, as text (the session's first that is given)",
+    "split": "train, validation or test, for --split-by official",
+}
+COLUMNS = {**REQUIRED_COLUMNS, **_OPTIONAL_COLUMNS}
+_ROW = "row"
+_BATCH_LINES = 4096
+
+
+class ActionTable:
+    """The rows of a file; `sessions` yields them session by session, in the order in which sessions first appear."""
+
+    def __init__(self, table: pa.Table, set_aside: list[SetAside]) -> None:
+        self._table = table
+        self.set_aside = set_aside
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def sessions(self) -> Iterator[list[Row]]:
+        if not len(self):
+            return
+        ids = self._table.column("session_id").combine_chunks().dictionary_encode()
+        codes = np.asarray(ids.indices)
+        order = np.argsort(codes, kind="stable")
+        ends = np.flatnonzero(np.diff(codes[order])) + 1
+        for places in np.split(order, ends):
+            yield self._table.take(pa.array(places)).to_pylist()
+
+
+def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> ActionTable:
+    """Reads the table.
+
+    Args:
+        ignored: Columns that are known and not wanted.
+
+    Raises:
+        ImportFailed: It cannot be read, lacks a column, or has one that is neither known nor ignored.
+    """
+    try:
+        if path.name.endswith((".jsonl", ".jsonl.gz")):
+            table, set_aside = _read_jsonl(path)
+        else:
+            table, set_aside = _read_csv(path)
+    except OSError as error:
+        raise ImportFailed(f"cannot read the actions '{path}': {error.strerror or error}") from error
+    except pa.ArrowException as error:
+        raise ImportFailed(f"cannot read the actions '{path}': {str(error).splitlines()[0]}") from error
+    _check_columns(path, table.column_names, ignored)
+    table = table.select([name for name in table.column_names if name in COLUMNS or name == _ROW])
+    named = table.column("session_id").to_pylist()
+    unnamed = [place for place, session_id in enumerate(named) if not session_id]
+    if unnamed:
+        rows = table.column(_ROW)
+        set_aside += [SetAside(where=f"{path.name}:{rows[place]}", reason="session_id is empty") for place in unnamed]
+        table = table.filter(pa.array([bool(session_id) for session_id in named]))
+    return ActionTable(table, set_aside)
+
+
+def _check_columns(path: Path, columns: list[str], ignored: frozenset[str]) -> None:
+    missing = [name for name in REQUIRED_COLUMNS if name not in columns]
+    if missing:
+        raise ImportFailed(
+            f"'{path}' has no column {missing[0]!r}, but {', '.join(columns[:12])}; `import raw --help` lists them all"
+        )
+    for name in columns:
+        if name not in COLUMNS and name not in ignored and name != _ROW:
+            raise ImportFailed(
+                f"'{path}' has a column {name!r} that is not known. {did_you_mean(name, COLUMNS)} If it is not wanted, "
+                f"say so: --ignore-columns {name}"
+            )
+
+
+def _read_csv(path: Path) -> tuple[pa.Table, list[SetAside]]:
+    set_aside: list[SetAside] = []
+
+    def note(row: Any) -> str:
+        reason = f"{row.actual_columns} columns where {row.expected_columns} were expected"
+        set_aside.append(SetAside(where=f"{path.name}:{row.number or '?'}", reason=reason))
+        return "skip"
+
+    names = pyarrow.csv.open_csv(path, parse_options=_csv_form(path)).schema.names
+    table = pyarrow.csv.read_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(use_threads=False),  # so that rows are numbered
+        parse_options=_csv_form(path, note),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+        ),
+    )
+    # The header is line 1. Lines that were skipped, or text with line breaks, put later rows further down.
+    return table.append_column(_ROW, pa.array([str(number + 2) for number in range(table.num_rows)])), set_aside
+
+
+def _csv_form(path: Path, on_bad_row: Any = None) -> pyarrow.csv.ParseOptions:
+    delimiter = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
+    return pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad_row)
+
+
+def _read_jsonl(path: Path) -> tuple[pa.Table, list[SetAside]]:
+    set_aside: list[SetAside] = []
+    batches: list[pa.Table] = []
+    rows: list[Row] = []
+    with path.open("rb") as raw:
+        for number, line in enumerate(read_lines(raw, path), start=1):
+            if line is not None and not line.strip():
+                continue
+            try:
+                rows.append({**_texts(line), _ROW: str(number)})
+            except (ValueError, RecursionError) as error:
+                reason = " ".join(str(error).split())
+                set_aside.append(SetAside(where=f"{path.name}:{number}", reason=reason))
+            if len(rows) == _BATCH_LINES:
+                batches.append(_packed(rows))
+                rows = []
+    batches.append(_packed(rows))
+    return pa.concat_tables(batches, promote_options="permissive"), set_aside
+
+
+def _texts(line: bytes | None) -> Row:
+    if line is None:
+        raise ValueError("the line is too long")
+    record = msgspec.json.decode(line)
+    if not isinstance(record, dict):
+        raise ValueError("the line is no JSON object")
+    for key, value in record.items():
+        if isinstance(value, dict | list):
+            raise ValueError(f"field {key!r} is {type(value).__name__}, and text was expected")
+    return {key: None if value is None or value == "" else str(value) for key, value in record.items()}
+
+
+def _packed(rows: list[Row]) -> pa.Table:
+    columns = dict.fromkeys(key for row in rows for key in row) or {_ROW: None}
+    return pa.table({name: pa.array([row.get(name) for row in rows], pa.string()) for name in columns})
