@@ -78,7 +78,7 @@ def _import(arguments: argparse.Namespace) -> int:
     importer = load_importer(arguments.importer).from_arguments(arguments.source, arguments)
     for note in importer.notes:
         _console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
-    with progress_bar("importing", importer.size, bytes_read=True) as advance:
+    with progress_bar("importing", importer.size, bytes_read=importer.unit == "bytes") as advance:
         done_before = run_import(
             importer,
             arguments.out,
@@ -150,7 +150,7 @@ def _tell(store: SessionStore) -> None:
     if manifest.left_out_steps:
         counts = ", ".join(f"{count:,} {name}" for name, count in manifest.left_out_steps.items())
         total = sum(manifest.left_out_steps.values())
-        lines.append(f"  left out: {total:,} events that are no click, typing or terminate ({counts}); see Step.gap")
+        lines.append(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
     if manifest.set_aside:
         lines.append(f"  set aside: {manifest.set_aside:,} records, with reasons in {store.path / SET_ASIDE_FILE}")
     for split, count in manifest.split_sessions.items():

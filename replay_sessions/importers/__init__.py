@@ -47,6 +47,10 @@ IMPORTERS: dict[str, ImporterEntry] = {
         "replay_sessions.importers.shopcart:ShopcartImporter",
         "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step",
     ),
+    "raw": ImporterEntry(
+        "replay_sessions.importers.raw:RawImporter",
+        "a shop's own log: a folder of raw HTML pages and a table of what was done on them",
+    ),
 }
 
 

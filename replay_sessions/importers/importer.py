@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -48,12 +48,14 @@ class Importer(ABC):
         options: How they are read (manifest); together with the source's files they identify an import.
         notes: What to tell the user before reading, such as a choice that was guessed.
         size: The whole source in units of `Part.size`; None where it is not known.
+        unit: What that unit is.
     """
 
     source: str
     options: dict[str, str]
     notes: list[str]
     size: int | None
+    unit: Literal["bytes", "actions"] = "bytes"
 
     @classmethod
     @abstractmethod

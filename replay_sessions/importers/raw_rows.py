@@ -5,6 +5,7 @@ memory, packed; pages are read part by part.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ _OPTIONAL_COLUMNS = {
 COLUMNS = {**REQUIRED_COLUMNS, **_OPTIONAL_COLUMNS}
 _ROW = "row"
 _BATCH_LINES = 4096
+_BLOCK_BYTES = 16 << 20  # a row must fit
 
 
 class ActionTable:
@@ -111,24 +113,25 @@ def _check_columns(path: Path, columns: list[str], ignored: frozenset[str]) -> N
 
 
 def _read_csv(path: Path) -> tuple[pa.Table, list[SetAside]]:
-    set_aside: list[SetAside] = []
+    bad: dict[int, str] = {}
 
     def note(row: Any) -> str:
-        reason = f"{row.actual_columns} columns where {row.expected_columns} were expected"
-        set_aside.append(SetAside(where=f"{path.name}:{row.number or '?'}", reason=reason))
+        bad[row.number or 0] = f"{row.actual_columns} columns where {row.expected_columns} were expected"
         return "skip"
 
-    names = pyarrow.csv.open_csv(path, parse_options=_csv_form(path)).schema.names
+    names = pyarrow.csv.open_csv(path, parse_options=_csv_form(path, lambda _: "skip")).schema.names
     table = pyarrow.csv.read_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(use_threads=False),  # so that rows are numbered
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),  # one thread numbers rows
         parse_options=_csv_form(path, note),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
         ),
     )
-    # The header is line 1. Lines that were skipped, or text with line breaks, put later rows further down.
-    return table.append_column(_ROW, pa.array([str(number + 2) for number in range(table.num_rows)])), set_aside
+    # The header is row 1; a row is a line where no text holds line breaks.
+    numbers = (str(number) for number in range(2, table.num_rows + len(bad) + 2) if number not in bad)
+    rows = pa.array(islice(numbers, table.num_rows), pa.string())
+    return table.append_column(_ROW, rows), [SetAside(where=f"{path.name}:{row}", reason=bad[row]) for row in bad]
 
 
 def _csv_form(path: Path, on_bad_row: Any = None) -> pyarrow.csv.ParseOptions:

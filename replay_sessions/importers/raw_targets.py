@@ -3,12 +3,13 @@
 By the simplified page's own name, by a CSS selector in the raw page, or by the element's text, in this order; what
 cannot be told apart is not guessed at.
 
-A selector names a node of the raw page, and the simplifier gives names to nodes without telling which: so the node and
-everything around it are marked in a copy of the page with an attribute that the simplifier keeps (`aria-current`), and
-the innermost mark that stands on a named element is it. A click lands on an icon in a link just so.
+A selector finds a node of the raw page, and a simplified page does not tell which node an element was. So every node of
+a copy of the page is numbered in an attribute that the simplifier keeps (`aria-current`); the copy, simplified too,
+tells the name of each number. A click on an icon in a link lands on the link: the nearest named node around it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import cached_property
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -17,7 +18,9 @@ from replay_sessions.simplify import Recipe, SimplifiedPage, simplify
 
 __all__ = ["RawPage", "Unresolved"]
 
-_MARK = "shop-r1-target-"
+_MARK = "shopr1-"
+_DIGITS = str.maketrans("0123456789", "abcdefghij")  # a long number could be taken for somebody's
+_ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
 
 
 class Unresolved(Exception):
@@ -25,7 +28,11 @@ class Unresolved(Exception):
 
 
 class RawPage:
-    """A raw page, simplified once, whose elements are looked up."""
+    """A raw page, simplified, whose elements are looked up.
+
+    Raises:
+        BadSession: The page is larger or deeper than any browser would show.
+    """
 
     def __init__(self, content: bytes, recipe: Recipe | None, *, private_data: bool = True) -> None:
         self._content = content
@@ -33,56 +40,100 @@ class RawPage:
         self._private_data = private_data
         self.page: SimplifiedPage = simplify(content, recipe, private_data=private_data)
         self._names = {element.name for element in self.page.elements}
-        self._by_selector: dict[str, str | Unresolved] = {}
 
     def find(self, row: Row, *, typed: bool) -> str:
         """The name of the element that a row's `name`, `selector` or `element_text` means.
 
         Args:
-            typed: Whether it was typed into, and so must take text.
+            typed: Whether it was typed into: of two elements with one text, only the one that takes text is meant.
 
         Raises:
             Unresolved: None of them means one element.
         """
         reasons: list[str] = []
-        for column, look_up in (("name", self._named), ("selector", self._selected), ("element_text", self._reading)):
+        for column in ("name", "selector", "element_text"):
             given = row.get(column)
             if not given:
                 continue
             try:
-                return look_up(given, typed)
+                if column == "name":
+                    return self._named(given)
+                return self._selected(given) if column == "selector" else self._reading(given, typed=typed)
             except Unresolved as error:
                 reasons.append(str(error))
         raise Unresolved("; ".join(reasons) or "none of name, selector and element_text is given")
 
-    def _named(self, name: str, typed: bool) -> str:
+    def _named(self, name: str) -> str:
         if name not in self._names:
             raise Unresolved(f"the page has no element named {name!r}")
         return name
 
-    def _reading(self, text: str, typed: bool) -> str:
+    def _reading(self, text: str, *, typed: bool) -> str:
         wanted = _plain(text)
         accepted = ("type",) if typed else ("click", "type")
-        found = {e.name for e in self.page.elements if e.accepts in accepted and _plain(e.text) == wanted}
+        found = {
+            element.name
+            for element in self.page.elements
+            if element.accepts in accepted and _plain(element.text) == wanted
+        }
         return _only(found, f"reads {text!r}")
 
-    def _selected(self, selector: str, typed: bool) -> str:
-        if selector not in self._by_selector:
-            try:
-                self._by_selector[selector] = self._select(selector)
-            except Unresolved as error:
-                self._by_selector[selector] = error
-        found = self._by_selector[selector]
-        if isinstance(found, Unresolved):
-            raise found
-        return found
-
-    def _select(self, selector: str) -> str:
-        document = LexborHTMLParser(self._content)
+    def _selected(self, selector: str) -> str:
         try:
-            nodes = document.css(selector)
+            nodes = self._document.css(selector)
         except (SelectolaxError, ValueError) as error:
             raise Unresolved(f"{selector!r} is no CSS selector") from error
         if not nodes:
             raise Unresolved(f"nothing in the raw page matches {selector!r}")
-        return _only({name for node in nodes if (name := self._name_of(node))}, f"that can be acted on matches {selector!r}")
+        return _only(
+            set().union(*map(self._names_at, nodes)), f"that is shown and can be acted on matches {selector!r}"
+        )
+
+    def _names_at(self, node: LexborNode) -> set[str]:
+        """The name of a node or of the nearest one around it; else all names in it."""
+        around: LexborNode | None = node
+        while around is not None:
+            if name := self._name_of_node.get(self._number_of_node.get(around.mem_id, -1)):
+                return {name}
+            around = around.parent
+        inside = (self._number_of_node.get(below.mem_id, -1) for below in node.css("*"))
+        return {name for number in inside if (name := self._name_of_node.get(number))}
+
+    @cached_property
+    def _document(self) -> LexborHTMLParser:
+        return LexborHTMLParser(self._content, encoding=True)
+
+    @cached_property
+    def _number_of_node(self) -> dict[int, int]:
+        return {node.mem_id: number for number, node in enumerate(self._document.css("*"))}
+
+    @cached_property
+    def _name_of_node(self) -> dict[int, str]:
+        """The names of the numbered nodes that can be acted on."""
+        copy = LexborHTMLParser(self._content, encoding=True)
+        for number, node in enumerate(copy.css("*")):
+            if node.tag != "a" or not _ANCHOR_ATTRIBUTES.issuperset(
+                node.attributes
+            ):  # a bare anchor would become a link
+                node.attrs["aria-current"] = f"{_MARK}{number}".translate(_DIGITS)
+        numbered = simplify(copy.html or "", self._recipe, private_data=self._private_data).html
+        return dict(self._numbered(numbered))
+
+    def _numbered(self, page: str) -> Iterator[tuple[int, str]]:
+        numbers = {f"{_MARK}{number}".translate(_DIGITS): number for number in self._number_of_node.values()}
+        for node in LexborHTMLParser(page).css("[name][aria-current]"):
+            number = numbers.get(node.attributes["aria-current"] or "")
+            name = node.attributes["name"] or ""
+            if number is not None and name in self._names:
+                yield number, name
+
+
+def _only(names: set[str], what: str) -> str:
+    if len(names) != 1:
+        several = ", ".join(sorted(names)[:3])
+        raise Unresolved(f"{len(names)} elements ({several}), not one, {what}" if names else f"no element {what}")
+    return names.pop()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
