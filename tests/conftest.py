@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of third-party test data (never part of the repository); tests that need it skip where it is absent."""
+    """The folder of third-party test data, which is never part of the repository; tests skip where it is absent."""
     default = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("SHOP_R1_TEST_DATA", default))
     if not folder.is_dir():
