@@ -34,6 +34,4 @@ gymnasium.register(
     order_enforce=False,
     disable_env_checker=True,
 )
-gymnasium.register(
-    id="ShopLive-v0", entry_point="shop_env.live:LiveEnv", order_enforce=False, disable_env_checker=True
-)
+gymnasium.register(id="ShopLive-v0", entry_point="shop_env.live:LiveEnv", order_enforce=False, disable_env_checker=True)

@@ -53,8 +53,8 @@ _PLACE = (
 )
 _REST = rf"(?:(?:,? (?:[–-] )?|, ){_PLACE})"
 _UNIT = (
-    r"(?:,? (?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|#|Bldg|Building|Top|Stiege|Wohnung|appt|piso|planta|int"
-    r"|m)\.? ?#?[\w-]{1,6})?"
+    r"(?:,? (?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|#|Bldg|Building|Top|Stiege|Wohnung|appt|piso|planta"
+    r"|int|m)\.? ?#?[\w-]{1,6})?"
 )
 _NOT_IN_NUMBER = r"(?<![\w.,#$€£/-])"
 
