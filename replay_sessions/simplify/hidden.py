@@ -20,7 +20,7 @@ NEVER_SEEN = (
 # An element with none of these is not hidden by itself.
 HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "style"})
 
-_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b")
 
 
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:
@@ -31,8 +31,10 @@ def is_hidden(attributes: Mapping[str, str | None]) -> bool:
     """
     if "hidden" in attributes or (attributes.get("aria-hidden") or "").strip().lower() == "true":
         return True
-    style = attributes.get("style")
-    return style is not None and _HIDING_STYLE.search(style) is not None
+    style = (attributes.get("style") or "").lower()
+    if "none" not in style and "hidden" not in style and "collapse" not in style:
+        return False
+    return _HIDING_STYLE.search(style) is not None
 
 
 def is_behind_dialog(node: LexborNode, attributes: Mapping[str, str | None]) -> bool:

@@ -38,24 +38,19 @@ class Scope:
         word: The recipe's word; "" for a card, which is named by its title, and for the page.
         repeat: For a card, the leaf of links that repeat its title; None for what is no card.
         title: A card's title; "" until one is found, and then the card adds nothing to names.
+        card: The nearest card that this scope is or is in.
     """
 
-    __slots__ = ("_prefix", "_title_word", "parent", "repeat", "title", "word")
+    __slots__ = ("_prefix", "_title_word", "card", "parent", "repeat", "title", "word")
 
     def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
         self.parent = parent
         self.word = word
         self.repeat = repeat
         self.title = title
+        self.card: Scope | None = self if repeat is not None else parent.card if parent is not None else None
         self._prefix: str | None = None
         self._title_word: str | None = None
-
-    def card(self) -> "Scope | None":
-        """The nearest card that this scope is or is in."""
-        scope: Scope | None = self
-        while scope is not None and scope.repeat is None:
-            scope = scope.parent
-        return scope
 
     def title_word(self) -> str:
         """A card's title as a part of names."""
@@ -122,24 +117,17 @@ class Namer:
         return numbered
 
 
-def leaf(*candidates: str | None) -> str:
-    """The last part of a name: the first candidate that says something, without prices and counts.
+def leaf(text: str) -> str:
+    """The last part of a name, from the words that an element bears, without prices and counts; "" from no words.
 
-    >>> leaf(None, "Add to cart - $29.99"), leaf("$29.99"), leaf("$25 to $50"), leaf("Nike (1,204)")
+    >>> leaf("Add to cart - $29.99"), leaf("$29.99"), leaf("$25 to $50"), leaf("Nike (1,204)")
     ('add_to_cart', 'price', '25_to_50', 'nike')
     """
-    for text in candidates:
-        if text:
-            word = slug(_steady(text))
-            if word:
-                return word
-    return ""
+    return slug(_steady(text) if _DIGIT.search(text) else text)
 
 
 def _steady(text: str) -> str:
     """Text without what changes while the element stays."""
-    if not _DIGIT.search(text):
-        return text
     if text[-1] == ")":
         text = _COUNT.sub("", text) or text
     if not _MONEY.search(text):

@@ -53,13 +53,13 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
     document = LexborHTMLParser(source, encoding=isinstance(raw_html, bytes))
     walk = Walk(rules, _label_ids(document))
     walk.run(document.body.first_child if document.body is not None else None)
-    _settle_labels(walk)
-    draft = _Draft(walk, _title(document))
+    settle_labels(walk)
+    draft = Draft(walk, _title(document))
     removed = draft.remove_private_data() if private_data else ()
     return SimplifiedPage(draft.html(), removed)
 
 
-class _Draft:
+class Draft:
     """A walked page on its way to HTML: what is written out, and the words that names are made from."""
 
     def __init__(self, walk: Walk, title: str) -> None:
@@ -76,18 +76,20 @@ class _Draft:
         texts = [pieces[index] for index in visible]
         texts += [self._attributes[index] for index in shown]
         texts.append(self._title)
-        continued = {position for position in range(1, len(visible)) if visible[position] == visible[position - 1] + 1}
-        cleaned, removed = remove_private_data(texts, self._walk.concealed, continued)
+        changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued)
+        for position, text in changed.items():
+            if position < len(visible):
+                pieces[visible[position]] = text
+            elif position < len(texts) - 1:
+                self._attributes[shown[position - len(visible)]] = text
+            else:
+                self._title = text
         if removed:
-            for index, text in zip(visible, cleaned, strict=False):
-                pieces[index] = text
-            for index, text in zip(shown, cleaned[len(visible) :], strict=False):
-                self._attributes[index] = text
-            self._title = cleaned[-1]
-            self._labels = remove_repeated(self._labels, removed)
+            for position, text in remove_repeated(self._labels, removed).items():
+                self._labels[position] = text
             cards = self._walk.cards
-            for card, words in zip(cards, remove_repeated([card.title for card in cards], removed), strict=True):
-                card.title = words
+            for position, text in remove_repeated([card.title for card in cards], removed).items():
+                cards[position].title = text
         return removed
 
     def html(self) -> str:
@@ -116,7 +118,7 @@ def _name(target: Target, label: str, namer: Namer) -> str:
     if target.is_container:
         return ""
     last = leaf(label) or target.tag
-    card = target.scope.card()
+    card = target.scope.card
     if card is not None and card.repeat and last == card.title_word():
         last = card.repeat
     name = namer.name(target.scope, last)
@@ -139,7 +141,7 @@ def _title(document: LexborHTMLParser) -> str:
     return tidy(title.text()) if title is not None else ""
 
 
-def _settle_labels(walk: Walk) -> None:
+def settle_labels(walk: Walk) -> None:
     """Gives targets and cards the labels that other elements of the page hold."""
     for target in walk.targets:
         if not target.label:

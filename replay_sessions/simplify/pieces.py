@@ -21,6 +21,7 @@ class PieceWriter:
     Attributes:
         pieces: What is written so far.
         visible: Which of the pieces are texts or images.
+        continued: Which of those (by position in `visible`) go on in the line of the text before.
         private: The kind of private data in the place that is being written; "" where there is none.
         concealed: What was left out because of its place: (kind, text).
     """
@@ -28,6 +29,7 @@ class PieceWriter:
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.visible: list[int] = []
+        self.continued: list[int] = []
         self.private = ""
         self.concealed: list[tuple[str, str]] = []
         self._tail = ""  # the last character of the line so far
@@ -49,12 +51,15 @@ class PieceWriter:
             words = f"[{self.private}]"
         if "&" in words or "<" in words or ">" in words:
             words = words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        pieces = self.pieces
+        visible = self.visible
+        if visible and visible[-1] == len(pieces) - 1:
+            self.continued.append(len(visible))
+        visible.append(len(pieces))
         tail = self._tail
-        self.visible.append(len(self.pieces))
         if tail and (self._blank or raw[0].isspace() or (self._edge and tail.isalnum() and words[0].isalnum())):
-            self.pieces.append(" " + words)
-        else:
-            self.pieces.append(words)
+            words = " " + words
+        pieces.append(words)
         self._tail = words[-1]
         self._blank = raw[-1].isspace()
         self._edge = False

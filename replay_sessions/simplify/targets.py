@@ -8,7 +8,15 @@ from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.tags import ACTED_ON
 from replay_sessions.simplify.words import quoted, tidy
 
-__all__ = ["TELLING_ATTRIBUTES", "Attributes", "Target", "acts", "label_of", "shown_attributes"]
+__all__ = [
+    "TELLING_ATTRIBUTES",
+    "Attributes",
+    "Target",
+    "acts_by_attributes",
+    "acts_by_tag",
+    "label_of",
+    "shown_attributes",
+]
 
 Attributes = Mapping[str, str | None]
 
@@ -33,11 +41,18 @@ _FIELDS = frozenset({"input", "select", "textarea"})
 class Target:
     """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
 
-    __slots__ = (
-        "alt", "attributes", "end", "inner", "inside", "is_block", "is_container", "label", "lead", "outer", "piece",
-        "private", "rule", "scope", "tag", "text",
-    )  # fmt: skip
     kind = ACTED_ON
+    alt = ""  # the alternative text of the first image in it
+    end = 0  # for a container, the number of targets up to its end
+    inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
+    inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
+    private = ""
+    is_block = False  # whether it begins a line of its own
+    is_container = False
+    label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
+    lead = ""  # the blank before it
+    outer: "Target | None" = None  # the target that it stands in
+    text = ""  # what stands in it
 
     def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:
         self.tag = tag
@@ -45,17 +60,6 @@ class Target:
         self.rule = rule
         self.scope = scope  # the one that it stands in; for a container, the one that it is
         self.piece = piece  # where its start tag stands among the pieces of the page
-        self.inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
-        self.private = ""
-        self.is_container = False
-        self.is_block = False  # whether it begins a line of its own
-        self.end = 0  # for a container, the number of targets up to its end
-        self.inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
-        self.outer: Target | None = None  # the target that it stands in
-        self.lead = ""  # the blank before it
-        self.text = ""  # what stands in it
-        self.label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
-        self.alt = ""  # the alternative text of the first image in it
 
     @property
     def input_type(self) -> str:
@@ -63,14 +67,15 @@ class Target:
         return (self.attributes.get("type") or "text").strip().lower() if self.tag == "input" else ""
 
 
-def acts(tag: str, attributes: Attributes) -> bool:
-    """Whether an element can be clicked or typed into by itself, as far as its tag and attributes tell."""
+def acts_by_tag(tag: str, attributes: Attributes) -> bool:
+    """Whether an element of a tag that is for acting can be clicked or typed into."""
     if tag == "a":
         return "href" in attributes or not _ANCHOR_ATTRIBUTES.issuperset(attributes)
-    if tag in ("button", "option", "select", "summary", "textarea"):
-        return True
-    if tag == "input":
-        return (attributes.get("type") or "").strip().lower() != "hidden"
+    return tag != "input" or (attributes.get("type") or "").strip().lower() != "hidden"
+
+
+def acts_by_attributes(attributes: Attributes) -> bool:
+    """Whether an element of any other tag says of itself that it can be clicked or typed into."""
     if attributes.get("role") in _ACTING_ROLES or "onclick" in attributes:
         return True
     return (attributes.get("contenteditable") or ("true" if "contenteditable" in attributes else "false")) != "false"

@@ -23,7 +23,7 @@ from replay_sessions.simplify.tags import (
     TEXT,
     UNKNOWN,
 )
-from replay_sessions.simplify.targets import TELLING_ATTRIBUTES, Attributes, Target, acts
+from replay_sessions.simplify.targets import TELLING_ATTRIBUTES, Attributes, Target, acts_by_attributes, acts_by_tag
 from replay_sessions.simplify.words import tidy
 
 __all__ = ["Walk"]
@@ -83,82 +83,78 @@ class Walk(PieceWriter):
         ids = selectors.ids | self._label_ids
         stack: list[tuple[LexborNode, int, int, str, Target | _Part | None]] = []
         while True:
-            if node is None:
-                if not stack:
-                    return
-                node, kind, piece, tag, opened = stack.pop()
-                if opened is not None:
-                    self._end(opened, kind, piece, tag)
-                elif kind >= BLOCK:
-                    self.end_block(kind, piece, tag)
-                elif kind == INLINE:
-                    self._edge = True
-                node = node.next
-                continue
-            number = node.tag_id
-            if number == TEXT:
-                if node.is_empty_text_node:
-                    self._blank = True
-                else:
-                    self.write_text(node.text_content or "")
-                node = node.next
-                continue
-            tag, kind = TAGS.get(number, UNKNOWN)
-            if kind == SKIPPED:
-                if tag == "svg" and self._target is not None:
-                    self._drawing(node, self._target)
-                node = node.next
-                continue
-            attributes = node.attributes
-            classes = attributes.get("class")
-            choice = choices[tag, classes]
-            opened = None
-            if (
-                kind >= ACTED_ON
-                or choice is not None
-                or (
-                    len(attributes) > (classes is not None)
-                    and (not looked_at.isdisjoint(attributes) or attributes.get("id") in ids)
-                )
-            ):
-                begun = self._begin(node, tag, kind, attributes, choice)
-                if begun is False:
+            while node is not None:
+                number = node.tag_id
+                if number == TEXT:
+                    if node.is_empty_text_node:
+                        self._blank = True
+                    else:
+                        self.write_text(node.text_content or "")
                     node = node.next
                     continue
-                if begun is not True:
-                    opened = begun
-                    kind = begun.kind
-            stack.append((node, kind, len(pieces), tag, opened))
-            if kind >= BLOCK:
-                pieces.append("")
-                self._blank = True
+                tag, kind = TAGS.get(number, UNKNOWN)
+                if kind == SKIPPED:
+                    if tag == "svg" and self._target is not None:
+                        self._drawing(node, self._target)
+                    node = node.next
+                    continue
+                attributes = node.attributes
+                classes = attributes.get("class")
+                choice = choices[tag, classes, self.inside]
+                is_told = len(attributes) > (classes is not None) and (
+                    not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
+                )
+                opened = None
+                if is_told or choice is not None or kind >= ACTED_ON:
+                    begun = self._begin(node, tag, kind, attributes, choice, is_told)
+                    if begun is False:
+                        node = node.next
+                        continue
+                    if begun is not True:
+                        opened = begun
+                        kind = begun.kind
+                stack.append((node, kind, len(pieces), tag, opened))
+                if kind >= BLOCK:
+                    pieces.append("")
+                    self._blank = True
+                elif kind == INLINE:
+                    self._edge = True
+                node = node.first_child
+            if not stack:
+                return
+            node, kind, piece, tag, opened = stack.pop()
+            if opened is not None:
+                self._end(opened, kind, piece, tag)
+            elif kind >= BLOCK:
+                self.end_block(kind, piece, tag)
             elif kind == INLINE:
                 self._edge = True
-            node = node.first_child
+            node = node.next
 
     def text_of(self, ids: str | None) -> str:
         """The text of the elements with the given ids, as `aria-labelledby` names them. Known after the walk."""
         return " ".join(filter(None, (self.texts.get(identifier) for identifier in (ids or "").split())))
 
     def _begin(
-        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, choice: Choice | None
+        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, choice: Choice | None, is_told: bool
     ) -> Target | _Part | bool:
-        """Begins an element that may be more than a wrapper; True if it is none, False if it is left out."""
+        """Begins an element that may be more than a wrapper; True if it is none, False if it is left out.
+
+        Args:
+            choice: What the recipe's selectors make of its tag and classes.
+            is_told: Whether its other attributes say something too.
+        """
         if kind == BREAK:
             self._blank = True
             return False
-        if self._label_ids and (identifier := attributes.get("id")) in self._label_ids:
-            self.texts[identifier or ""] = tidy(node.text(separator=" "))
-        hidden = not HIDING_ATTRIBUTES.isdisjoint(attributes) and is_hidden(attributes)
-        if hidden and "aria-hidden" in attributes and is_behind_dialog(node, attributes):
-            hidden = False
-        if hidden and not self.recipe.keeps:
+        hidden = is_told and self._is_hidden(node, attributes)
+        acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
+        if (hidden and not self.recipe.keeps) or (tag == "input" and not acting):
             return False
-        acting = acts(tag, attributes)
-        if not acting and tag == "input":
-            return False
-        fitting, inside = self.recipe.selectors.match(choice, tag, attributes, self.inside)
-        rule = self.recipe.merged(fitting) or NO_RULE
+        rule, inside = NO_RULE, self.inside
+        if is_told or choice is not None:
+            fitting, inside = self.recipe.selectors.match(choice, tag, attributes, inside)
+            rule = self.recipe.merged(fitting) or NO_RULE
         if rule.drop or (hidden and not rule.keep):
             return False
         if kind == IMAGE:
@@ -170,6 +166,14 @@ class Walk(PieceWriter):
             return True
         return self._begin_part(tag, kind, attributes, rule, inside)
 
+    def _is_hidden(self, node: LexborNode, attributes: Attributes) -> bool:
+        """Whether an element hides itself. On the way its text is kept if it is the label of others."""
+        if self._label_ids and (identifier := attributes.get("id")) in self._label_ids:
+            self.texts[identifier or ""] = tidy(node.text(separator=" "))
+        if HIDING_ATTRIBUTES.isdisjoint(attributes) or not is_hidden(attributes):
+            return False
+        return not ("aria-hidden" in attributes and is_behind_dialog(node, attributes))
+
     def _begin_target(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Target:
         if rule.private is not None and (value := tidy(attributes.get("value"))):
             self.concealed.append((rule.private, value))
@@ -177,7 +181,8 @@ class Walk(PieceWriter):
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))
         target.outer = self._target
         target.inside = self.inside
-        target.private = self.private
+        if self.private:
+            target.private = self.private
         if "aria-label" in attributes:
             target.label = tidy(attributes["aria-label"])
         if kind < ACTED_ON:
@@ -262,7 +267,7 @@ class Walk(PieceWriter):
 
     def _entitle(self, words: str) -> None:
         """Gives the nearest card around its title, if it has none."""
-        card = self.scope.card()
+        card = self.scope.card
         if card is not None and not card.title:
             card.title = words
 

@@ -10,7 +10,7 @@ that say how many. A shop's free-phone lines stay: they are nobody's.
 """
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from replay_sessions.simplify.private_data.addresses import find_addresses
 from replay_sessions.simplify.private_data.announced import find_announced
 from replay_sessions.simplify.private_data.numbers import find_numbers
-from replay_sessions.simplify.private_data.spans import PageText, Span
+from replay_sessions.simplify.private_data.spans import SEPARATOR, PageText, Span
 
 __all__ = ["Removal", "find_private_data", "remove_private_data", "remove_repeated"]
 
@@ -59,8 +59,8 @@ def find_private_data(text: str) -> list[Removal]:
 
 
 def remove_private_data(
-    texts: Sequence[str], concealed: Iterable[tuple[str, str]] = (), continued: Container[int] = ()
-) -> tuple[list[str], tuple[Removal, ...]]:
+    texts: Sequence[str], concealed: Iterable[tuple[str, str]] = (), continued: Iterable[int] = ()
+) -> tuple[dict[int, str], tuple[Removal, ...]]:
     """Takes private data out of the texts of a page, given in its order.
 
     Args:
@@ -68,25 +68,32 @@ def remove_private_data(
         continued: The positions of texts that go on in the line of the one before.
 
     Returns:
-        The texts, and what was taken out, each once.
+        The texts that change, by their position, and what was taken out, each once.
     """
     page = PageText(texts, continued)
     spans = _spans(page)
     found = [Removal(kind, given, "place") for kind, given in concealed] + [_removal(page, span) for span in spans]
     removed = tuple(dict.fromkeys(found))
-    return remove_repeated(page.without(spans), removed), removed
+    return page.without(_apart([*spans, *_repeated(page, removed)])), removed
 
 
-def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> list[str]:
-    """Takes out of texts what was found private elsewhere."""
+def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[int, str]:
+    """Takes out of texts what was found private elsewhere: the texts that change, by their position."""
+    joined = SEPARATOR.join(texts)
+    if not any(removal.text in joined for removal in removed):
+        return {}
     page = PageText(texts)
-    spans = [
+    return page.without(_apart(_repeated(page, removed)))
+
+
+def _repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:
+    """Wherever on a page something stands that was found private."""
+    return [
         Span(place, place + len(removal.text), removal.kind)
         for removal in removed
         if removal.is_repeated
         for place in page.places(removal.text)
     ]
-    return page.without(_apart(spans)) if spans else list(texts)
 
 
 def _removal(page: PageText, span: Span) -> Removal:

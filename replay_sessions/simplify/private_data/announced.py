@@ -39,8 +39,8 @@ def find_announced(page: PageText) -> Iterator[Span]:
 def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
     """Where a text or an attribute begins with a word that labels begin with, and those labels."""
     text = page.joined
-    for word in page.words:
-        if not word[:1].islower() and (labels := words.labels.get(word.lower())) is not None:
+    for word in page.capitalised:
+        if (labels := words.labels.get(word.lower())) is not None:
             for place in page.places(word):
                 before = place - 1 if text[place - 1 : place] != " " else place - 2
                 if before < 0 or text[before] in GAP or text[before] == "¿":

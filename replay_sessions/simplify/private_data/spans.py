@@ -2,7 +2,9 @@
 
 import functools
 import re
-from collections.abc import Container, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Literal, NamedTuple
 
 __all__ = ["AROUND_WORDS", "EAST_ASIAN", "GAP", "SEPARATOR", "PageText", "Span"]
@@ -37,40 +39,30 @@ class PageText:
         starts: Where each text begins in `joined`.
     """
 
-    def __init__(self, texts: Sequence[str], continued: Container[int] = ()) -> None:
+    def __init__(self, texts: Sequence[str], continued: Iterable[int] = ()) -> None:
         self.texts = texts
-        self.starts: list[int] = []
-        pieces: list[str] = []
-        start = 0
-        for position, text in enumerate(texts):
-            if position and position not in continued:
-                pieces.append(SEPARATOR)
-                start += 1
-            pieces.append(text)
-            self.starts.append(start)
-            start += len(text)
-        self.joined = "".join(pieces)
+        separators = [SEPARATOR] * len(texts)
+        for position in continued:
+            separators[position] = ""
+        self.joined = "".join(chain.from_iterable(zip(separators, texts, strict=True)))
+        ends = accumulate(len(text) + len(separator) for text, separator in zip(texts, separators, strict=True))
+        self.starts = [end - len(text) for end, text in zip(ends, texts, strict=True)]
 
-    def without(self, spans: Sequence[Span]) -> list[str]:
-        """The texts with `[kind]` in the place of each span. Spans are in order and do not overlap."""
-        texts: list[str] = []
-        upcoming = iter((*spans, Span(len(self.joined) + 1, len(self.joined) + 1, "")))
-        span = next(upcoming)
-        for text, start in zip(self.texts, self.starts, strict=True):
-            end = start + len(text)
-            if span.start >= end:
-                texts.append(text)
-                continue
-            kept = ""
-            while span.start < end:
-                if span.start >= start:
-                    kept += f"{self.joined[start : span.start]}[{span.kind}]"
-                start = min(span.end, end)
-                if span.end > end:
-                    break  # it goes on in the next text
-                span = next(upcoming)
-            texts.append(kept + self.joined[start:end])
-        return texts
+    def without(self, spans: Sequence[Span]) -> dict[int, str]:
+        """The texts that change when `[kind]` takes the place of each span, by their position.
+
+        Args:
+            spans: In order and without overlaps.
+        """
+        edits: dict[int, list[tuple[int, int, str]]] = {}
+        for span in spans:
+            position = bisect_right(self.starts, span.start) - 1
+            replacement = f"[{span.kind}]"
+            while position < len(self.texts) and (start := self.starts[position]) < span.end:
+                edits.setdefault(position, []).append((max(span.start - start, 0), span.end - start, replacement))
+                replacement = ""  # where it goes on in the next text
+                position += 1
+        return {position: _edited(self.texts[position], changes) for position, changes in edits.items()}
 
     @functools.cached_property
     def words(self) -> set[str]:
@@ -78,6 +70,11 @@ class PageText:
         words = set(self.joined.replace(SEPARATOR, " ").replace('"', " ").split())
         bare = {word for word in words if word.isalnum()}
         return bare.union([word.strip(AROUND_WORDS) for word in words - bare])
+
+    @functools.cached_property
+    def capitalised(self) -> list[str]:
+        """Those of the words that do not begin with a small letter."""
+        return [word for word in self.words if not word[:1].islower()]
 
     @functools.cached_property
     def _lines(self) -> str:
@@ -102,3 +99,9 @@ class PageText:
             if apart or word[:1] >= EAST_ASIAN:
                 yield start
             start = text.find(word, end)
+
+
+def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
+    for start, end, replacement in reversed(changes):
+        text = text[:start] + replacement + text[end:]
+    return text

@@ -61,26 +61,27 @@ class _Step(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What an element's tag and classes decide: the rules that fit and the bits granted in any case, the steps that
-    depend on other attributes, and those that depend on what is around."""
+    """What an element's tag and classes and the place where it stands decide.
+
+    Attributes:
+        rules: The rules that fit in any case.
+        inside: The bits that hold for what is inside it in any case.
+        conditional: The steps that depend on its other attributes.
+    """
 
     rules: tuple[int, ...]
-    grants: int
+    inside: int
     conditional: tuple[_Step, ...]
-    bound: tuple[_Step, ...]
 
 
-_NO_CHOICE = Choice((), 0, (), ())
+class _Choices(dict[tuple[str, str | None, int], Choice | None]):
+    """(tag, class attribute, bits) -> Choice, worked out once: a site's pages repeat theirs many times over."""
 
-
-class _Choices(dict[tuple[str, str | None], Choice | None]):
-    """(tag, class attribute) -> Choice, worked out once: the pages of a site repeat theirs many times over."""
-
-    def __init__(self, work_out: Callable[[str, str | None], Choice | None]) -> None:
+    def __init__(self, work_out: Callable[[str, str | None, int], Choice | None]) -> None:
         super().__init__()
         self._work_out = work_out
 
-    def __missing__(self, key: tuple[str, str | None]) -> Choice | None:
+    def __missing__(self, key: tuple[str, str | None, int]) -> Choice | None:
         if len(self) >= _MEMO_LIMIT:
             self.clear()
         choice = self[key] = self._work_out(*key)
@@ -91,14 +92,16 @@ class SelectorSet:
     """Many selectors, compiled to be matched together.
 
     Attributes:
-        choices: (tag, class attribute) -> what is to be passed to `match`.
-        attribute_names, ids: An element with no choice and none of these attributes and ids fits nothing.
+        choices: (tag, class attribute, the bits that hold where the element stands) -> what `match` is to be given;
+            None where no rule fits and no bit changes, unless by one of these:
+        attribute_names, ids: The attributes and ids that other rules depend on.
 
     >>> rules = SelectorSet(["ul.menu a", "[role=button], button"])
-    >>> _, inside = rules.match(rules.choices["ul", "menu wide"], "ul", {"class": "menu wide"}, 0)
-    >>> link = rules.choices["a", None]
-    >>> [rules.match(link, "a", attributes, bits)[0] for attributes in ({}, {"role": "button"}) for bits in (0, inside)]
-    [(), (0,), (1,), (0, 1)]
+    >>> inside = rules.choices["ul", "menu wide", 0].inside
+    >>> for attributes in ({}, {"role": "button"}):
+    ...     [rules.match(rules.choices["a", None, bits], "a", attributes, bits)[0] for bits in (0, inside)]
+    [(), (0,)]
+    [(1,), (0, 1)]
     """
 
     def __init__(self, selectors: list[str]) -> None:
@@ -123,42 +126,37 @@ class SelectorSet:
         Args:
             inside: The bits that hold where the element stands; 0 at the top of the page.
         """
-        rules, granted, steps, bound = choice or _NO_CHOICE
-        granted |= inside
-        if inside:
-            steps += bound
+        rules, granted, steps = choice or ((), inside, ())
         if not self.attribute_names.isdisjoint(attributes) or attributes.get("id") in self.ids:
-            steps += self._other_steps(tag, attributes)
-        for needs, conditions, grants, found in steps:
-            if needs & inside == needs and (not conditions or _fits(attributes, conditions)):
-                granted |= grants
-                rules += found
+            steps += self._other_steps(tag, attributes, inside)
+        for step in steps:
+            if not step.conditions or _fits(attributes, step.conditions):
+                granted |= step.grants
+                rules += step.rules
         return (rules if len(rules) < 2 else tuple(sorted(set(rules)))), granted
 
-    def _choice(self, tag: str, class_attribute: str | None) -> Choice | None:
+    def _choice(self, tag: str, class_attribute: str | None, inside: int) -> Choice | None:
         classes = frozenset((class_attribute or "").split())
         filed = self._by_tag.get(tag, []) + [entry for name in classes for entry in self._by_class.get(name, ())]
-        steps = [step for compound, step in filed if compound.may_fit(tag, classes)]
-        sure = [step for step in steps if not step.needs and not step.conditions]
+        steps = _holding(filed, tag, classes, inside)
         if not steps:
             return None
+        granted = inside
+        for step in steps:
+            granted |= step.grants if not step.conditions else 0
         return Choice(
-            rules=tuple(rule for step in sure for rule in step.rules),
-            grants=sum({step.grants for step in sure}),
-            conditional=tuple(step for step in steps if not step.needs and step.conditions),
-            bound=tuple(step for step in steps if step.needs),
+            rules=tuple(rule for step in steps if not step.conditions for rule in step.rules),
+            inside=granted,
+            conditional=tuple(step for step in steps if step.conditions),
         )
 
-    def _other_steps(self, tag: str, attributes: Attributes) -> tuple[_Step, ...]:
+    def _other_steps(self, tag: str, attributes: Attributes, inside: int) -> tuple[_Step, ...]:
         """The steps that are filed under an attribute or an id."""
         filed = list(self._by_value.get(("id", attributes.get("id") or ""), ()))
         for name in self.attribute_names.intersection(attributes):
             filed += self._by_value.get((name, attributes[name] or ""), ())
             filed += self._by_name.get(name, ())
-        if not filed:
-            return ()
-        classes = frozenset((attributes.get("class") or "").split())
-        return tuple(step for compound, step in filed if compound.may_fit(tag, classes))
+        return _holding(filed, tag, frozenset((attributes.get("class") or "").split()), inside) if filed else ()
 
     def _add(self, selector: str, rule: int) -> None:
         compounds = _COMPOUND.findall(selector)
@@ -186,6 +184,13 @@ class SelectorSet:
             self._by_value.setdefault((name, value), []).append(entry)
         else:
             self._by_name.setdefault(compound.conditions[0][0], []).append(entry)
+
+
+def _holding(filed: list[tuple[_Compound, _Step]], tag: str, classes: frozenset[str], inside: int) -> tuple[_Step, ...]:
+    """The steps that an element may take by its tag, its classes and the bits that hold where it stands."""
+    return tuple(
+        step for compound, step in filed if step.needs & inside == step.needs and compound.may_fit(tag, classes)
+    )
 
 
 def _parse(compound: str, selector: str) -> _Compound:

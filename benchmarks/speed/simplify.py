@@ -1,0 +1,90 @@
+"""Speed of the simplifier on real pages, on one core, beside BeautifulSoup's walk and BrowserGym-style pruning.
+
+    python -m benchmarks.speed simplify --data ../shared/data
+
+Figures are megabytes of raw page per second of processor time: of Amazon's pages (`simplify.amazon`) and of the pages of
+all shops (`simplify.shops`). `all` is what `simplify` does when nothing is said; `walk` goes without the removal of
+private data, as the peers do, and is what their ratios are against. `output` is the size of the result.
+"""
+
+import gzip
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.speed.measurement import Measurement, median_times
+from replay_sessions.errors import BadConfig
+from replay_sessions.simplify import load_recipe, simplify
+
+if TYPE_CHECKING:
+    from benchmarks.speed.__main__ import Options
+
+__all__ = ["measure"]
+
+_RUNS = 5
+# What of ours is set against which peer; the removal of private data is ours alone.
+_COMPARED = (
+    ("all", "beautifulsoup"),
+    ("all", "browsergym_style"),
+    ("walk", "beautifulsoup"),
+    ("walk", "browsergym_style"),
+)
+_MEGABYTE = 1e6
+
+
+def measure(options: "Options") -> Iterator[Measurement]:
+    """Measures all pages below `raw_pages` of the test data.
+
+    Raises:
+        BadConfig: there is no such folder.
+    """
+    pages = _pages(options.data)
+    amazon = load_recipe("amazon")
+    runs = options.runs or _RUNS
+    yield from _compare("simplify.amazon", [page for page in pages if amazon.recognises(page)], runs)
+    yield from _compare("simplify.shops", pages, runs)
+
+
+def _pages(data: Path | None) -> list[bytes]:
+    folder = data / "raw_pages" if data is not None else None
+    files = sorted(folder.rglob("*.html.gz")) if folder is not None else []
+    if not files:
+        raise BadConfig(
+            f"no pages to measure at {folder}: give the folder that holds raw_pages/*.html.gz with --data or "
+            "SHOP_R1_TEST_DATA"
+        )
+    return [gzip.decompress(file.read_bytes()) for file in files if file.read_bytes()[:2] == b"\x1f\x8b"]
+
+
+def _compare(name: str, pages: list[bytes], runs: int) -> Iterator[Measurement]:
+    from benchmarks.speed.simplify_peers import prune, soup_simplify  # their libraries are no dependency of ours
+
+    tasks: dict[str, Callable[[bytes], object]] = {
+        "all": simplify,
+        "walk": lambda page: simplify(page, private_data=False),
+        "beautifulsoup": soup_simplify,
+        "browsergym_style": lambda page: prune(page.decode("utf-8", "replace")),
+    }
+    seconds = dict.fromkeys(tasks, 0.0)
+    for page in pages:
+        bound = {task: _bind(function, page) for task, function in tasks.items()}
+        for task, median in median_times(bound, runs).items():
+            seconds[task] += median
+    megabytes = sum(map(len, pages)) / _MEGABYTE
+    speed = {task: megabytes / second for task, second in seconds.items()}
+    for ours, peer in _COMPARED:
+        yield Measurement(
+            name=f"{name}.{ours}.{peer}",
+            value=speed[ours],
+            unit="MB/s",
+            peer=peer,
+            peer_value=speed[peer],
+            ratio=speed[ours] / speed[peer],
+            runs=runs,
+        )
+    written = sum(len(simplify(page).html.encode()) for page in pages)
+    yield Measurement(name=f"{name}.output", value=written / sum(map(len, pages)) * 100, unit="% of the input", runs=1)
+
+
+def _bind(function: Callable[[bytes], object], page: bytes) -> Callable[[], object]:
+    return lambda: function(page)
