@@ -4,6 +4,7 @@ python -m replay_sessions generate --sessions 300 --seed 0 --out stores/demo
 python -m replay_sessions import jsonl logs.jsonl.gz --out stores/mine
 python -m replay_sessions show stores/mine
 python -m replay_sessions check stores/mine
+python -m replay_sessions export hub stores/mine --out mine_for_the_hub
 """
 
 import argparse
@@ -19,6 +20,7 @@ from replay_sessions.arguments import command_parser
 from replay_sessions.audit import AuditLimits, AuditReport, audit_store
 from replay_sessions.audit_report import print_report
 from replay_sessions.errors import BadConfig, run_command
+from replay_sessions.exporters import load_exporter
 from replay_sessions.importers import load_importer
 from replay_sessions.importers.run import run_import
 from replay_sessions.manifest import SET_ASIDE_FILE
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed = command_parser(words, __doc__).parse_args(words)
     except SystemExit as done:  # --help, or one line about a wrong call
         return int(done.code or 0)
-    commands = {"generate": _generate, "import": _import, "show": _show, "check": _check}
+    commands = {"generate": _generate, "import": _import, "show": _show, "check": _check, "export": _export}
     try:
         return run_command(lambda: commands[parsed.command](parsed))
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
@@ -131,6 +133,16 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         print_report(report, _console())
     return 1 if report.faults else 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    store = SessionStore.open(arguments.store)
+    exporter = load_exporter(arguments.exporter).from_arguments(arguments)
+    with progress_bar("exporting", len(store)) as advance:
+        told = exporter.export(store, advance)
+    for line in told:
+        print(line)
+    return 0
 
 
 def _audit(store: SessionStore, limits: AuditLimits, workers: int) -> AuditReport:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from replay_sessions.audit import AuditLimits
+from replay_sessions.exporters import EXPORTERS, load_exporter
 from replay_sessions.importers import IMPORTERS, load_importer
 
 __all__ = ["command_parser"]
@@ -24,13 +25,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def command_parser(words: list[str], description: str) -> argparse.ArgumentParser:
-    """The parser of a command line; `words` tells which importer's options are needed."""
+    """The parser of a command line; `words` tells which importer's or exporter's options are needed."""
     parser = _Parser(prog="python -m replay_sessions", description=description)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_generate(commands)
     _add_import(commands, words)
     _add_show(commands)
     _add_check(commands)
+    _add_export(commands, words)
     return parser
 
 
@@ -149,6 +151,23 @@ def _add_check(commands: "_Commands[_Parser]") -> None:
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
     parser.set_defaults(command="check")
+
+
+def _add_export(commands: "_Commands[_Parser]", words: list[str]) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a store in another form",
+        description="Writes a store in another form.\n\n"
+        "  python -m replay_sessions export minari stores/mine --out datasets\n"
+        "  python -m replay_sessions export hub stores/mine --out mine_for_the_hub",
+    )
+    exporters = parser.add_subparsers(metavar="EXPORTER", required=True, title="exporters, each with its own --help")
+    for name, entry in EXPORTERS.items():
+        inner = exporters.add_parser(name, help=entry.summary, description=entry.summary)
+        inner.add_argument("store", metavar="STORE", help="a store's folder, or 'demo'")
+        if name in words:
+            load_exporter(name).add_arguments(inner)
+        inner.set_defaults(command="export", exporter=name)
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:

@@ -28,10 +28,12 @@ class WorkFolder:
     Args:
         target: The folder to be.
         resume: Take up what a killed process left behind; else such leftovers are removed.
+        marker: The file that tells a folder of this kind from any other, which is never replaced.
     """
 
-    def __init__(self, target: Path, *, resume: bool = False) -> None:
+    def __init__(self, target: Path, *, resume: bool = False, marker: str = MANIFEST_FILE) -> None:
         self.target = target.absolute()
+        self._marker = marker
         self.keep = False
         self._resume = resume
         self.path: Path
@@ -70,9 +72,9 @@ class WorkFolder:
         return self.path / "store"
 
     def put_in_place(self, *, overwrite: bool) -> None:
-        """Renames the finished folder to the target; with `overwrite`, a store that is there makes way."""
-        check_target(self.target, overwrite=overwrite)
-        if (self.target / MANIFEST_FILE).exists():
+        """Renames the finished folder to the target; with `overwrite`, one of its kind that is there makes way."""
+        check_target(self.target, overwrite=overwrite, marker=self._marker)
+        if (self.target / self._marker).exists():
             os.rename(self.target, self.path / "replaced")
         os.rename(self.store, self.target)
         self.keep = False
@@ -87,11 +89,12 @@ class WorkFolder:
                 continue  # someone is writing it
 
 
-def check_target(path: Path, *, overwrite: bool) -> None:
-    """Raises BadConfig when a store may not be written to `path`."""
+def check_target(path: Path, *, overwrite: bool, marker: str = MANIFEST_FILE) -> None:
+    """Raises BadConfig when a folder that `marker` tells (a session store) may not be written to `path`."""
+    kind = "session store" if marker == MANIFEST_FILE else f"folder with a {marker}"
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if not (path / MANIFEST_FILE).is_file():
-        raise BadConfig(f"'{path}' exists and is no session store: it will not be replaced; choose another place")
+    if not (path / marker).is_file():
+        raise BadConfig(f"'{path}' exists and is no {kind}: it will not be replaced; choose another place")
     if not overwrite:
-        raise BadConfig(f"there is a session store at '{path}': choose another place or add --overwrite to replace it")
+        raise BadConfig(f"there is a {kind} at '{path}': choose another place or add --overwrite to replace it")

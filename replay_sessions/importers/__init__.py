@@ -51,6 +51,10 @@ IMPORTERS: dict[str, ImporterEntry] = {
         "replay_sessions.importers.raw:RawImporter",
         "a shop's own log: a folder of raw HTML pages and a table of what was done on them",
     ),
+    "hub": ImporterEntry(
+        "replay_sessions.importers.hub:HubImporter",
+        "a folder that `export hub` wrote, or a data set of the hub made so",
+    ),
 }
 
 

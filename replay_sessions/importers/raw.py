@@ -111,8 +111,11 @@ class RawImporter(Importer):
         )
 
     def state(self) -> str:
-        digest = blake2b(repr(self._recipe).encode(), digest_size=16)
-        for path in sorted([self._actions, *(path for path in self._folder.rglob("*") if path.is_file())]):
+        digest = blake2b(digest_size=16)
+        files = [self._actions, *(path for path in self._folder.rglob("*") if path.is_file())]
+        if (recipe := Path(self.options["recipe"])).is_file():
+            files.append(recipe)
+        for path in sorted(files):
             status = path.stat()
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
         return digest.hexdigest()

@@ -1,0 +1,216 @@
+"""Exporter `minari`: a store as a Minari data set, the form in which offline RL passes its episodes around.
+
+    python -m replay_sessions export minari stores/mine --out datasets
+    MINARI_DATASETS_PATH=datasets python -c "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))"
+
+One episode a session, one step a logged action, the first included. An action is the reply that a perfect agent would
+have given; rewards are those that ShopR1-v0 paid for it while the episode was recorded. An observation is page, goal,
+persona and step; the history is left out, for it is the episode so far. Each episode's metadata hold the options that
+reset the recovered env to its session:
+
+    env = dataset.recover_environment()
+    for episode, about in zip(dataset.iterate_episodes(), dataset.storage.get_episode_metadata(range(len(dataset)))):
+        env.reset(seed=about["seed"], options=about["options"])      # then step through episode.actions
+"""
+
+import json
+import os
+import re
+import shutil
+import warnings
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import gymnasium
+from gymnasium import spaces
+
+from replay_sessions.errors import BadConfig, MissingExtra
+from replay_sessions.exporters.exporter import Exporter
+from replay_sessions.schema import Split, Step, reply_action
+from replay_sessions.store import SessionStore
+
+__all__ = ["MinariExporter"]
+
+# Named, not imported: the env stands on the store and not the other way round. Gymnasium imports it.
+_ENV_ID = "shop_env:ShopR1-v0"
+_PATH_VARIABLE = "MINARI_DATASETS_PATH"
+_SHOWN = ("page", "goal", "persona", "step")
+_MAX_STEPS = 2**31 - 1
+_NOT_WORD = re.compile(r"[^\w-]+")
+
+
+class MinariExporter(Exporter):
+    """Writes a Minari data set.
+
+    Args:
+        out: The folder of Minari's data sets; None is Minari's own (MINARI_DATASETS_PATH, else in the home folder).
+        name: The middle of the id; None is the store's name.
+        store_name: How the recovered env is to open the store; None is its path.
+    """
+
+    def __init__(
+        self,
+        out: Path | None = None,
+        *,
+        name: str | None = None,
+        store_name: str | None = None,
+        split: Split | Literal["all"] = "all",
+        overwrite: bool = False,
+    ) -> None:
+        self._out = out
+        self._name = name
+        self._store_name = store_name
+        self._split: Split | Literal["all"] = split
+        self._overwrite = overwrite
+
+    @classmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--out",
+            type=Path,
+            metavar="FOLDER",
+            help=f"the folder of Minari's data sets ({_PATH_VARIABLE}, or its own)",
+        )
+        parser.add_argument("--name", help="the middle of the id shopr1/NAME/human-v0 (the store's name)")
+        parser.add_argument("--split", choices=["train", "validation", "test", "all"], default="all", help="(all)")
+        parser.add_argument("--overwrite", action="store_true", help="replace the data set of that id")
+
+    @classmethod
+    def from_arguments(cls, arguments: Namespace) -> Self:
+        return cls(
+            arguments.out,
+            name=arguments.name,
+            store_name=arguments.store,
+            split=arguments.split,
+            overwrite=arguments.overwrite,
+        )
+
+    def export(self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
+        minari = _minari()
+        store_name = self._store_name or str(store.path)
+        dataset_id = f"shopr1/{_dataset_name(self._name or Path(store_name).name)}/human-v0"
+        with _datasets_path(self._out):
+            place = Path(minari.storage.get_dataset_path(dataset_id))
+            if place.exists() and not self._overwrite:
+                raise BadConfig(f"there is a data set '{dataset_id}' at '{place}': add --overwrite, or --name another")
+            env = gymnasium.make(_ENV_ID, store=store_name, split=self._split, order="storage", skip_first_action=False)
+            shutil.rmtree(place, ignore_errors=True)
+            try:
+                dataset = _create(minari, env, dataset_id, store, on_progress)
+            except BaseException:
+                shutil.rmtree(place, ignore_errors=True)  # half a data set would load
+                raise
+        told = [f"{place}: {dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps"]
+        prefix = f"{_PATH_VARIABLE}={self._out} " if self._out else ""
+        return [*told, f"  {prefix}python -c \"import minari; print(minari.load_dataset('{dataset_id}'))\""]
+
+
+def _minari() -> Any:
+    try:
+        import minari
+        import minari.storage
+        from minari.dataset._storages import arrow_storage  # noqa: F401 - loads what the arrow extra brings
+    except ImportError as error:
+        raise MissingExtra(f"export minari needs Minari ({error}): pip install 'shop-r1[minari]'") from error
+    return minari
+
+
+@contextmanager
+def _datasets_path(out: Path | None) -> Iterator[None]:
+    """Minari takes the place of its data sets from the process's environment alone."""
+    before = os.environ.get(_PATH_VARIABLE)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        os.environ[_PATH_VARIABLE] = str(out.absolute())
+    try:
+        yield
+    finally:
+        os.environ.pop(_PATH_VARIABLE, None)
+        if before is not None:
+            os.environ[_PATH_VARIABLE] = before
+
+
+def _spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
+    """Minari knows Gymnasium's own text space alone, which must know all characters and the longest text."""
+    characters: dict[str, set[str]] = {key: set() for key in ("page", "goal", "persona", "reply")}
+    longest = dict.fromkeys(characters, 1)
+    for session in store.sessions():
+        persona = session.persona.text if session.persona else ""
+        texts = [("goal", session.goal or ""), ("persona", persona)]
+        texts += [("page", step.page) for step in session.steps] + [("reply", _reply(step)) for step in session.steps]
+        for key, text in texts:
+            characters[key].update(text)
+            longest[key] = max(longest[key], len(text))
+    text_spaces = {
+        key: spaces.Text(longest[key], min_length=0, charset="".join(sorted(characters[key] or {" "})))
+        for key in characters
+    }
+    reply = text_spaces.pop("reply")
+    return spaces.Dict({**text_spaces, "step": spaces.Discrete(_MAX_STEPS)}), reply
+
+
+def _reply(step: Step) -> str:
+    """The reply that repeats the log, as `shop_env.format_reply` writes it."""
+    return json.dumps({"rationale": step.rationale or "", "action": reply_action(step.action)}, ensure_ascii=False)
+
+
+def _create(minari: Any, env: Any, dataset_id: str, store: SessionStore, on_progress: Callable[[int], None]) -> Any:
+    observation_space, action_space = _spaces(store)
+    session_ids = env.unwrapped.session_ids
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # one for each thing that only a publisher can say of a data set
+        dataset = minari.create_dataset_from_buffers(
+            dataset_id=dataset_id,
+            buffer=_episodes(env, store, session_ids, on_progress),
+            env=env,
+            eval_env=env.unwrapped.spec,
+            observation_space=observation_space,
+            action_space=action_space,
+            algorithm_name=f"none: logged ({store.manifest.source})",
+            description=(
+                f"Shopping sessions of {store.manifest.source} (store fingerprint {store.fingerprint}), replayed in "
+                "ShopR1-v0 with the logged actions. The history is the episode so far. Reset the recovered env with an "
+                "episode's own options to replay it."
+            ),
+            data_format="parquet",
+        )
+    about = [
+        {"session_id": name, "user_id": store.user_id(name), "split": store.split_of(name)} for name in session_ids
+    ]
+    dataset.storage.update_episode_metadata(about, range(len(about)))
+    return dataset
+
+
+def _episodes(
+    env: Any, store: SessionStore, session_ids: list[str], on_progress: Callable[[int], None]
+) -> Iterator[Any]:
+    """Replays each session with its logged actions; one episode at a time is in memory."""
+    from minari.data_collector import EpisodeBuffer
+
+    for number, session_id in enumerate(session_ids):
+        options = {"session_id": session_id}
+        observations = [env.reset(seed=0, options=options)[0]]
+        replies = [_reply(step) for step in store.session(session_id).steps]
+        played = [env.step(reply) for reply in replies]
+        observations += [step[0] for step in played]
+        yield EpisodeBuffer(
+            id=number,
+            seed=0,
+            options=options,
+            observations={key: [observation[key] for observation in observations] for key in _SHOWN},
+            actions=replies,
+            rewards=[step[1] for step in played],
+            terminations=[step[2] for step in played],
+            truncations=[step[3] for step in played],
+        )
+        on_progress(1)
+
+
+def _dataset_name(given: str) -> str:
+    name = _NOT_WORD.sub("_", given).strip("_-")
+    if not name:
+        raise BadConfig(f"{given!r} holds no letter or digit that a Minari id could hold: give --name")
+    return name
