@@ -23,6 +23,7 @@ def informative(action_rewards: Sequence[float]) -> bool:
 def group_advantages(rewards: Tensor, *, standardize: bool = True) -> Tensor:
     """(groups, G) rewards -> (groups, G) advantages: centred, and divided by the group's standard deviation.
 
+    >>> import torch
     >>> group_advantages(torch.tensor([[0.0, 2.0]])).round(decimals=3)
     tensor([[-0.7070,  0.7070]])
     """
