@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     folder = given.data or os.environ.get("SHOP_R1_TEST_DATA")
     return run_command(
-        lambda: _measure(given.parts, Options(data=folder and Path(folder), runs=given.runs), given.json)
+        lambda: _measure(given.parts, Options(data=Path(folder) if folder else None, runs=given.runs), given.json)
     )
 
 

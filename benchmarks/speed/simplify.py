@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed simplify --data ../shared/data
 
-Figures are megabytes of raw page per second of processor time: of Amazon's pages (`simplify.amazon`) and of the pages of
+Figures are megabytes of raw page per second of processor time: of Amazon's pages (`simplify.amazon`) and of those of
 all shops (`simplify.shops`). `all` is what `simplify` does when nothing is said; `walk` goes without the removal of
 private data, as the peers do, and is what their ratios are against. `output` is the size of the result.
 """
