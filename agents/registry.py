@@ -37,6 +37,7 @@ AGENTS = {
     "repeat_last": "agents.scripted.repeat_last:RepeatLastAgent",
     "copy_match": "agents.scripted.copy_match:CopyMatchAgent",
     "oracle": "agents.scripted.oracle:OracleAgent",
+    "sb3": "agents.sb3.agent:Sb3Agent",
 }
 ENTRY_POINTS = "shop_r1.agents"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"

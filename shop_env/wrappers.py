@@ -23,9 +23,10 @@ from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_featu
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
-__all__ = ["DiscreteActions"]
+__all__ = ["DiscreteActions", "Features", "View", "discrete_view", "feature_space"]
 
 Features = NDArray[np.float32] | dict[str, NDArray[Any]]
+View = Literal["flat", "dict"]
 
 
 class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -48,7 +49,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         self,
         env: gymnasium.Env[Observation, str],
         max_candidates: int = 64,
-        view: Literal["flat", "dict"] = "flat",
+        view: View = "flat",
     ) -> None:
         if max_candidates < 2 or view not in ("flat", "dict"):
             raise BadConfig(
@@ -57,10 +58,10 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         RecordConstructorArgs.__init__(self, max_candidates=max_candidates, view=view)
         gymnasium.Wrapper.__init__(self, env)
         self._max_candidates = max_candidates
-        self._view = view
+        self._view: View = view
         self.candidates: list[Action] = []
         self.action_space = spaces.Discrete(max_candidates)
-        self.observation_space = _feature_space(max_candidates, view)
+        self.observation_space = feature_space(max_candidates, view)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Which numbers have a candidate behind them, shape (max_candidates,)."""
@@ -84,15 +85,23 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         return self._look(observation), reward, terminated, truncated, info
 
     def _look(self, observation: Observation) -> Features:
-        self.candidates = candidate_actions(observation, self._max_candidates)
-        page = page_features(observation)
-        rows = candidate_features(observation, self.candidates, self._max_candidates)
-        if self._view == "dict":
-            return {"page": page, "candidates": rows, "mask": self.action_masks().astype(np.int8)}
-        return np.concatenate([page, rows.ravel()])
+        features, self.candidates = discrete_view(observation, self._max_candidates, self._view)
+        return features
 
 
-def _feature_space(max_candidates: int, view: str) -> spaces.Space[Any]:
+def discrete_view(observation: Observation, max_candidates: int, view: View) -> tuple[Features, list[Action]]:
+    """What the wrapper shows of an observation, and the actions that its numbers stand for."""
+    candidates = candidate_actions(observation, max_candidates)
+    page = page_features(observation)
+    rows = candidate_features(observation, candidates, max_candidates)
+    if view == "flat":
+        return np.concatenate([page, rows.ravel()]), candidates
+    mask = (np.arange(max_candidates) < len(candidates)).astype(np.int8)
+    return {"page": page, "candidates": rows, "mask": mask}, candidates
+
+
+def feature_space(max_candidates: int, view: View) -> spaces.Space[Any]:
+    """The space of `discrete_view`."""
     if view == "flat":
         return _unit_box(PAGE_FEATURES + max_candidates * CANDIDATE_FEATURES)
     return spaces.Dict(

@@ -96,15 +96,17 @@ def made_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -
 
 
 def _code_digest(spec: AgentSpec) -> str:
-    """A digest of the agent itself: its source file, and for a checkpoint all files of the folder."""
+    """A digest of the agent itself: its source file, and all files of a checkpoint, be it the target or an argument."""
     digest = hashlib.blake2b(digest_size=16)
     build, _ = agent_class(spec)
     try:
         files = [Path(inspect.getsourcefile(inspect.unwrap(build)) or "")]
     except TypeError:  # built in: it has no source
         files = []
-    if spec.is_checkpoint:
-        files += sorted(path for path in Path(spec.target).rglob("*") if path.is_file())
+    folders = [spec.target] if spec.is_checkpoint else []
+    folders += [value for value in spec.arguments.values() if isinstance(value, str) and Path(value).is_dir()]
+    for folder in folders:
+        files += sorted(path for path in Path(folder).rglob("*") if path.is_file())
     for file in filter(Path.is_file, files):
         digest.update(file.name.encode())
         with file.open("rb") as opened:

@@ -48,9 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, metavar="N", help="how often each thing is measured")
     given = parser.parse_args(arguments)
     folder = given.data or os.environ.get("SHOP_R1_TEST_DATA")
-    return run_command(
-        lambda: _measure(given.parts, Options(data=Path(folder) if folder else None, runs=given.runs), given.json)
-    )
+    options = Options(data=Path(folder) if folder else None, runs=given.runs)
+    return run_command(lambda: _measure(given.parts, options, given.json))
 
 
 def _measure(parts: Sequence[str], options: Options, output: Path | None) -> int:

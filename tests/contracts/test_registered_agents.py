@@ -10,8 +10,10 @@ from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import SessionStore
 from replay_sessions.writer import StoreWriter
 
+NEED_A_FILE = {"sb3"}  # tests/agents/test_sb3.py
 
-@pytest.mark.parametrize("name", sorted(AGENTS))
+
+@pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_A_FILE))
 def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
         for session in generate_sessions(12, seed=0):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-BLOCKS = dict(zip(("env", "agent"), re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL), strict=False))
+BLOCKS = dict(zip(("env", "agent", "ppo"), re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL), strict=False))
 
 
 def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -37,6 +37,17 @@ def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(folder: Path) -> None:
     done = run(*ranked, "--split", "test", "--out", "first", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "my_agent.py:FirstElement" in done.stdout
+
+
+def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(folder: Path) -> None:
+    quicker = BLOCKS["ppo"].replace('store="demo"', 'store="./demo"').replace("gamma=0.0", "gamma=0.0, n_steps=64")
+    (folder / "my_ppo.py").write_text(quicker.replace("50_000", "64"), encoding="utf-8")
+    done = run("my_ppo.py", folder=folder)
+    assert done.returncode == 0, done.stderr
+    ranked = ["-m", "benchmarks.leaderboard", "--agents", "sb3?path=runs/ppo,majority", "--store", "./demo"]
+    done = run(*ranked, "--split", "test", "--out", "ppo", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "sb3" in done.stdout
 
 
 def test_the_session_in_json_imports(folder: Path) -> None:

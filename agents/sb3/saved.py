@@ -1,0 +1,136 @@
+"""A trained Stable-Baselines3 policy on disk: weights as safetensors, the rest as JSON.
+
+    DIR/policy.safetensors    DIR/sb3_policy.json
+
+The zip files of SB3's own `model.save` hold pickled Python objects, and whoever loads one runs what is in it: they are
+not loaded here. Whoever has one loads it with SB3 and hands the model to `save_policy`.
+"""
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from gymnasium import spaces
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from stable_baselines3.common.policies import BasePolicy
+
+from replay_sessions.errors import BadConfig, CheckpointMismatch
+from shop_env.wrappers import View, feature_space
+
+__all__ = ["POLICY_FILE", "SavedPolicy", "load_policy", "save_policy"]
+
+POLICY_FILE, WEIGHTS_FILE = "sb3_policy.json", "policy.safetensors"
+TRUSTED = ("stable_baselines3.", "sb3_contrib.", "agents.sb3.")  # a file may not name any class of any package
+
+TRAINING_ONLY = ("optimizer_class", "optimizer_kwargs", "use_sde")
+
+
+class SavedPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """sb3_policy.json: what is needed to build the network again.
+
+    Attributes:
+        policy: The policy's class, `module:Class`.
+        policy_kwargs: Its arguments beyond the spaces.
+        algorithm: What trained it; for the reader.
+        max_candidates, view: Of the DiscreteActions it was trained on.
+    """
+
+    version: int = 1
+    policy: str
+    policy_kwargs: dict[str, Any]
+    algorithm: str
+    max_candidates: int
+    view: View
+
+
+def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
+    """Writes the policy of an SB3 model that was trained on DiscreteActions.
+
+    Raises:
+        BadConfig: It was trained on other spaces, or its policy has arguments that JSON cannot hold.
+    """
+    view: View = "dict" if isinstance(model.observation_space, spaces.Dict) else "flat"
+    max_candidates = int(getattr(model.action_space, "n", 0))
+    if max_candidates < 2 or model.observation_space != feature_space(max_candidates, view):
+        raise BadConfig(
+            f"The model acts on {model.action_space} and sees {model.observation_space}: not what "
+            "shop_env.wrappers.DiscreteActions shows, so no agent can be made of it."
+        )
+    kind = type(model.policy)
+    saved = SavedPolicy(
+        policy=f"{kind.__module__}:{kind.__qualname__}",
+        policy_kwargs={key: value for key, value in model.policy_kwargs.items() if key not in TRAINING_ONLY},
+        algorithm=type(model).__name__,
+        max_candidates=max_candidates,
+        view=view,
+    )
+    try:
+        text = msgspec.json.format(msgspec.json.encode(saved))
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise BadConfig(f"policy_kwargs {model.policy_kwargs} cannot be written as JSON: {error}") from error
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Clones: SB3 lists shared layers several times, and safetensors refuses tensors that share memory.
+    weights = {name: tensor.detach().cpu().clone() for name, tensor in model.policy.state_dict().items()}
+    save_file(weights, folder / f"{WEIGHTS_FILE}.partial")
+    (folder / f"{WEIGHTS_FILE}.partial").replace(folder / WEIGHTS_FILE)
+    (folder / f"{POLICY_FILE}.partial").write_bytes(text + b"\n")
+    (folder / f"{POLICY_FILE}.partial").replace(folder / POLICY_FILE)
+    return saved
+
+
+def load_policy(folder: Path | str, policy_class: type[Any] | None = None) -> tuple[Any, SavedPolicy]:
+    """The policy, ready to predict, and its description.
+
+    Args:
+        policy_class: The class, where it is of neither SB3, sb3-contrib nor agents.sb3: a file may name only those.
+
+    Raises:
+        CheckpointMismatch: Files that are absent, damaged, or do not fit together.
+    """
+    folder = Path(folder)
+    saved = _description(folder)
+    kind = policy_class or _policy_class(saved, folder)
+    observation_space = feature_space(saved.max_candidates, saved.view)
+    try:
+        policy = kind(observation_space, spaces.Discrete(saved.max_candidates), _no_schedule, **saved.policy_kwargs)
+        policy.load_state_dict(load_file(folder / WEIGHTS_FILE))
+    except (OSError, SafetensorError, RuntimeError, TypeError) as error:
+        raise CheckpointMismatch(f"'{folder}' does not hold the weights of a {saved.policy}: {error}") from error
+    policy.set_training_mode(False)
+    return policy, saved
+
+
+def _description(folder: Path) -> SavedPolicy:
+    try:
+        return msgspec.json.decode((folder / POLICY_FILE).read_bytes(), type=SavedPolicy)
+    except OSError as error:
+        hint = (
+            ": zip files of SB3 hold pickled objects and are not loaded; see agents/sb3/saved.py"
+            if folder.suffix == ".zip"
+            else f": it holds no {POLICY_FILE}. Train one with python -m agents.sb3.train"
+        )
+        raise CheckpointMismatch(f"No saved policy at '{folder}'{hint}") from error
+    except msgspec.DecodeError as error:
+        raise CheckpointMismatch(f"'{folder / POLICY_FILE}' cannot be read: {error}") from error
+
+
+def _policy_class(saved: SavedPolicy, folder: Path) -> type[Any]:
+    module_name, _, class_name = saved.policy.partition(":")
+    if not module_name.startswith(TRUSTED):
+        raise CheckpointMismatch(
+            f"'{folder}' wants the class {saved.policy}, and a file may name only those of SB3, sb3-contrib and "
+            "agents.sb3: give the class to load_policy(folder, policy_class)."
+        )
+    found = getattr(importlib.import_module(module_name), class_name, None)
+    if not inspect.isclass(found) or not issubclass(found, BasePolicy):
+        raise CheckpointMismatch(f"'{folder}' wants {saved.policy}, which is no policy of this version of SB3.")
+    return found
+
+
+def _no_schedule(_: float) -> float:
+    """A policy asks for a learning rate even where nothing is learned any more."""
+    return 0.0
