@@ -12,19 +12,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.exporters.hub_rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, session_of
 from replay_sessions.importers.hub_download import download, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.parquet import ParquetSource
 from replay_sessions.manifest import SetAside
 from replay_sessions.splits import SPLITS
 
 __all__ = ["HubImporter"]
-
-_BATCH_ROWS = 64
 
 
 class HubImporter(Importer):
@@ -73,13 +69,8 @@ class HubImporter(Importer):
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        parquet = pq.ParquetFile(path)
-        missing = [name for name in COLUMNS if name not in parquet.schema_arrow.names]
-        if missing:
-            raise ImportFailed(f"'{path}' has no column {missing[0]!r}: it is no file of `export hub`")
-        for batch in parquet.iter_batches(_BATCH_ROWS, columns=list(COLUMNS)):
-            yield from batch.to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ImportFailed(f"'{path}' is damaged ({reason}): nothing was imported; copy the folder again") from error
+    source = ParquetSource(path)
+    missing = [name for name in COLUMNS if name not in source.columns]
+    if missing:
+        raise ImportFailed(f"'{path}' has no column {missing[0]!r}: it is no file of `export hub`")
+    return source.rows(list(COLUMNS))

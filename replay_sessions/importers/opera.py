@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.hub_download import download, how_to_fetch, is_hub_id
@@ -29,11 +27,11 @@ from replay_sessions.importers.opera_files import (
     SessionPlace,
     find_files,
     find_sessions,
-    open_parquet,
     read_table,
 )
 from replay_sessions.importers.opera_personas import USER_COLUMNS, personas
 from replay_sessions.importers.opera_steps import ACTION_COLUMNS, ActionRow, steps_of
+from replay_sessions.importers.parquet import ParquetSource
 from replay_sessions.manifest import SetAside
 from replay_sessions.schema import Persona, Session
 
@@ -42,7 +40,6 @@ __all__ = ["HUB_ID", "REVISION", "OperaImporter"]
 HUB_ID = "NEU-HAI/OPeRA"
 REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as others cite it; this project could not fetch it itself
 _PART_ROWS = 256  # pages are 100 kB in the middle and 600 kB at most
-_BATCH_ROWS = 64
 
 
 class _Sessions(msgspec.Struct, frozen=True):
@@ -168,16 +165,6 @@ def _read_rows(places: list[SessionPlace]) -> dict[tuple[str, str], list[ActionR
 
 
 def _rows_of(group: RowGroup, session_ids: set[str]) -> Iterator[ActionRow]:
-    parquet = open_parquet(group.file)
-    columns = [name for name in ACTION_COLUMNS if name in parquet.schema_arrow.names]
-    ids = pa.array(sorted(session_ids))
-    try:
-        for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group.number], columns=columns):
-            chosen = batch.filter(
-                pc.is_in(batch.column("session_id"), value_set=ids.cast(batch.column("session_id").type))
-            )
-            for row in chosen.to_pylist():
-                yield {name: None if row.get(name) is None else str(row[name]) for name in ACTION_COLUMNS}
-    except (OSError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ImportFailed(f"'{group.file}' is damaged ({reason}): fetch the file again") from error
+    for row in ParquetSource(group.file).rows(ACTION_COLUMNS, [group.number]):
+        if row["session_id"] in session_ids:
+            yield {name: None if value is None else str(value) for name, value in row.items()}

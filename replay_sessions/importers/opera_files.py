@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from replay_sessions.errors import ImportFailed
+from replay_sessions.importers.parquet import ParquetSource
 from replay_sessions.manifest import SetAside
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "SessionPlace",
     "find_files",
     "find_sessions",
-    "open_parquet",
     "read_table",
 ]
 
@@ -96,23 +94,8 @@ def find_files(folder: Path, version: OperaVersion, by_hand: str) -> OperaFiles:
 def read_table(files: dict[OperaSplit, tuple[Path, ...]], columns: list[str]) -> Iterator[dict[str, str | None]]:
     """Rows of a small table, of both splits; columns that a file does not have are None."""
     for path in (path for paths in files.values() for path in paths):
-        parquet = open_parquet(path)
-        present = [name for name in columns if name in parquet.schema_arrow.names]
-        for row in parquet.read(columns=present).to_pylist():
-            yield {name: None if row.get(name) is None else str(row[name]) for name in columns}
-
-
-def open_parquet(path: Path) -> pq.ParquetFile:
-    """Opens a file of the source.
-
-    Raises:
-        ImportFailed: It is damaged or no parquet.
-    """
-    try:
-        return pq.ParquetFile(path)
-    except (OSError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ImportFailed(f"'{path}' is damaged ({reason}): nothing was imported; fetch the file again") from error
+        for row in ParquetSource(path).rows(columns):
+            yield {name: None if value is None else str(value) for name, value in row.items()}
 
 
 def find_sessions(files: OperaFiles) -> tuple[list[SessionPlace], list[SetAside]]:
@@ -149,21 +132,22 @@ def _scan(paths: tuple[Path, ...]) -> tuple[dict[str, int], dict[str, list[RowGr
     groups: defaultdict[str, list[RowGroup]] = defaultdict(list)
     strays: list[SetAside] = []
     for path in paths:
-        parquet = open_parquet(path)
-        if "session_id" not in parquet.schema_arrow.names:
+        source = ParquetSource(path)
+        if "session_id" not in source.columns:
             raise ImportFailed(f"'{path}' has no column session_id: is it a file of OPeRA's action table?")
-        first_row = 0
-        for number in range(parquet.num_row_groups):
-            ids = parquet.read_row_group(number, columns=["session_id"]).column("session_id").to_pylist()
-            for offset, session_id in enumerate(ids):
+        row_number = 0
+        for number in range(source.row_groups):
+            group = RowGroup(path, number)
+            for row in source.rows(["session_id"], [number]):
+                row_number += 1
+                session_id = row["session_id"]
                 if not session_id:
-                    where = f"{path.name}, row {first_row + offset + 1}"
+                    where = f"{path.name}, row {row_number}"
                     strays.append(SetAside(where=where, reason="the action names no session"))
                     continue
                 rows[session_id] += 1
-                if not groups[session_id] or groups[session_id][-1] != RowGroup(path, number):
-                    groups[session_id].append(RowGroup(path, number))
-            first_row += len(ids)
+                if group not in groups[session_id][-1:]:
+                    groups[session_id].append(group)
     return rows, groups, strays
 
 

@@ -85,8 +85,9 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> ActionTab
             table, set_aside = _read_csv(path)
     except OSError as error:
         raise ImportFailed(f"cannot read the actions '{path}': {error.strerror or error}") from error
-    except pa.ArrowException as error:
-        raise ImportFailed(f"cannot read the actions '{path}': {str(error).splitlines()[0]}") from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ImportFailed(f"cannot read the actions '{path}', which should be UTF-8: {reason}") from error
     _check_columns(path, table.column_names, ignored)
     table = table.select([name for name in table.column_names if name in COLUMNS or name == _ROW])
     named = table.column("session_id").to_pylist()

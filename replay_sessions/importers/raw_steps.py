@@ -16,7 +16,7 @@ from replay_sessions.manifest import SetAside
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.simplify import Recipe
 from replay_sessions.simplify.bounds import MAX_BYTES
-from replay_sessions.simplify.private_data import remove_private_data
+from replay_sessions.simplify.private_data import remove_private_data, remove_repeated
 
 __all__ = ["NOT_FOUND", "PageFolder", "read_session"]
 
@@ -78,8 +78,8 @@ def _step(row: Row, pages: PageFolder, gap: int) -> Step:
     return Step(
         page=raw.page.html,
         action=_action(row, raw, pages),
-        rationale=_cleaned(row.get("rationale"), pages) or None,
-        url=_cleaned(row.get("url"), pages),
+        rationale=_cleaned(row.get("rationale"), raw, pages) or None,
+        url=_cleaned(row.get("url"), raw, pages),
         timestamp=row.get("timestamp"),
         gap=gap,
     )
@@ -90,7 +90,7 @@ def _action(row: Row, raw: RawPage, pages: PageFolder) -> Action:
         return Terminate()
     if row["type"] == "click":
         return Click(name=raw.find(row, typed=False), click_type=row.get("click_type"))
-    text = _cleaned(row.get("text"), pages) or ""
+    text = _cleaned(row.get("text"), raw, pages) or ""
     return TypeAndSubmit(name=raw.find(row, typed=True), text=text, submitted=row["type"] != "input")
 
 
@@ -118,10 +118,12 @@ def _first(rows: list[Row], column: str) -> str | None:
     return next((value for row in rows if (value := row.get(column))), None)
 
 
-def _cleaned(text: str | None, pages: PageFolder) -> str | None:
+def _cleaned(text: str | None, raw: RawPage, pages: PageFolder) -> str | None:
+    """Text without what looks private, and without what its page showed to be."""
     if not text or not pages.private_data:
         return text
-    return remove_private_data([text])[0][0]
+    text = remove_private_data([text])[0].get(0, text)
+    return remove_repeated([text], raw.page.removed).get(0, text)
 
 
 def _read(path: Path) -> bytes:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.importers.field_mapping import FieldMapping
 from replay_sessions.importers.jsonl import read_lines
+from replay_sessions.importers.parquet import ParquetSource
 from replay_sessions.importers.record_paths import optional_text_at, text_at
 from replay_sessions.importers.timestamps import in_time_order
 from replay_sessions.manifest import SetAside
@@ -22,7 +21,6 @@ from replay_sessions.manifest import SetAside
 __all__ = ["SessionLine", "find_record_files", "first_record", "session_lines"]
 
 _KINDS = ("*.jsonl", "*.jsonl.gz", "*.parquet")
-_BATCH_ROWS = 64
 
 
 class SessionLine(msgspec.Struct, frozen=True):
@@ -147,15 +145,8 @@ def _json_records(path: Path) -> Iterator[_Record | SetAside]:
 
 
 def _parquet_records(path: Path) -> Iterator[_Record]:
-    number = 0
-    try:
-        parquet = pq.ParquetFile(path)
-        rows = parquet.metadata.num_rows or 1
-        size = path.stat().st_size
-        for batch in parquet.iter_batches(_BATCH_ROWS):
-            for value in batch.to_pylist():
-                number += 1
-                yield _Record(f"{path.name}:{number}", msgspec.json.encode(value, enc_hook=str), size * number // rows)
-    except (OSError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ImportFailed(f"'{path}' is damaged ({reason}): nothing was imported; fetch the file again") from error
+    source = ParquetSource(path)
+    size = path.stat().st_size
+    for number, row in enumerate(source.rows(), start=1):
+        line = msgspec.json.encode(row, enc_hook=str)
+        yield _Record(f"{path.name}:{number}", line, size * number // source.row_count)
