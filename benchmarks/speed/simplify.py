@@ -3,8 +3,8 @@
     python -m benchmarks.speed simplify --data ../shared/data
 
 Figures are megabytes of raw page per second of processor time. `simplify.amazon.all` is what `simplify` does to
-Amazon's pages when nothing is said; `.walk` goes without the removal of private data, as the peers do. `simplify.shops` is the
-pages of all shops. `output` is the size of the result.
+Amazon's pages when nothing is said; `.walk` goes without the removal of private data, as the peers do.
+`simplify.shops` is the pages of all shops. `output` is the size of the result.
 """
 
 import gzip
