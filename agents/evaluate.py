@@ -36,7 +36,16 @@ if getattr(agents, "__project__", None) != "shop-r1":
         "installs a package of the same name: remove it from this environment, or use an environment of its own."
     )
 
-__all__ = ["ScoredStep", "ask", "ask_all", "evaluate", "progress_bar", "scored_steps", "session_seed"]
+__all__ = [
+    "ScoredStep",
+    "ask",
+    "ask_all",
+    "error_in_words",
+    "evaluate",
+    "progress_bar",
+    "scored_steps",
+    "session_seed",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -213,10 +222,13 @@ def ask_all(agent: BatchAgent, observations: list[Observation]) -> list[Answer]:
 
 def _record(step: ScoredStep, answer: Answer, reward: RewardConfig) -> StepRecord:
     if isinstance(answer, Exception):
-        return record_step(
-            step.session, step.step_index, None, reward, error=f"{type(answer).__name__}: {answer}"[:500]
-        )
+        return record_step(step.session, step.step_index, None, reward, error=error_in_words(answer))
     return record_step(step.session, step.step_index, answer, reward)
+
+
+def error_in_words(error: Exception) -> str:
+    """What a record keeps of an exception."""
+    return f"{type(error).__name__}: {error}"[:500]
 
 
 def progress_bar(label: str | None) -> Progress:

@@ -13,12 +13,13 @@ No base class is needed. A whole agent:
             return format_reply("I take the first one.", Click(name=name))
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from replay_sessions.schema import Action
 from shop_env.observation import Observation
 
-__all__ = ["Agent", "BatchAgent"]
+__all__ = ["Agent", "BatchAgent", "ProbabilityAgent"]
 
 
 @runtime_checkable
@@ -51,4 +52,16 @@ class BatchAgent(Agent, Protocol):
 
     def act_batch(self, observations: Sequence[Observation]) -> list[str]:
         """One reply per observation, in the same order."""
+        ...
+
+
+@runtime_checkable
+class ProbabilityAgent(Agent, Protocol):
+    """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.likelihood)."""
+
+    def probabilities(self, observations: Sequence[Observation]) -> Sequence[Mapping[Action, float]] | None:
+        """For each page the probability of each action that the agent considers there; all others have 0.
+
+        They are the agent's own (temperature 1), however its replies are drawn. None: this one has none.
+        """
         ...

@@ -28,7 +28,7 @@ __all__ = [
     "summarise",
 ]
 
-# Figure -> heading. Shares are shown in percent; `mean_reward` is not a share.
+# Figure -> heading. Shares are shown in percent; `mean_reward` and `nll` are no shares.
 COLUMNS: Mapping[str, str] = {
     "exact_accuracy": "exact",
     "type_accuracy": "type",
@@ -39,8 +39,11 @@ COLUMNS: Mapping[str, str] = {
     "mean_reward": "reward",
     "invalid_rate": "invalid",
 }
+# Only where an agent gives probabilities (agents/likelihood.py).
+LIKELIHOOD_COLUMNS: Mapping[str, str] = {"nll": "NLL", "top1_accuracy": "top-1", "top3_accuracy": "top-3"}
 WITH_INTERVAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 IN_POINTS = ("mean_reward",)
+IN_NATS = ("nll",)
 BY_TYPE = ("exact_accuracy_click", "exact_accuracy_type_and_submit", "exact_accuracy_terminate")
 LABEL_WIDTH = 10  # longer labels are folded
 
@@ -93,7 +96,7 @@ def summarise(
     counts = {name: int(values.pop(name)) for name in ("steps", "sessions", "users", "errors")}
     figures = {name: Figure(value) for name, value in values.items()}
     if samples and counts["steps"]:
-        for name in COLUMNS.keys() & figures.keys():
+        for name in (COLUMNS.keys() | LIKELIHOOD_COLUMNS.keys()) & figures.keys():
             low, high = bootstrap_interval(records, name, cluster=cluster, samples=samples, seed=seed, preset=preset)
             figures[name] = Figure(values[name], *(None if math.isnan(end) else end for end in (low, high)))
     return ResultRow(
@@ -130,7 +133,7 @@ def render_table(
     Args:
         width: The terminal's, in characters; one too narrow goes without the figures by type. None: wide enough.
     """
-    widths = {name: _width(name, rows) for name in COLUMNS}
+    widths = {name: _width(name, rows) for name in _columns(rows)}
     room = 1000 if width is None else width
     if _others_width(widths, rows) + LABEL_WIDTH > room:
         widths = {name: needed for name, needed in widths.items() if name not in BY_TYPE}
@@ -151,11 +154,12 @@ def render_table(
 
 def markdown_table(rows: Sequence[ResultRow]) -> str:
     """The table as GitHub-flavoured Markdown, one line per row."""
-    headings = ["agent", *COLUMNS.values(), *_counts(rows)]
+    columns = _columns(rows)
+    headings = ["agent", *columns.values(), *_counts(rows)]
     lines = ["| " + " | ".join(headings) + " |", "|---" + "|--:" * (len(headings) - 1) + "|"]
     for row in rows:
         label = row.label.replace("|", "\\|")
-        lines.append("| " + " | ".join([label, *_cells(row, rows, COLUMNS, _one_line)]) + " |")
+        lines.append("| " + " | ".join([label, *_cells(row, rows, columns, _one_line)]) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -164,6 +168,12 @@ def _cells(
 ) -> list[str]:
     figures = [show(name, row.figures.get(name)) for name in names]
     return figures + [str(getattr(row, count)) for count in _counts(rows)]
+
+
+def _columns(rows: Sequence[ResultRow]) -> dict[str, str]:
+    """Figure -> heading; the likelihoods only where a row has them."""
+    told = {name: heading for name, heading in LIKELIHOOD_COLUMNS.items() if any(name in row.figures for row in rows)}
+    return {**COLUMNS, **told}
 
 
 def _counts(rows: Sequence[ResultRow]) -> tuple[str, ...]:
@@ -183,7 +193,7 @@ def _others_width(widths: Mapping[str, int], rows: Sequence[ResultRow]) -> int:
 
 
 def _heading(name: str) -> str:
-    return COLUMNS[name].replace("_", " ").replace(" and ", " and\n")
+    return {**COLUMNS, **LIKELIHOOD_COLUMNS}[name].replace("_", " ").replace(" and ", " and\n")
 
 
 def _one_line(name: str, figure: Figure | None) -> str:
@@ -201,4 +211,6 @@ def _two_lines(name: str, figure: Figure | None) -> str:
 
 
 def _number(name: str, value: float) -> str:
+    if name in IN_NATS:
+        return f"{value:.2f}"
     return f"{value:.1f}" if name in IN_POINTS else f"{100 * value:.1f}"

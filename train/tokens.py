@@ -19,7 +19,15 @@ from shop_env.observation import Observation, observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
 
-__all__ = ["ReplySpan", "SessionTokens", "decode_replies", "prompt_tokens", "rationale_tokens", "tokenize_session"]
+__all__ = [
+    "ReplySpan",
+    "SessionTokens",
+    "decode_replies",
+    "prompt_tokens",
+    "rationale_tokens",
+    "reply_tokens",
+    "tokenize_session",
+]
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,11 @@ def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...])
             raise BadConfig("this model's chat template leaves out or reorders messages; give one that does not.")
         between.append(before)
     return [*between, rendered]
+
+
+def reply_tokens(tokenizer: Any, replies: Sequence[str]) -> list[list[int]]:
+    """The tokens of replies as a policy would sample them, with the end token."""
+    return [[*ids, tokenizer.eos_token_id] for ids in _encode(tokenizer, replies)]
 
 
 def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str]:

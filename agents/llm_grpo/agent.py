@@ -4,12 +4,14 @@ make_agent("runs/demo/shop_r1")                      at the temperature it was t
 make_agent("runs/demo/shop_r1?temperature=0")        greedy
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from agents.llm_grpo.likelihood import action_probabilities
 from replay_sessions.errors import AgentFailed
+from replay_sessions.schema import Action
 from shop_env.observation import History, Observation
 from shop_env.prompts import render_prompt
 from train.checkpoints import CheckpointInfo, load_checkpoint
@@ -28,6 +30,7 @@ class PolicyAgent:
         max_new_tokens: None: the checkpoint's own.
         device: Where the model runs; None: a GPU where there is one.
         policy: A model, its tokenizer and its info that are already in memory.
+        rationales: How many `probabilities` draws for each page.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class PolicyAgent:
         max_new_tokens: int | None = None,
         device: str | None = None,
         policy: tuple[Any, Any, CheckpointInfo] | None = None,
+        rationales: int = 4,
     ) -> None:
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self._model, self._tokenizer, self.info = policy or load_checkpoint(str(path), device)
@@ -47,6 +51,7 @@ class PolicyAgent:
             end_token=self._tokenizer.eos_token_id,
         )
         self._generator = torch.Generator(self._model.device)
+        self._rationales = rationales
 
     def reset(self, *, seed: int | None = None) -> None:
         """Seeds the sampling."""
@@ -64,6 +69,20 @@ class PolicyAgent:
         prompts = [self._prompt(observation) for observation in observations]
         replies = generate(self._model, prompts, self._sampling, self._generator)
         return decode_replies(self._tokenizer, [reply for (reply,) in replies])
+
+    def probabilities(self, observations: Sequence[Observation]) -> list[Mapping[Action, float]]:
+        """The policy's probability of each candidate action of each page (agents/llm_grpo/likelihood.py)."""
+        return [
+            *action_probabilities(
+                self._model,
+                self._tokenizer,
+                [self._prompt(observation) for observation in observations],
+                observations,
+                rationales=self._rationales,
+                max_new_tokens=self._sampling.max_new_tokens,
+                generator=self._generator,
+            )
+        ]
 
     def _prompt(self, observation: Observation) -> list[int]:
         """The prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from agents.sb3.saved import load_policy
 from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Action
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.wrappers import discrete_view
 
 __all__ = ["Sb3Agent"]
+
+_SMALLEST = 1e-12
 
 
 class Sb3Agent:
@@ -48,10 +51,23 @@ class Sb3Agent:
         """One reply per observation."""
         if not observations:
             return []
+        features, candidates = self._views(observations)
+        chosen = self._choose(features, [len(offered) for offered in candidates])
+        return [format_reply("", offered[number]) for number, offered in zip(chosen, candidates, strict=True)]
+
+    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]] | None:
+        """The policy's probability of each candidate of each page; None where it gives none (DQN)."""
+        if not hasattr(self._policy, "get_distribution"):
+            return None
+        features, candidates = self._views(observations)
+        shares = self._shares(features, [len(offered) for offered in candidates])
+        return [
+            dict(zip(offered, map(float, row), strict=False)) for offered, row in zip(candidates, shares, strict=True)
+        ]
+
+    def _views(self, observations: Sequence[Observation]) -> tuple[Any, list[list[Action]]]:
         views = [discrete_view(observation, self.saved.max_candidates, self.saved.view) for observation in observations]
-        counts = [len(candidates) for _, candidates in views]
-        chosen = self._choose(_stacked([features for features, _ in views]), counts)
-        return [format_reply("", candidates[number]) for number, (_, candidates) in zip(chosen, views, strict=True)]
+        return _stacked([features for features, _ in views]), [candidates for _, candidates in views]
 
     def _choose(self, features: Any, counts: Sequence[int]) -> list[int]:
         """For each page the number of a candidate that is there."""
@@ -59,19 +75,20 @@ class Sb3Agent:
             numbers, _ = self._policy.predict(features, deterministic=True)
             # Without probabilities there is no second choice: a number without a candidate leaves (number 0).
             return [int(number) if number < count else 0 for number, count in zip(numbers, counts, strict=True)]
-        probabilities = self._probabilities(features)
-        probabilities *= np.arange(self.saved.max_candidates) < np.array(counts)[:, None]
+        shares = self._shares(features, counts)
         if not self._sample:
-            return [int(number) for number in probabilities.argmax(axis=1)]
-        shares = probabilities / probabilities.sum(axis=1, keepdims=True)
+            return [int(number) for number in shares.argmax(axis=1)]
         return [int(self._random.choice(len(share), p=share)) for share in shares]
 
-    def _probabilities(self, features: Any) -> NDArray[np.float64]:
+    def _shares(self, features: Any, counts: Sequence[int]) -> NDArray[np.float64]:
+        """The probabilities, shape (B, max_candidates); 0 where there is no candidate."""
         with torch.no_grad():
             tensors, _ = self._policy.obs_to_tensor(features)
-            found = self._policy.get_distribution(tensors).distribution.probs
-        probabilities: NDArray[np.float64] = found.double().cpu().numpy()
-        return probabilities
+            found = self._policy.get_distribution(tensors).distribution.probs.double().cpu().numpy()
+        there = np.arange(self.saved.max_candidates) < np.array(counts)[:, None]
+        found = (found + _SMALLEST) * there  # a policy without a mask may put all it has on what is not there
+        shares: NDArray[np.float64] = found / found.sum(axis=1, keepdims=True)
+        return shares
 
 
 def _stacked(features: Sequence[Any]) -> Any:

@@ -6,7 +6,7 @@ q ∝ p^(1/T) is right with probability Σ p·q. No agent that sees the same obs
 """
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -46,15 +46,22 @@ class OracleAgent:
         self._random = random.Random(seed)
 
     def act(self, observation: Observation) -> str:
-        try:
-            probabilities = demo_shop.action_probabilities(observation)
-            action = self._draw(sharpened(probabilities, self._temperature))
-            return format_reply(demo_shop.rationale_for(observation, action), action)
-        except (ValueError, IndexError) as error:
-            raise AgentFailed(f"the oracle answers pages of the demo shop only: {error}") from error
+        action = self._draw(sharpened(_probabilities(observation), self._temperature))
+        return format_reply(demo_shop.rationale_for(observation, action), action)
+
+    def probabilities(self, observations: Sequence[Observation]) -> list[Mapping[Action, float]]:
+        """The shoppers' own, whatever the temperature."""
+        return [_probabilities(observation) for observation in observations]
 
     def _draw(self, probabilities: Mapping[Action, float]) -> Action:
         return self._random.choices(list(probabilities), list(probabilities.values()))[0]
+
+
+def _probabilities(observation: Observation) -> Mapping[Action, float]:
+    try:
+        return demo_shop.action_probabilities(observation)
+    except (ValueError, IndexError) as error:
+        raise AgentFailed(f"the oracle answers pages of the demo shop only: {error}") from error
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):

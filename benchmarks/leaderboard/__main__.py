@@ -4,6 +4,7 @@
     python -m benchmarks.leaderboard --agents random my_agent.py:MyAgent my_package.module:MyAgent --out runs/mine
     python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" "greedy=runs/demo/sft?temperature=0" --out runs/sft
     python -m benchmarks.leaderboard --agents random --store stores/mine --split validation --sessions 100 --out runs/x
+    python -m benchmarks.leaderboard --agents oracle runs/demo/sft --likelihood --out runs/likelihood
     python -m benchmarks.leaderboard verify runs/first            recompute the figures from the records
     python -m benchmarks.leaderboard compare runs/first oracle copy_match          paired difference
     python -m benchmarks.leaderboard --agents oracle --context.persona shuffled --out runs/shuffled

@@ -34,6 +34,8 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         cluster: What the bootstrap draws: whole sessions, or whole users with all their sessions.
         samples: How many bootstrap samples the intervals rest on.
         batch_size: Steps in one call of an agent that answers batches.
+        likelihood: Also ask agents that can give them for the probabilities of each page's actions: columns NLL (nats),
+            top-1 and top-3. Language models take many times as long.
         fresh: Run all agents again, also those whose records are there.
     """
 
@@ -50,6 +52,7 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     cluster: Literal["session", "user"] = "session"
     samples: int = 1000
     batch_size: int = 64
+    likelihood: bool = False
     fresh: bool = False
 
     def __post_init__(self) -> None:
@@ -92,6 +95,7 @@ def made_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -
         "context": msgspec.to_builtins(config.context),
         "reward": config.reward,
         "first_action": config.first_action,
+        "likelihood": config.likelihood,
     }
 
 

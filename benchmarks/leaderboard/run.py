@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from agents.evaluate import evaluate
+from agents.likelihood import with_likelihood
+from agents.protocol import ProbabilityAgent
 from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure, ResultRow, markdown_table, sorted_rows, summarise
 from agents.scripted.oracle import ceiling, has_known_ceiling
@@ -118,8 +120,9 @@ def _entry(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> E
 def _ask(
     spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, session_ids: set[str] | None
 ) -> list[StepRecord]:
-    return evaluate(
-        make_agent(spec, store=store),
+    agent = make_agent(spec, store=store)
+    records = evaluate(
+        agent,
         store,
         config.split,
         context=config.context,
@@ -130,6 +133,17 @@ def _ask(
         session_ids=session_ids,
         batch_size=config.batch_size,
         progress=spec.label,
+    )
+    if not (config.likelihood and isinstance(agent, ProbabilityAgent)):
+        return records
+    return with_likelihood(
+        agent,
+        store,
+        config.split,
+        records,
+        context=config.context,
+        batch_size=config.batch_size,
+        progress=f"{spec.label}, likelihood",
     )
 
 

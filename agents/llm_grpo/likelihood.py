@@ -1,0 +1,81 @@
+"""How likely a policy holds each action of a page, for the likelihood metrics (shop_env.metrics.likelihood).
+
+A policy writes a rationale before its action, so the probability of an action is a mean over rationales r, drawn from
+the policy itself at temperature 1, of its share among the page's candidates:
+
+    p(a | page) = mean over r of  π(r, a | page) / Σ_b π(r, b | page)
+
+A draw that is no readable reply adds nothing to any action, so the probabilities of a policy that is malformed half the
+time sum to a half. The candidates are those of shop_env.candidates and whatever actions the draws hold themselves.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from replay_sessions.schema import Action
+from shop_env.candidates import candidate_actions
+from shop_env.observation import Observation
+from shop_env.replies import Reply, format_reply, parse_reply
+from train.policy_stats import policy_stats
+from train.rollout_engines.local import SamplingConfig, generate
+from train.session_tree import SessionTree, hidden_states, pack
+from train.tokens import decode_replies, reply_tokens
+
+__all__ = ["action_probabilities"]
+
+
+def action_probabilities(
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[Sequence[int]],
+    observations: Sequence[Observation],
+    *,
+    rationales: int,
+    max_new_tokens: int,
+    generator: torch.Generator | None = None,
+) -> list[dict[Action, float]]:
+    """The probability of each candidate on each page.
+
+    Args:
+        prompts: The tokens of each observation's prompt.
+        rationales: How many are drawn for each page: more cost time and lower the variance.
+    """
+    sampling = SamplingConfig(
+        temperature=1.0, max_new_tokens=max_new_tokens, end_token=tokenizer.eos_token_id, replies=rationales
+    )
+    found = []
+    for prompt, observation, drawn in zip(
+        prompts, observations, generate(model, prompts, sampling, generator), strict=True
+    ):
+        replies = [parse_reply(text) for text in decode_replies(tokenizer, drawn)]
+        readable = [reply for reply in replies if isinstance(reply, Reply)]
+        candidates = list(
+            dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]),
+        )
+        shares = _shares(model, tokenizer, prompt, [reply.rationale for reply in readable], candidates)
+        found.append({action: share / rationales for action, share in zip(candidates, shares, strict=True)})
+    return found
+
+
+@torch.no_grad()
+def _shares(
+    model: Any, tokenizer: Any, prompt: Sequence[int], rationales: Sequence[str], candidates: Sequence[Action]
+) -> list[float]:
+    """Each candidate's share behind each rationale, summed over the rationales."""
+    if not rationales:
+        return [0.0] * len(candidates)
+    texts = [format_reply(rationale, action) for rationale in rationales for action in candidates]
+    replies = reply_tokens(tokenizer, texts)
+    width = len(candidates)
+    groups = [replies[start : start + width] for start in range(0, len(replies), width)]
+    packed = pack([SessionTree(prompt, [len(prompt)] * len(groups), groups)]).to(model.device)
+    hidden = hidden_states(model, packed.input_ids, packed.position_ids, packed)
+    log_probs = policy_stats(
+        hidden[packed.predicted_from], model.get_output_embeddings().weight, packed.targets
+    ).log_probs.double()
+    # The rationale's own tokens are the same in a whole row and cancel out of its shares.
+    of_replies = torch.stack([part.sum() for part in log_probs.split(packed.reply_lengths)])
+    shares: list[float] = of_replies.view(len(groups), width).softmax(dim=1).sum(dim=0).tolist()
+    return shares

@@ -1,0 +1,122 @@
+"""Probabilities of logged actions: who gives them, what becomes of failures, and what a language model's are."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+import torch
+
+from agents.evaluate import evaluate, scored_steps
+from agents.likelihood import with_likelihood
+from agents.llm_grpo.likelihood import _shares, action_probabilities
+from agents.results import markdown_table, summarise
+from agents.scripted.oracle import OracleAgent
+from replay_sessions import demo_shop
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.store import SessionStore
+from shop_env.candidates import candidate_actions
+from shop_env.metrics import step_metrics
+from shop_env.observation import Observation, observe_session
+from shop_env.prompts import PromptConfig, render_prompt
+from shop_env.replies import format_reply
+from tests.train.conftest import Tiny
+from tests.train.conftest import tiny as tiny
+from train.tokens import prompt_tokens, reply_tokens
+
+
+class Planted:
+    """Holds the same probabilities on every page; fails at the given steps."""
+
+    def __init__(self, probabilities: dict[Action, float] | None, fails_at: Sequence[int] = ()) -> None:
+        self.given = probabilities
+        self.fails_at = fails_at
+
+    def reset(self, *, seed: int | None) -> None:
+        pass
+
+    def act(self, observation: Observation) -> str:
+        return format_reply("", Terminate())
+
+    def probabilities(self, observations: Sequence[Observation]) -> list[Mapping[Action, float]] | None:
+        if any(observation["step"] in self.fails_at for observation in observations):
+            raise ConnectionError("refused")
+        return None if self.given is None else [self.given] * len(observations)
+
+
+# Logged in the planted store's test split: red, type "red kettle", terminate | red, blue.
+RED, BLUE = Click(name="results.red"), Click(name="results.blue")
+
+
+def test_a_planted_agent_has_the_likelihoods_counted_by_hand(planted_store: SessionStore) -> None:
+    agent = Planted({RED: 0.5, BLUE: 0.25, Terminate(): 0.25})
+    records = with_likelihood(agent, planted_store, "test", evaluate(agent, planted_store, "test"))
+    assert [record.logged_probability for record in records] == [0.5, 0.0, 0.25, 0.5, 0.25]
+    assert [record.logged_rank for record in records] == [1, 4, 3, 1, 3]
+    metrics = step_metrics(records)
+    assert metrics["nll"] == pytest.approx(-(2 * math.log(0.5) + 2 * math.log(0.25) + math.log(1e-6)) / 5)
+    assert metrics["top1_accuracy"] == pytest.approx(2 / 5)
+    assert metrics["top3_accuracy"] == pytest.approx(4 / 5)
+    assert metrics["stop_brier"] == pytest.approx((4 * 0.25**2 + 0.75**2) / 5)
+    table = markdown_table([summarise(records, label="planted", samples=20)])
+    assert "| NLL | top-1 | top-3 |" in table
+
+
+def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStore) -> None:
+    agent = Planted({RED: 1.0}, fails_at=(2,))
+    records = with_likelihood(agent, planted_store, "test", evaluate(agent, planted_store, "test"))
+    assert [record.error for record in records if record.error] == ["ConnectionError: refused"] * 2
+    assert [record.logged_probability for record in records] == [1.0, None, 0.0, 1.0, None]
+    assert step_metrics(records)["errors"] == 2
+
+
+def test_an_agent_without_probabilities_keeps_its_records(planted_store: SessionStore) -> None:
+    agent = Planted(None)
+    records = evaluate(agent, planted_store, "test")
+    assert with_likelihood(agent, planted_store, "test", records) == records
+    assert "NLL" not in markdown_table([summarise(records, label="planted", samples=0)])
+
+
+def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store: SessionStore) -> None:
+    agent = OracleAgent()
+    records = with_likelihood(agent, demo_store, "test", evaluate(agent, demo_store, "test"))
+    own = [
+        demo_shop.action_probabilities(step.observation)[Click(name=step.logged.name)]
+        if isinstance(step.logged, Click)
+        else demo_shop.action_probabilities(step.observation)[step.logged]
+        for step in scored_steps(demo_store, "test")
+    ]
+    assert [record.logged_probability for record in records] == own
+    assert step_metrics(records)["nll"] == pytest.approx(-sum(map(math.log, own)) / len(own))
+
+
+def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:
+    observation = observe_session(tiny.sessions[0])[1]
+    prompt = prompt_tokens(tiny.tokenizer, render_prompt(observation, PromptConfig(style="compact")))
+    candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
+    rationales = ["I look at it.", "Too dear."]
+    plain = tiny.plain_model()
+    expected = torch.zeros(len(candidates), dtype=torch.float64)
+    for rationale in rationales:
+        scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
+        expected += torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
+    shares = _shares(tiny.model, tiny.tokenizer, prompt, rationales, candidates)
+    assert shares == pytest.approx(expected.tolist(), rel=1e-3)
+    assert sum(shares) == pytest.approx(len(rationales))
+
+
+def test_draws_that_cannot_be_read_hold_no_action(tiny: Tiny) -> None:
+    observation = observe_session(tiny.sessions[0])[1]
+    prompt = prompt_tokens(tiny.tokenizer, render_prompt(observation, PromptConfig(style="compact")))
+    (found,) = action_probabilities(
+        tiny.model, tiny.tokenizer, [prompt], [observation], rationales=2, max_new_tokens=4
+    )  # untrained weights write no JSON
+    assert set(found) == set(candidate_actions(observation))
+    assert sum(found.values()) == 0.0
+
+
+@torch.no_grad()
+def _log_probability(model: object, tokenizer: object, prompt: list[int], reply: str) -> float:
+    (tokens,) = reply_tokens(tokenizer, [reply])
+    logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
+    log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
+    return float(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
