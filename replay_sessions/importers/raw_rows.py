@@ -4,6 +4,7 @@ Every column is read as text, because ids and search terms that look like number
 memory, packed; pages are read part by part.
 """
 
+import codecs
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -120,6 +121,7 @@ def _read_csv(path: Path) -> tuple[pa.Table, list[SetAside]]:
         bad[row.number or 0] = f"{row.actual_columns} columns where {row.expected_columns} were expected"
         return "skip"
 
+    _check_text(path)
     names = pyarrow.csv.open_csv(path, parse_options=_csv_form(path, lambda _: "skip")).schema.names
     table = pyarrow.csv.read_csv(
         path,
@@ -133,6 +135,28 @@ def _read_csv(path: Path) -> tuple[pa.Table, list[SetAside]]:
     numbers = (str(number) for number in range(2, table.num_rows + len(bad) + 2) if number not in bad)
     rows = pa.array(islice(numbers, table.num_rows), pa.string())
     return table.append_column(_ROW, rows), [SetAside(where=f"{path.name}:{row}", reason=bad[row]) for row in bad]
+
+
+def _check_text(path: Path) -> None:
+    """Arrow would tell of a wrong encoding in some cells only, and not at all in rows that are skipped.
+
+    Raises:
+        ImportFailed: The file is not UTF-8.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    lines = 1
+    with pa.input_stream(path, compression="detect") as file:
+        block = b"..."
+        while block:
+            block = file.read(_BLOCK_BYTES)
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                line = lines + error.object[: error.start].count(b"\n")
+                raise ImportFailed(
+                    f"cannot read the actions '{path}': line {line} is not UTF-8 ({error.reason}); save it as UTF-8"
+                ) from error
+            lines += block.count(b"\n")
 
 
 def _csv_form(path: Path, on_bad_row: Any = None) -> pyarrow.csv.ParseOptions:

@@ -40,15 +40,21 @@ class PageFolder:
         Raises:
             Unresolved: There is none, or it cannot be read.
         """
+        try:
+            content = _read(self._path(file))
+        # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
+        except (OSError, EOFError, zlib.error, ValueError, RuntimeError) as error:
+            raise Unresolved(f"page '{file}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        try:
+            return RawPage(content, self._recipe, private_data=self.private_data)
+        except BadSession as error:
+            raise Unresolved(f"page '{file}': {error}") from error
+
+    def _path(self, file: str) -> Path:
         path = (self._folder / file).resolve()
         if not path.is_relative_to(self._folder):
             raise Unresolved(f"page '{file}' lies outside the folder")
-        try:
-            return RawPage(_read(path), self._recipe, private_data=self.private_data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise Unresolved(f"page '{file}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
-        except BadSession as error:
-            raise Unresolved(f"page '{file}': {error}") from error
+        return path
 
 
 def read_session(rows: list[Row], pages: PageFolder, source: str, table: str) -> Iterator[Imported]:
