@@ -41,7 +41,7 @@ class PolicyAgent:
         max_new_tokens: int | None = None,
         device: str | None = None,
         policy: tuple[Any, Any, CheckpointInfo] | None = None,
-        rationales: int = 4,
+        rationales: int = 16,
     ) -> None:
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self._model, self._tokenizer, self.info = policy or load_checkpoint(str(path), device)

@@ -1,18 +1,22 @@
 """How likely a policy holds each action of a page, for the likelihood metrics (shop_env.metrics.likelihood).
 
-A policy writes a rationale before its action, so the probability of an action is a mean over rationales r, drawn from
-the policy itself at temperature 1, of its share among the page's candidates:
+A policy writes a rationale before its action, so the probability of an action is the expectation, over rationales r
+that the policy itself writes at temperature 1, of the action's share among the page's candidates. Of K drawn rationales:
 
-    p(a | page) = mean over r of  π(r, a | page) / Σ_b π(r, b | page)
+    p(a | page) = (Σ_r π(r, a | page) / Σ_b π(r, b | page) + 1 / candidates) / (K + 1)
 
-A draw that is no readable reply adds nothing to any action, so the probabilities of a policy that is malformed half the
-time sum to a half. The candidates are those of shop_env.candidates and whatever actions the draws hold themselves.
+The last term counts as one more draw that favours nothing (additive smoothing): without it an action that none of a few
+rationales leads to would look impossible, and NLL would say more of K than of the policy. A draw that is no readable
+reply adds nothing to any action, so the probabilities of a policy that is malformed half the time sum to about a half.
+The candidates are those of shop_env.candidates and whatever actions the draws hold themselves.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
@@ -51,31 +55,27 @@ def action_probabilities(
     ):
         replies = [parse_reply(text) for text in decode_replies(tokenizer, drawn)]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
-        candidates = list(
-            dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]),
-        )
-        shares = _shares(model, tokenizer, prompt, [reply.rationale for reply in readable], candidates)
-        found.append({action: share / rationales for action, share in zip(candidates, shares, strict=True)})
+        candidates = list(dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]))
+        counts = Counter(reply.rationale for reply in readable)
+        shares = _shares(model, tokenizer, prompt, list(counts), candidates)
+        votes = torch.tensor(list(counts.values()), dtype=torch.float64) @ shares + 1 / len(candidates)
+        found.append(dict(zip(candidates, (votes / (rationales + 1)).tolist(), strict=True)))
     return found
 
 
 @torch.no_grad()
 def _shares(
     model: Any, tokenizer: Any, prompt: Sequence[int], rationales: Sequence[str], candidates: Sequence[Action]
-) -> list[float]:
-    """Each candidate's share behind each rationale, summed over the rationales."""
+) -> Tensor:
+    """(rationales, candidates): each candidate's share behind each rationale; rows sum to 1."""
     if not rationales:
-        return [0.0] * len(candidates)
+        return torch.zeros(0, len(candidates), dtype=torch.float64)
     texts = [format_reply(rationale, action) for rationale in rationales for action in candidates]
     replies = reply_tokens(tokenizer, texts)
-    width = len(candidates)
-    groups = [replies[start : start + width] for start in range(0, len(replies), width)]
+    groups = [replies[start : start + len(candidates)] for start in range(0, len(replies), len(candidates))]
     packed = pack([SessionTree(prompt, [len(prompt)] * len(groups), groups)]).to(model.device)
-    hidden = hidden_states(model, packed.input_ids, packed.position_ids, packed)
-    log_probs = policy_stats(
-        hidden[packed.predicted_from], model.get_output_embeddings().weight, packed.targets
-    ).log_probs.double()
+    hidden = hidden_states(model, packed.input_ids, packed.position_ids, packed)[packed.predicted_from]
+    stats = policy_stats(hidden, model.get_output_embeddings().weight, packed.targets)
     # The rationale's own tokens are the same in a whole row and cancel out of its shares.
-    of_replies = torch.stack([part.sum() for part in log_probs.split(packed.reply_lengths)])
-    shares: list[float] = of_replies.view(len(groups), width).softmax(dim=1).sum(dim=0).tolist()
-    return shares
+    of_replies = [part.sum() for part in stats.log_probs.double().split(packed.reply_lengths)]
+    return torch.stack(of_replies).cpu().view(len(groups), len(candidates)).softmax(dim=1)

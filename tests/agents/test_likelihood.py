@@ -95,23 +95,21 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
     candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
     rationales = ["I look at it.", "Too dear."]
     plain = tiny.plain_model()
-    expected = torch.zeros(len(candidates), dtype=torch.float64)
-    for rationale in rationales:
-        scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
-        expected += torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
     shares = _shares(tiny.model, tiny.tokenizer, prompt, rationales, candidates)
-    assert shares == pytest.approx(expected.tolist(), rel=1e-3)
-    assert sum(shares) == pytest.approx(len(rationales))
+    for rationale, row in zip(rationales, shares, strict=True):
+        scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
+        expected = torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
+        assert row.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
 
 
-def test_draws_that_cannot_be_read_hold_no_action(tiny: Tiny) -> None:
+def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
     observation = observe_session(tiny.sessions[0])[1]
     prompt = prompt_tokens(tiny.tokenizer, render_prompt(observation, PromptConfig(style="compact")))
     (found,) = action_probabilities(
         tiny.model, tiny.tokenizer, [prompt], [observation], rationales=2, max_new_tokens=4
     )  # untrained weights write no JSON
-    assert set(found) == set(candidate_actions(observation))
-    assert sum(found.values()) == 0.0
+    candidates = candidate_actions(observation)
+    assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates) / 3))
 
 
 @torch.no_grad()
