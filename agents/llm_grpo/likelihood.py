@@ -1,7 +1,7 @@
 """How likely a policy holds each action of a page, for the likelihood metrics (shop_env.metrics.likelihood).
 
 A policy writes a rationale before its action, so the probability of an action is the expectation, over rationales r
-that the policy itself writes at temperature 1, of the action's share among the page's candidates. Of K drawn rationales:
+that the policy itself writes at temperature 1, of the action's share among the page's candidates. Of K draws:
 
     p(a | page) = (Σ_r π(r, a | page) / Σ_b π(r, b | page) + 1 / candidates) / (K + 1)
 
