@@ -32,7 +32,7 @@ _TICKED_INPUTS = frozenset({"checkbox", "radio"})
 _FLAGS = ("checked", "selected", "disabled")
 _STATES = ("aria-checked", "aria-current", "aria-disabled", "aria-expanded", "aria-pressed", "aria-selected")
 _STATE_ATTRIBUTES = frozenset((*_FLAGS, *_STATES))
-_SHOWN = _STATE_ATTRIBUTES | {"role", "title"}
+_SHOWN = _STATE_ATTRIBUTES | {"contenteditable", "role", "title"}
 _LETTER = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
 _FIELDS = frozenset({"input", "select", "textarea"})
@@ -76,9 +76,11 @@ def acts_by_tag(tag: str, attributes: Attributes) -> bool:
 
 def acts_by_attributes(attributes: Attributes) -> bool:
     """Whether an element of any other tag says of itself that it can be clicked or typed into."""
-    if attributes.get("role") in _ACTING_ROLES or "onclick" in attributes:
-        return True
-    return (attributes.get("contenteditable") or ("true" if "contenteditable" in attributes else "false")) != "false"
+    return attributes.get("role") in _ACTING_ROLES or "onclick" in attributes or _is_editable(attributes)
+
+
+def _is_editable(attributes: Attributes) -> bool:
+    return "contenteditable" in attributes and attributes["contenteditable"] != "false"
 
 
 def label_of(target: Target) -> str:
@@ -124,6 +126,8 @@ def shown_attributes(target: Target) -> str:
     title = tidy(attributes.get("title"))
     if title and title not in (text, label):
         shown += f' title="{quoted(title)}"'
+    if _is_editable(attributes):
+        shown += " contenteditable"
     if not _STATE_ATTRIBUTES.isdisjoint(attributes):
         shown += "".join(f" {flag}" for flag in _FLAGS if flag in attributes)
         for state in _STATES:

@@ -1,0 +1,115 @@
+"""Names: unique, the same on every run, and steady when the page changes elsewhere."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay_sessions.simplify import simplify
+from replay_sessions.simplify.names import Namer, Scope, leaf, slug
+
+
+def names(page: str) -> list[str]:
+    return re.findall(r' name="([^"]*)"', simplify(page).html)
+
+
+def card(title: str, price: str = "$20") -> str:
+    return f"<li><h3><a href=x>{title}</a></h3><p>{price}</p><a href=y>{price}</a><button>Add to cart - {price}</button></li>"
+
+
+def grid(*cards: str) -> str:
+    return f"<main><ul>{''.join(cards)}</ul></main>"
+
+
+def test_a_card_is_a_scope_named_by_its_title() -> None:
+    assert names(grid(card("Red kettle"))) == ["red_kettle.view", "red_kettle.price", "red_kettle.add_to_cart"]
+
+
+def test_a_changed_price_leaves_names_as_they_are() -> None:
+    before = names(grid(card("Red kettle", "$20"), card("Toaster", "€ 35,90")))
+    assert names(grid(card("Red kettle", "$1,299.00"), card("Toaster", "35 kr"))) == before
+
+
+def test_an_added_card_leaves_other_names_as_they_are() -> None:
+    before = names(grid(card("Red kettle"), card("Toaster")))
+    after = names(grid(card("Blue kettle"), card("Red kettle"), card("Mug"), card("Toaster")))
+    assert [name for name in after if name in before] == before
+
+
+def test_cards_of_one_title_and_links_of_one_text_are_numbered_in_the_order_of_the_page() -> None:
+    assert [name for name in names(grid(card("Mug"), card("Mug"))) if name.endswith("add_to_cart")] == [
+        "mug.add_to_cart",
+        "mug_2.add_to_cart",
+    ]
+    assert names("<a href=1>More</a><a href=2>More</a><a href=3>More 2</a>") == ["more", "more_2", "more_2_2"]
+
+
+def test_landmarks_are_scopes() -> None:
+    page = "<header><nav><a href=1>Deals</a></nav><form role=search><input placeholder=Find></form></header><footer><a href=2>Help</a></footer>"
+    assert names(page) == [
+        "header", "header.nav", "header.nav.deals", "header.search", "header.search.find", "footer", "footer.help",
+    ]  # fmt: skip
+
+
+def test_deep_scopes_lose_their_middle() -> None:
+    page = (
+        "<header><nav><section><h2>One</h2><section><h3>Two</h3><a href=x>Three</a></section></section></nav></header>"
+    )
+    assert names(page)[-1] == "header.one.two.three"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("4 Stars & Up", "4_stars_up"),
+        ("Kärcher K1800", "kärcher_k1800"),
+        ("電気ケトル 1.7L", "電気ケトル_1_7l"),
+        ("Чайник электрический", "чайник_электрический"),
+        ("قلاية هوائية", "قلاية_هوائية"),
+        ("इलेक्ट्रिक केतली", "इलेक्ट्रिक_केतली"),
+        ("กาต้มน้ำไฟฟ้า", "กาต้มน้ำไฟฟ้า"),
+        ("__a__b__", "a_b"),
+        ("!?", ""),
+    ],
+)
+def test_slugs_keep_the_letters_of_all_scripts(text: str, word: str) -> None:
+    assert slug(text) == word
+
+
+def test_slugs_end_at_a_word_and_at_about_sixty_characters() -> None:
+    assert slug("electric kettle with " * 10) == "electric_kettle_with_electric_kettle_with_electric_kettle"
+    assert len(slug("x" * 500)) == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("$25 - $50", "25_50"),
+        ("Under $25", "under_25"),
+        ("$200 & above", "200_above"),
+        ("€ 1.299,00", "price"),
+        ("-15% $59.49 $69.99", "price"),
+        ("Kettle 1.7 L for 29,99 €", "kettle_1_7_l_for"),
+        ("Canon EOS R5", "canon_eos_r5"),
+        ("Nike (1,204)", "nike"),
+        ("¥3,980", "price"),
+    ],
+)
+def test_prices_are_left_out_of_names_unless_they_are_what_is_chosen(text: str, word: str) -> None:
+    assert leaf(text) == word
+
+
+def test_a_name_is_never_empty() -> None:
+    assert names("<a href=x>»</a><button></button><input><a href=y id=nav-17>!</a>") == ["a", "button", "text", "a_2"]
+
+
+@given(st.lists(st.sampled_from(["a", "a_2", "a_2_2", "b", "a_3"]), max_size=30))
+def test_no_name_is_handed_out_twice(wanted: list[str]) -> None:
+    namer, scope = Namer(), Scope(None, "")
+    given_names = [namer.name(scope, word) for word in wanted]
+    assert len(set(given_names)) == len(given_names)
+
+
+def test_ten_thousand_elements_of_one_name_take_no_longer_each() -> None:
+    assert names("<a href=x>More</a>" * 10_000)[-1] == "more_10000"
