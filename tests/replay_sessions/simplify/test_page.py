@@ -80,9 +80,10 @@ def test_labels_come_from_where_the_page_keeps_them() -> None:
     page = """
         <label for=q>Search term</label><input id=q>
         <label><input type=radio> Blue</label>
-        <span class=button><input type=submit aria-labelledby=announce><span id=announce aria-hidden=true>Add to Cart</span></span>
+        <input type=submit aria-labelledby=announce><span id=announce aria-hidden=true>Add to Cart</span>
         <button><svg><title>Close</title></svg></button><a href=x><img alt="Red kettle" src=y></a>
-        <button title="Next page"></button><input placeholder="E-mail"><input type=submit value=Go><a href=x id=promo></a>
+        <button title="Next page"></button><input placeholder="E-mail"><input type=submit value=Go>
+        <a href=x id=promo></a>
     """
     names = [element.name for element in simplify(page).elements]
     assert names == [
