@@ -99,9 +99,26 @@ def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
         import ray
     except ImportError as error:
         raise MissingExtra("--engine ray needs Ray: pip install 'shop-r1[ray]'") from error
-    if not ray.is_initialized():
-        ray.init()  # a cluster's address comes from RAY_ADDRESS; else Ray starts on this machine
-    do: Any = ray.remote(_do)
+    is_ours = not ray.is_initialized()
+    try:
+        if is_ours:  # a cluster's address comes from RAY_ADDRESS; else Ray starts on this machine
+            ray.init(logging_level="ERROR", log_to_driver=False)
+        yield from _in_tasks(ray, jobs)
+    except ray.exceptions.RayTaskError as error:  # holds what the task raised, and a traceback of many lines
+        raise error.cause from error
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise WorkerDied(
+            f"Ray failed ({reason}): see that its machines live, share the folders and have shop-r1 installed, then "
+            "run the same command again; it goes on where it was"
+        ) from error
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+def _in_tasks(ray: Any, jobs: Iterator[Job]) -> Iterator[int]:
+    do = ray.remote(_do)
     in_flight = int(ray.cluster_resources().get("CPU", 1)) + 1
     running: list[Any] = []
     for job in jobs:

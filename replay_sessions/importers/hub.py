@@ -32,7 +32,7 @@ class HubImporter(Importer):
                 f"'{folder}' holds no {ABOUT_FILE}: a folder that `python -m replay_sessions export hub` wrote was "
                 "expected; records of another form need `import jsonl` or `import shopcart` with a field mapping"
             )
-        self._files = sorted((folder / DATA_FOLDER).glob("*.parquet"))
+        self._files = sorted((folder.absolute() / DATA_FOLDER).glob("*.parquet"))
         self.source = "hub"
         self.options = {"folder": folder.name}
         self.notes = []

@@ -66,7 +66,7 @@ class OperaImporter(Importer):
             self.options["revision"] = folder.name
         elif not folder.is_dir():
             raise ImportFailed(f"there is no folder '{folder}', and a copy of OPeRA was expected; {by_hand}")
-        self._files = find_files(folder, version, by_hand)
+        self._files = find_files(folder.absolute(), version, by_hand)  # other machines read it too
         self.size = self._files.action_bytes
         if not self._files.users:
             self.notes.append("no user table was found: sessions come without personas")

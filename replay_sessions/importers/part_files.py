@@ -10,6 +10,7 @@ writing is then no part, and is done again.
 import os
 from collections import Counter
 from pathlib import Path
+from secrets import token_hex
 
 import msgspec
 
@@ -53,7 +54,7 @@ def do_part(importer: Importer, part: Part, number: int, work: Path, plan: Split
     set_aside: list[SetAside] = []
     left_out: Counter[str] = Counter()
     shard_path = _shard_folder(work) / shard_name(number)
-    unfinished = shard_path.with_suffix(f".{os.getpid()}")
+    unfinished = shard_path.with_suffix(_unfinished())
     shard: ShardWriter | None = None
     for record in importer.read(part):
         if isinstance(record, LeftOut):
@@ -77,8 +78,9 @@ def do_part(importer: Importer, part: Part, number: int, work: Path, plan: Split
         sessions=tuple(sessions), set_aside=tuple(set_aside), left_out=dict(left_out), shard_bytes=shard_bytes
     )
     path = _record_path(work, number)
-    path.with_suffix(f".{os.getpid()}").write_bytes(msgspec.json.encode(result))
-    os.replace(path.with_suffix(f".{os.getpid()}"), path)
+    unfinished = path.with_suffix(_unfinished())
+    unfinished.write_bytes(msgspec.json.encode(result))
+    os.replace(unfinished, path)
 
 
 def read_part(work: Path, number: int) -> PartRecord | None:
@@ -102,6 +104,11 @@ def _shard_folder(work: Path) -> Path:
 
 def _record_path(work: Path, number: int) -> Path:
     return work / _PART_FOLDER / f"{number:06}.json"
+
+
+def _unfinished() -> str:
+    """A suffix of this attempt alone: the processes of several machines may have one number."""
+    return f".{token_hex(4)}"
 
 
 def _write(shard: ShardWriter, session: Session, row: IndexRow) -> PartSession:

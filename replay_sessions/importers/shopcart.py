@@ -49,7 +49,7 @@ class ShopcartImporter(Importer):
     """Reads ShopCART, or any log whose pages may be shifted; see the module."""
 
     def __init__(self, source: Path, mapping: str = "shopcart", page_offset: int | None = None) -> None:
-        self._files = find_record_files(source)
+        self._files = find_record_files(source.absolute())
         self.size = sum(path.stat().st_size for path in self._files)
         self.notes = []
         self._mapping = load_mapping(mapping).with_page_offset(0)

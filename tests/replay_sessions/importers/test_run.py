@@ -120,6 +120,7 @@ class Deadly(Importer):
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
+        self.first_part = marker.parent / ".store.importing" / "parts" / "000000.json"
 
     @classmethod
     def add_arguments(cls, parser: ArgumentParser) -> None:
@@ -138,7 +139,9 @@ class Deadly(Importer):
 
     def read(self, part: Part) -> Iterator[Imported]:
         if part.content == 1 and not self.marker.exists():
-            time.sleep(0.2)  # lets the first part be done
+            deadline = time.monotonic() + 60  # lets the first part be done
+            while not self.first_part.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
             self.marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         yield make_session(part.content)
