@@ -35,9 +35,9 @@ from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import Observation
 from shop_env.personas import persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import MalformedReply, parse_reply
+from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import RewardConfig, score_reply
+from shop_env.reward.score import RewardBreakdown, RewardConfig, score_reply
 from shop_env.spaces import observation_space, reply_space
 
 __all__ = ["ReplayEnv", "SessionOrder", "context_of"]
@@ -61,6 +61,8 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         skip_first_action: Episodes begin at the second page, as in the papers.
         order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
         max_steps: Truncate an episode after that many steps; None plays every session to its end.
+        with_info: False leaves every `info` empty: Gymnasium's own vector envs take as long to put infos together as
+            the steps take (shop_env.vector).
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
@@ -76,6 +78,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         skip_first_action: bool = True,
         order: SessionOrder = "shuffled",
         max_steps: int | None = None,
+        with_info: bool = True,
         render_mode: str | None = None,
     ) -> None:
         _check_options(order, max_steps, render_mode)
@@ -89,6 +92,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         self._first_step = 1 if skip_first_action else 0
         self._order = order
         self._max_steps = max_steps
+        self._with_info = with_info
         in_split = self.store.session_ids(split)
         self.session_ids = [name for name in in_split if self.store.step_count(name) > self._first_step]
         self.left_out_sessions = len(in_split) - len(self.session_ids)
@@ -116,13 +120,10 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             self._queue = []
         session_id = self._named_session(options) if options else None
         self._start(self._next_session() if session_id is None else session_id)
-        assert self._episode is not None
-        info = {
-            "session_id": self._episode.session_id,
-            "user_id": self._episode.user_id,
-            "step_index": self._step_index,
-        }
-        return self._episode.observed.at(self._step_index), info
+        episode, index = self._episode, self._step_index
+        assert episode is not None
+        info = {"session_id": episode.session_id, "user_id": episode.user_id, "step_index": index}
+        return episode.observed.at(index), info if self._with_info else {}
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Scores a reply to the current page and shows the next one.
@@ -140,21 +141,12 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         reply = parse_reply(action)
         breakdown = score_reply(reply, episode.actions[index], self.reward)
         reward = breakdown.total
-        info: dict[str, Any] = {
-            "session_id": episode.session_id,
-            "user_id": episode.user_id,
-            "step_index": index,
-            "logged_action": episode.logged[index].copy(),
-            "reward_breakdown": breakdown,
-            "best_reward": episode.best_rewards[index],
-        }
-        if isinstance(reply, MalformedReply):
-            info["problem"], info["problem_detail"] = reply.problem, reply.detail
-        self._step_index = index + 1
+        info = self._info_of(episode, index, reply, breakdown) if self._with_info else {}
+        self._step_index = index = index + 1
         self._steps_left -= 1
         self._answered = action, reward
-        terminated = self._step_index == len(episode.actions)
-        return episode.observed.at(index + 1), reward, terminated, self._steps_left == 0 and not terminated, info
+        terminated = index == len(episode.actions)
+        return episode.observed.at(index), reward, terminated, self._steps_left == 0 and not terminated, info
 
     def render(self) -> str | None:
         """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
@@ -170,6 +162,21 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             answered=self._answered,
         )
         return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
+
+    def _info_of(
+        self, episode: Episode, index: int, reply: Reply | MalformedReply, breakdown: RewardBreakdown
+    ) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "session_id": episode.session_id,
+            "user_id": episode.user_id,
+            "step_index": index,
+            "logged_action": episode.logged[index].copy(),
+            "reward_breakdown": breakdown,
+            "best_reward": episode.best_rewards[index],
+        }
+        if isinstance(reply, MalformedReply):
+            info["problem"], info["problem_detail"] = reply.problem, reply.detail
+        return info
 
     def _named_session(self, options: Mapping[str, Any]) -> str | None:
         if unknown := sorted(set(options) - set(_RESET_OPTIONS)):

@@ -25,17 +25,7 @@ class PastStep(TypedDict):
     action: str  # the JSON text of the logged action, as it stands in a reply
 
 
-class History(tuple[PastStep, ...]):
-    """The steps already taken, oldest first: a tuple that copies deeply in one go.
-
-    Gymnasium's vector envs deep-copy every observation they return; on a plain tuple of dicts that takes longer than
-    the step itself.
-    """
-
-    __slots__ = ()
-
-    def __deepcopy__(self, memo: object) -> "History":
-        return History([past.copy() for past in self])
+History = tuple[PastStep, ...]  # the steps already taken, oldest first
 
 
 class Observation(TypedDict):
@@ -70,38 +60,39 @@ class ObservedSession:
         self._goal = session.goal or ""
         self._budget = context.budget
         self._count = find_counter(context.counter)
-        self._fitted: dict[int, tuple[str, list[PastStep]]] = {}
+        self._seen: list[tuple[str, list[PastStep]] | None] = [None] * len(self._pages)
 
     def __len__(self) -> int:
         return len(self._past)
 
     def at(self, step_index: int) -> Observation:
         """The observation of a step, nothing of it shared with another; behind the last step the page is ""."""
-        page, past = self._pages[step_index], self._past[:step_index]
-        if self._budget is not None:
-            page, past = self._fit(step_index, page, past)
+        page, past = self._seen[step_index] or self._see(step_index)
         return {
             "page": page,
-            "history": History([step.copy() for step in past]),
+            "history": tuple(map(dict.copy, past)),  # type: ignore[arg-type]
             "persona": self._persona,
             "goal": self._goal,
             "step": step_index,
         }
 
-    def _fit(self, step_index: int, page: str, past: list[PastStep]) -> tuple[str, list[PastStep]]:
-        """The current page and the past within the budget."""
-        if step_index not in self._fitted:
-            assert self._budget is not None
-            count = self._count
-            fixed = count(self._persona) + count(self._goal)
-            fixed += sum(count(step["rationale"]) + count(step["action"]) for step in past)
-            last_action = past[-1]["action"] if past else None
-            page = shorten_page(page, max(0, self._budget - fixed), count, last_action)
-            counts = [count(step["page"]) for step in past]
-            kept = first_page_kept(counts, self._budget - fixed - count(page))
-            past = [{**step, "page": step["page"] if i >= kept else ""} for i, step in enumerate(past)]
-            self._fitted[step_index] = page, past
-        return self._fitted[step_index]
+    def _see(self, step_index: int) -> tuple[str, list[PastStep]]:
+        """The page and the past of a step, within the budget; worked out once."""
+        page, past = self._pages[step_index], self._past[:step_index]
+        if self._budget is not None:
+            page, past = self._fit(page, past, self._budget)
+        seen = self._seen[step_index] = page, past
+        return seen
+
+    def _fit(self, page: str, past: list[PastStep], budget: int) -> tuple[str, list[PastStep]]:
+        count = self._count
+        fixed = count(self._persona) + count(self._goal)
+        fixed += sum(count(step["rationale"]) + count(step["action"]) for step in past)
+        last_action = past[-1]["action"] if past else None
+        page = shorten_page(page, max(0, budget - fixed), count, last_action)
+        counts = [count(step["page"]) for step in past]
+        kept = first_page_kept(counts, budget - fixed - count(page))
+        return page, [{**step, "page": step["page"] if i >= kept else ""} for i, step in enumerate(past)]
 
 
 def observe(

@@ -3,6 +3,10 @@
 `gymnasium.spaces.Text` checks every character against a set (48 ms for a page of 600 kB) and must know all characters
 in advance. `UnicodeText` looks at type and length only. It is a space of its own kind, so gymnasium's AsyncVectorEnv
 refuses its shared memory, which would crawl on text, with an error that names the remedy (`shared_memory=False`).
+
+Gymnasium's vector envs put the observations of all envs together and copy the result deeply, item by item, which on
+texts and histories takes longer than the steps themselves. What `concatenate` makes of these spaces is new each time;
+texts are not copied, for they never change, and histories at one go.
 """
 
 from collections.abc import Iterable
@@ -10,10 +14,12 @@ from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import concatenate
+from numpy.typing import NDArray
 
-from shop_env.observation import Observation
+from shop_env.observation import History, Observation
 
-__all__ = ["MAX_TEXT", "UnicodeText", "observation_space", "reply_space"]
+__all__ = ["MAX_TEXT", "HistorySpace", "StepSpace", "UnicodeText", "observation_space", "reply_space"]
 
 MAX_TEXT = 2**31 - 1  # characters
 
@@ -63,6 +69,53 @@ class UnicodeText(spaces.Space[str]):
         return isinstance(other, UnicodeText) and other.max_length == self.max_length
 
 
+class HistorySpace(spaces.Sequence):
+    """All histories (shop_env.observation.History): tuples of past steps, oldest first."""
+
+    def __init__(self) -> None:
+        super().__init__(spaces.Dict({"page": UnicodeText(), "rationale": UnicodeText(), "action": UnicodeText()}))
+
+
+class StepSpace(spaces.Discrete):
+    """All numbers of steps, counted from 0."""
+
+    def __init__(self) -> None:
+        super().__init__(2**31 - 1)
+
+
+class _Texts(tuple[str, ...]):
+    """The texts of several envs, which as a tuple of texts is its own deep copy."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: object) -> "_Texts":
+        return self
+
+
+class _Histories(tuple[History, ...]):
+    """The histories of several envs."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: object) -> "_Histories":
+        return _Histories([tuple([step.copy() for step in history]) for history in self])
+
+
+@concatenate.register(UnicodeText)
+def _concatenate_texts(space: UnicodeText, items: Iterable[str], out: None) -> _Texts:
+    return _Texts(items)
+
+
+@concatenate.register(HistorySpace)
+def _concatenate_histories(space: HistorySpace, items: Iterable[History], out: None) -> _Histories:
+    return _Histories(items)
+
+
+@concatenate.register(StepSpace)
+def _concatenate_steps(space: StepSpace, items: Iterable[int], out: object) -> NDArray[np.int64]:
+    return np.array(list(items), dtype=np.int64)
+
+
 def reply_space() -> UnicodeText:
     """What an agent may reply: any text."""
     return UnicodeText()
@@ -70,12 +123,11 @@ def reply_space() -> UnicodeText:
 
 def observation_space() -> spaces.Space[Observation]:
     """The space of `shop_env.observation.Observation`."""
-    past_step = spaces.Dict({"page": UnicodeText(), "rationale": UnicodeText(), "action": UnicodeText()})
     fields: dict[str, spaces.Space[Any]] = {
         "page": UnicodeText(),
-        "history": spaces.Sequence(past_step),
+        "history": HistorySpace(),
         "persona": UnicodeText(),
         "goal": UnicodeText(),
-        "step": spaces.Discrete(2**31 - 1),
+        "step": StepSpace(),
     }
     return cast(spaces.Space[Observation], spaces.Dict(fields))

@@ -4,9 +4,11 @@
     gymnasium.make_vec(…, vectorization_mode="sync")                             Gymnasium's SyncVectorEnv
     gymnasium.make_vec(…, vectorization_mode="async", vector_kwargs={"shared_memory": False})
 
-ReplayVectorEnv gives exactly what SyncVectorEnv gives, in about half the time. AsyncVectorEnv runs each env in its own
-process; pages travel through pipes, so it pays only where much is computed inside the env's process (in a wrapper).
-Its default, shared memory, does not carry text: Gymnasium then raises an error that names `shared_memory=False`.
+ReplayVectorEnv gives exactly what SyncVectorEnv gives, in little more than half the time: what SyncVectorEnv does
+longest is put the infos together. Whoever needs none makes the env with `with_info=False` and is quick with either.
+AsyncVectorEnv runs each env in its own process; pages travel through pipes, so it pays only where much is computed
+inside the env's process (in a wrapper). Its default, shared memory, does not carry text: Gymnasium then raises an error
+that names `shared_memory=False`.
 """
 
 from collections.abc import Mapping
@@ -27,8 +29,8 @@ _GATHERED = "gathered"
 class ReplayVectorEnv(SyncVectorEnv):
     """SyncVectorEnv of ReplayEnvs without its two slow parts, which weigh more than the envs' own work.
 
-    Infos are turned into arrays once per step, not once per env, and observations, new at each step anyway, are not
-    copied deeply again.
+    Infos are turned into arrays once per step, not once per env, and observations, new at each step, are not copied
+    again.
 
     Args:
         num_envs: How many envs; each has its own order of sessions (seeds are seed, seed + 1, …).
@@ -50,12 +52,12 @@ class ReplayVectorEnv(SyncVectorEnv):
     ) -> tuple[Any, dict[str, Any]]:
         """Starts a session in each env."""
         observations, infos = super().reset(seed=seed, options=options)
-        return _own_arrays(observations), self._as_arrays(infos)
+        return observations, self._as_arrays(infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """One reply for each env."""
         observations, rewards, terminations, truncations, infos = super().step(actions)
-        return _own_arrays(observations), rewards, terminations, truncations, self._as_arrays(infos)
+        return observations, rewards, terminations, truncations, self._as_arrays(infos)
 
     def _add_info(self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int) -> dict[str, Any]:
         gathered = vector_infos.setdefault(_GATHERED, {})
@@ -64,11 +66,6 @@ class ReplayVectorEnv(SyncVectorEnv):
 
     def _as_arrays(self, infos: dict[str, Any]) -> dict[str, Any]:
         return _merge(infos.get(_GATHERED, {}), self.num_envs)
-
-
-def _own_arrays(observations: dict[str, Any]) -> dict[str, Any]:
-    """SyncVectorEnv writes numbers into the same array at each step; texts and histories are new already."""
-    return {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in observations.items()}
 
 
 def _merge(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:
@@ -89,18 +86,16 @@ def _merge(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, A
 
 def _column(values: Mapping[int, Any], num_envs: int) -> NDArray[Any]:
     kind = type(next(iter(values.values())))
-    is_number = kind in (int, float, bool)
-    if is_number and len(values) == num_envs:
-        return np.array(list(values.values()), dtype=kind)
-    column: NDArray[Any] = np.zeros(num_envs, dtype=kind) if is_number else np.full(num_envs, None, dtype=object)
+    dtype = kind if kind in (int, float, bool) else object
+    if len(values) == num_envs:
+        return np.fromiter(values.values(), dtype, num_envs)
+    column: NDArray[Any] = np.empty(num_envs, object) if dtype is object else np.zeros(num_envs, dtype)
     for env, value in values.items():
         column[env] = value
     return column
 
 
 def _mask(values: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
-    if len(values) == num_envs:
-        return np.ones(num_envs, dtype=np.bool_)
     mask = np.zeros(num_envs, dtype=np.bool_)
-    mask[list(values)] = True
+    mask[slice(None) if len(values) == num_envs else list(values)] = True
     return mask

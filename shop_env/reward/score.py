@@ -206,23 +206,18 @@ def _hierarchical(
     similarity = find_similarity(config.similarity)
     if isinstance(logged, Click) and isinstance(predicted, Click):
         name_present, name_similarity = click_terms(
-            predicted,
-            logged,
-            name_present=config.click_name_present,
-            dars=config.dars,
-            threshold=config.threshold,
-            similarity=similarity,
+            predicted, logged, config.click_name_present, config.dars, config.threshold, similarity
         )
     elif isinstance(logged, TypeAndSubmit) and isinstance(predicted, TypeAndSubmit):
         name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
             predicted,
             logged,
-            name_present=config.typing_name_present,
-            text_present=config.typing_text_present,
-            name_similarity=config.typing_name_similarity,
-            dars=config.dars,
-            threshold=config.threshold,
-            similarity=similarity,
+            config.typing_name_present,
+            config.typing_text_present,
+            config.typing_name_similarity,
+            config.dars,
+            config.threshold,
+            similarity,
         )
     return RewardBreakdown(
         config.format,

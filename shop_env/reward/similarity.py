@@ -45,14 +45,14 @@ def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
     places, target_length = _token_places(target)
     tokens = _tokens(prediction)
     # Where the prediction's tokens stand in the target, a bit each; their number bounds the common subsequence.
-    known = [place for place in map(places.get, tokens) if place]
+    known = list(filter(None, map(places.get, tokens)))
     if 2 * len(known) < (at_least - _MARGIN) * (len(tokens) + target_length) or not known:
         return 0.0
     row = full = (1 << target_length) - 1
     for place in known:
         matched = row & place
-        row = ((row + matched) | (row - matched)) & full
-    common = target_length - row.bit_count()
+        row = (row + matched) | (row - matched)  # carries beyond the target's bits never come back
+    common = target_length - (row & full).bit_count()
     precision, recall = common / len(tokens), common / target_length
     f_measure = 2 * precision * recall / (precision + recall)
     return f_measure if f_measure >= at_least else 0.0

@@ -37,23 +37,18 @@ def action_type_term(predicted: Action, logged: Action, *, points: float) -> flo
 def click_terms(
     predicted: Click,
     logged: Click,
-    *,
     name_present: float,
     dars: float,
     threshold: float,
     similarity: Similarity = rouge_l,
 ) -> tuple[float, float]:
     """A name at all, and DARS × its similarity."""
-    return (
-        _present(predicted.name, name_present),
-        dars * similarity(predicted.name, logged.name, threshold),
-    )
+    return name_present if predicted.name else 0.0, dars * similarity(predicted.name, logged.name, threshold)
 
 
 def type_and_submit_terms(
     predicted: TypeAndSubmit,
     logged: TypeAndSubmit,
-    *,
     name_present: float,
     text_present: float,
     name_similarity: float,
@@ -63,15 +58,11 @@ def type_and_submit_terms(
 ) -> tuple[float, float, float, float]:
     """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
     return (
-        _present(predicted.name, name_present),
-        _present(predicted.text, text_present),
+        name_present if predicted.name else 0.0,
+        text_present if predicted.text else 0.0,
         name_similarity * similarity(predicted.name, logged.name, threshold),
         dars * similarity(predicted.text, logged.text, threshold),
     )
-
-
-def _present(text: str, points: float) -> float:
-    return points if text else 0.0
 
 
 def exact_match(predicted: Action, logged: Action) -> bool:

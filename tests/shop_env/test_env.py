@@ -270,6 +270,13 @@ def test_changing_an_observation_does_not_change_the_next_episode(kettle_session
     assert env.step("x")[4]["logged_action"]["name"] != "changed"
 
 
+def test_infos_can_be_left_out(kettle_session: Session) -> None:
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", with_info=False)
+    assert env.reset(seed=0)[1] == {}
+    assert env.step("I would click.")[4] == {}
+    assert env.step(format_reply("", kettle_session.steps[2].action))[1] == 1001
+
+
 class OutcomeBonus(gymnasium.Wrapper):
     """A reward for the session as a whole, by composition: 5 points when its last action is predicted exactly."""
 

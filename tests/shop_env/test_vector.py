@@ -1,5 +1,6 @@
 """Vector envs: our own equals Gymnasium's; async works with its option and says so without it."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def _plain(value: Any) -> Any:
 
 
 def _play(envs: gymnasium.vector.VectorEnv, steps: int) -> list[Any]:
-    seen: list[Any] = [_plain(part) for part in envs.reset(seed=7)]
+    seen: list[Any] = [[_plain(part) for part in envs.reset(seed=7)]]
     replies = ("nonsense", format_reply("Enough.", Terminate()), '{"rationale": 1}')
     for step in range(steps):
         actions = tuple(replies[(step + env) % 3] for env in range(envs.num_envs))
@@ -50,6 +51,44 @@ def test_the_own_vector_env_gives_what_gymnasium_s_gives(store: Path, mode: str)
         [lambda: gymnasium.make("ShopR1-v0", **options)] * 3, autoreset_mode=gymnasium.vector.AutoresetMode(mode)
     )
     assert _play(own, 30) == _play(theirs, 30)
+
+
+@pytest.mark.parametrize("kind", [None, "sync"])
+def test_without_infos_everything_else_is_the_same(store: Path, kind: str | None) -> None:
+    full, bare = (
+        gymnasium.make_vec(
+            "ShopR1-v0", num_envs=3, vectorization_mode=kind, store=str(store), split="all", with_info=with_info
+        )
+        for with_info in (True, False)
+    )
+    (*after_reset, info), *played = _play(full, 30)
+    (*bare_reset, nothing), *played_bare = _play(bare, 30)
+    assert (bare_reset, nothing) == (after_reset, {}) and info
+    for with_info, without in zip(played, played_bare, strict=True):
+        assert with_info[:-1] == without[:-1]
+        assert with_info[-1] and without[-1] == {}
+
+
+@pytest.mark.parametrize("kind", [None, "sync"])
+def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store: Path, kind: str | None) -> None:
+    """Batches of texts and histories are types of their own, which a deep copy must treat as one does."""
+    envs, others = (
+        gymnasium.make_vec("ShopR1-v0", num_envs=3, vectorization_mode=kind, store=str(store), split="all")
+        for _ in range(2)
+    )
+    observations, _ = envs.reset(seed=1)
+    others.reset(seed=1)
+    for _ in range(5):
+        assert observations in envs.observation_space
+        copied = copy.deepcopy(observations)
+        kept = _plain(observations)
+        copied["history"][0][0]["page"] = "changed"
+        copied["step"][0] = 99
+        assert _plain(observations) == kept
+        observations["history"][0][0]["page"] = "changed"
+        observations["step"][0] = 99
+        observations, *_ = envs.step(("x",) * 3)
+        assert _plain(observations) == _plain(others.step(("x",) * 3)[0])
 
 
 def test_make_vec_makes_the_own_one(store: Path) -> None:
