@@ -11,6 +11,7 @@ inside the env's process (in a wrapper). Its default, shared memory, does not ca
 that names `shared_memory=False`.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,11 +71,9 @@ class ReplayVectorEnv(SyncVectorEnv):
 
 def _merge(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:
     """Infos by env as arrays by key, each with a mask `_key` of the envs that have it: SyncVectorEnv's form."""
-    columns: dict[str, dict[int, Any]] = {}
+    columns: defaultdict[str, dict[int, Any]] = defaultdict(dict)
     for env, info in infos.items():
         for key, value in info.items():
-            if key not in columns:
-                columns[key] = {}
             columns[key][env] = value
     merged: dict[str, Any] = {}
     for key, values in columns.items():
@@ -97,5 +96,9 @@ def _column(values: Mapping[int, Any], num_envs: int) -> NDArray[Any]:
 
 def _mask(values: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
     mask = np.zeros(num_envs, dtype=np.bool_)
-    mask[slice(None) if len(values) == num_envs else list(values)] = True
+    if len(values) == num_envs:
+        mask[:] = True
+    else:
+        for env in values:  # quicker than an index of a few numbers
+            mask[env] = True
     return mask

@@ -1,6 +1,7 @@
 """Measures speed, part by part.
 
-    python -m benchmarks.speed simplify --data ../shared/data --json speed.json
+    python -m benchmarks.speed env reward --json speed.json
+    python -m benchmarks.speed simplify --data ../shared/data
 
 Each part prints its figures beside those of the usual way to do the same, measured in the same run; `--json` writes
 them as a list of {"name", "value", "unit", "peer", "peer_value", "ratio", "runs"}. Without parts all are measured.
@@ -20,6 +21,8 @@ from replay_sessions.errors import BadConfig, did_you_mean, run_command
 
 # name of a part -> "module:function"; the function takes Options and returns Measurements.
 PARTS: dict[str, str] = {
+    "env": "benchmarks.speed.env:measure",
+    "reward": "benchmarks.speed.reward:measure",
     "simplify": "benchmarks.speed.simplify:measure",
 }
 
