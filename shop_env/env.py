@@ -20,6 +20,7 @@ A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward whe
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -81,8 +82,8 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         with_info: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        _check_options(order, max_steps, render_mode)
-        self.store: SessionSource = SessionStore.open(store) if isinstance(store, str | Path) else store
+        _check_options(order, max_steps, render_mode, skip_first_action=skip_first_action, with_info=with_info)
+        self.store = _opened(store)
         self.context = context_of(context, persona)
         self.reward = _reward(reward)
         self._personas = persona_texts(self.store, self.context)
@@ -182,6 +183,8 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
             raise BadConfig(f"Unknown reset option {unknown[0]!r}; known: {', '.join(_RESET_OPTIONS)}.")
         session_id = options.get("session_id")
+        if not isinstance(session_id, str | None):
+            raise BadConfig(f"session_id is {session_id!r}; it must be a text, as in info['session_id'].")
         if session_id is not None and self.store.step_count(session_id) <= self._first_step:
             raise BadConfig(
                 f"Session {session_id!r} has a single step, and the first is not scored: replay it with "
@@ -207,18 +210,31 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         self._answered = None
 
 
-def _check_options(order: str, max_steps: int | None, render_mode: str | None) -> None:
+def _check_options(order: str, max_steps: int | None, render_mode: str | None, **switches: bool) -> None:
     if order not in get_args(SessionOrder):
         raise BadConfig(f"order is {order!r}; it must be one of {', '.join(get_args(SessionOrder))}.")
-    if max_steps is not None and max_steps < 1:
-        raise BadConfig(f"max_steps is {max_steps}; it must be at least 1, or None for whole sessions.")
+    if max_steps is not None and not (isinstance(max_steps, int) and max_steps >= 1):
+        raise BadConfig(f"max_steps is {max_steps!r}; it must be at least 1 and whole, or None for whole sessions.")
     if render_mode not in (None, *ReplayEnv.metadata["render_modes"]):
         raise BadConfig(f"render_mode is {render_mode!r}; it must be 'ansi', 'html' or None.")
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise BadConfig(f"{name} is {value!r}; it must be True or False.")
+
+
+def _opened(store: str | Path | SessionSource) -> SessionSource:
+    if isinstance(store, str | Path):
+        return SessionStore.open(store)
+    if not isinstance(store, SessionSource):
+        raise BadConfig(
+            f"store is {store!r}; it must be the path of a session store, 'demo', or an opened SessionStore."
+        )
+    return store
 
 
 def context_of(context: Mapping[str, Any] | None, persona: str | None) -> ContextConfig:
     """The env options `context` and `persona` as a ContextConfig."""
-    fields = dict(context or {})
+    fields = _fields("context", {} if context is None else context, ContextConfig)
     if persona is not None:
         fields["persona"] = persona
     return _convert("context", fields, ContextConfig)
@@ -227,9 +243,17 @@ def context_of(context: Mapping[str, Any] | None, persona: str | None) -> Contex
 def _reward(reward: str | Mapping[str, Any]) -> RewardConfig:
     if isinstance(reward, str):
         return reward_preset(reward)
-    fields = dict(reward)
+    fields = _fields("reward", reward, RewardConfig)
     preset = reward_preset(str(fields.pop("preset", "shop_r1")))
     return _convert("reward", {**msgspec.to_builtins(preset), **fields}, RewardConfig)
+
+
+def _fields(option: str, given: object, kind: type[_Config]) -> dict[str, Any]:
+    if isinstance(given, Mapping):
+        return dict(given)
+    preset = "the name of a preset or " if kind is RewardConfig else ""
+    known = ", ".join(kind.__struct_fields__)
+    raise BadConfig(f"{option} is {given!r}; it must be {preset}a dict of some of {known}.")
 
 
 def _convert(option: str, fields: Mapping[str, Any], kind: type[_Config]) -> _Config:
@@ -238,5 +262,7 @@ def _convert(option: str, fields: Mapping[str, Any], kind: type[_Config]) -> _Co
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, BadConfig):
             raise error.__cause__ from None
+        with suppress(TypeError):
+            kind(**fields)  # of a wrong choice its own check says what the choices are
         known = ", ".join(kind.__struct_fields__)
         raise BadConfig(f"{option} does not fit: {error}. Known fields: {known}.") from error

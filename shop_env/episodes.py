@@ -7,7 +7,7 @@ envs of one process share them.
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from replay_sessions.schema import Action, Session, Split, reply_action
 from shop_env.context import ContextConfig
@@ -19,6 +19,7 @@ __all__ = ["Episode", "EpisodeCache", "SessionSource", "SplitChoice"]
 SplitChoice = Split | Literal["all"]
 
 
+@runtime_checkable
 class SessionSource(Protocol):
     """What the env asks of a store; `replay_sessions.SessionStore` is one."""
 

@@ -80,8 +80,8 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         _check_choice("page_size", page_size, get_args(PageSize))
         _check_choice("reward", reward, get_args(LiveReward))
         _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        if max_steps < 1:
-            raise BadConfig(f"max_steps is {max_steps}; it must be at least 1: an agent may never leave by itself.")
+        if not (isinstance(max_steps, int) and max_steps >= 1):
+            raise BadConfig(f"max_steps is {max_steps!r}; it must be at least 1: an agent may never leave by itself.")
         self.context = context_of(context, persona)
         self.render_mode = render_mode
         self.observation_space = observation_space()

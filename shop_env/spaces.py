@@ -1,8 +1,8 @@
 """The env's spaces: any Unicode text, without a list of characters.
 
 `gymnasium.spaces.Text` checks every character against a set (48 ms for a page of 600 kB) and must know all characters
-in advance. `UnicodeText` looks at type and length only. It is a space of its own kind, so gymnasium's AsyncVectorEnv
-refuses its shared memory, which would crawl on text, with an error that names the remedy (`shared_memory=False`).
+in advance. `UnicodeText` looks at type and length only. Gymnasium's AsyncVectorEnv shares memory by default, which
+would crawl on text: here that is an error that names the remedy (`shared_memory=False`).
 
 Gymnasium's vector envs put the observations of all envs together and copy the result deeply, item by item, which on
 texts and histories takes longer than the steps themselves. What `concatenate` makes of these spaces is new each time;
@@ -10,13 +10,14 @@ texts are not copied, for they never change, and histories at one go.
 """
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import concatenate
+from gymnasium.vector.utils import concatenate, create_shared_memory
 from numpy.typing import NDArray
 
+from replay_sessions.errors import BadConfig
 from shop_env.observation import History, Observation
 
 __all__ = ["MAX_TEXT", "HistorySpace", "StepSpace", "UnicodeText", "observation_space", "reply_space"]
@@ -114,6 +115,14 @@ def _concatenate_histories(space: HistorySpace, items: Iterable[History], out: N
 @concatenate.register(StepSpace)
 def _concatenate_steps(space: StepSpace, items: Iterable[int], out: object) -> NDArray[np.int64]:
     return np.array(list(items), dtype=np.int64)
+
+
+@create_shared_memory.register(UnicodeText)
+def _no_shared_memory(space: UnicodeText, n: int = 1, ctx: Any = None) -> NoReturn:
+    raise BadConfig(
+        "Pages are texts of any length, which processes cannot share as memory: make the envs with "
+        'gymnasium.make_vec(…, vector_kwargs={"shared_memory": False}) or AsyncVectorEnv(…, shared_memory=False).'
+    )
 
 
 def reply_space() -> UnicodeText:

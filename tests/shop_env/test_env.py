@@ -228,8 +228,14 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
         ({"max_steps": 0}, "max_steps is 0; it must be at least 1"),
         ({"render_mode": "human"}, "render_mode is 'human'; it must be 'ansi', 'html' or None"),
         ({"context": {"scop": "latest_step"}}, "context does not fit: .*`scop`.*Known fields: scope, rationales"),
-        ({"context": {"scope": "none"}}, r"context does not fit: Invalid enum value 'none' - at `\$\.scope`"),
-        ({"persona": "mine"}, r"context does not fit: Invalid enum value 'mine' - at `\$\.persona`"),
+        ({"context": {"scope": "none"}}, r"context\.scope is 'none'; it must be one of whole_session, latest_step"),
+        ({"context": {"budget": "many"}}, r"context does not fit: Expected `int \| null`.* at `\$\.budget`"),
+        ({"context": "whole_session"}, "context is 'whole_session'; it must be a dict of some of scope, rationales"),
+        ({"persona": "mine"}, r"context\.persona is 'mine'; it must be one of matched, none, shuffled, generic"),
+        ({"reward": 3}, "reward is 3; it must be the name of a preset or a dict of some of kind, format"),
+        ({"max_steps": "3"}, "max_steps is '3'; it must be at least 1 and whole"),
+        ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be True or False"),
+        ({"store": 3}, "store is 3; it must be the path of a session store, 'demo', or an opened SessionStore"),
         ({"reward": "shop_r"}, "Unknown reward preset 'shop_r'"),
         ({"reward": {"preset": "shop_r"}}, "Unknown reward preset 'shop_r'"),
         ({"reward": {"dars": "many"}}, r"reward does not fit: .*`\$\.dars`"),
@@ -248,6 +254,8 @@ def test_a_missing_store_or_session_is_named(demo_store: Path) -> None:
     env = make(store=str(demo_store), split="all")
     with pytest.raises(StoreNotFound, match="no session 'nobody'"):
         env.reset(options={"session_id": "nobody"})
+    with pytest.raises(BadConfig, match="session_id is 3; it must be a text"):
+        env.reset(options={"session_id": 3})
     with pytest.raises(BadConfig, match="Unknown reset option 'session'; known: session_id"):
         env.reset(options={"session": "x"})
 

@@ -195,7 +195,7 @@ def test_a_visit_can_be_rendered_before_and_after_its_end(mode: str) -> None:
         ({"page_size": "huge"}, "page_size is 'huge'; it must be one of small, realistic"),
         ({"reward": "shop_r1"}, "reward is 'shop_r1'; it must be one of none, purchase, shopper"),
         ({"max_steps": 0}, "max_steps is 0; it must be at least 1"),
-        ({"persona": "alien"}, "Invalid enum value 'alien'"),
+        ({"persona": "alien"}, "persona is 'alien'; it must be one of matched, none, shuffled, generic"),
         ({"render_mode": "human"}, "render_mode is 'human'"),
     ],
 )

@@ -10,10 +10,12 @@ import pytest
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Terminate
 from replay_sessions.writer import StoreWriter
 from shop_env.replies import format_reply
 from shop_env.vector import ReplayVectorEnv
+from shop_env.wrappers import DiscreteActions
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,21 @@ def test_async_works_without_shared_memory(store: Path) -> None:
     assert played == _play(ReplayVectorEnv(2, **options), 5)
 
 
-def test_async_with_shared_memory_asks_for_the_option(store: Path) -> None:
-    with pytest.raises(ValueError, match="you can disable this feature with `shared_memory=False`"):
-        gymnasium.make_vec("ShopR1-v0", num_envs=2, vectorization_mode="async", store=str(store), split="all")
+@pytest.mark.parametrize("env", ["ShopR1-v0", "ShopLive-v0"])
+def test_async_with_shared_memory_asks_for_the_option(store: Path, env: str) -> None:
+    options = {"store": str(store), "split": "all"} if env == "ShopR1-v0" else {}
+    with pytest.raises(BadConfig, match=r"Pages are texts .* AsyncVectorEnv\(…, shared_memory=False\)"):
+        gymnasium.make_vec(env, num_envs=2, vectorization_mode="async", **options)
+
+
+def test_the_discrete_view_may_share_memory(store: Path) -> None:
+    """Its features are numbers; `info` travels apart."""
+    envs = gymnasium.make_vec(
+        "ShopR1-v0", 2, "async", wrappers=[DiscreteActions], store=str(store), split="all", with_info=False
+    )
+    try:
+        observations, _ = envs.reset(seed=0)
+        assert observations in envs.observation_space
+        assert envs.step(np.array([0, 0]))[1].shape == (2,)
+    finally:
+        envs.close()
