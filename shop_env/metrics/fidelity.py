@@ -3,13 +3,13 @@
 Beyond single steps (Customer-R1's figure 3 compares action distributions by eye). Two populations of visits are
 compared, each visit a sequence of kinds of action (clicks by subtype):
 
-| figure | formula | range |
-|---|---|---|
-| `action_mix_divergence` | Jensen-Shannon divergence, base 2, of the shares of each kind of action | 0–1 |
-| `transition_divergence` | the same of the shares of each pair (kind, next kind) | 0–1 |
-| `length_distance` | Wasserstein-1 distance of session lengths, in steps | ≥ 0 |
-| `purchase_rate`, `logged_purchase_rate` | share of visits that end in a purchase | 0–1 |
-| `purchase_rate_difference` | simulated minus logged | -1–1 |
+| figure | formula | range | source |
+|---|---|---|---|
+| `action_mix_divergence` | Jensen-Shannon divergence, base 2, of the shares of each kind of action | 0–1 | Lin 1991 |
+| `transition_divergence` | the same of the shares of each pair (kind, next kind) | 0–1 | Lin 1991 |
+| `length_distance` | Wasserstein-1 distance of session lengths, in steps | ≥ 0 | Vallender 1974 |
+| `purchase_rate`, `logged_purchase_rate` | share of visits that end in a purchase | 0–1 | of this project |
+| `purchase_rate_difference` | simulated minus logged | -1–1 | of this project |
 
 `teacher_forced_visits` makes both populations from step records: the agent answers on the logged pages, so its pairs
 begin with the logged kind, and its visit ends where it first leaves but never after the logged one. Visits of an agent

@@ -3,14 +3,14 @@
 For agents that give probabilities (StepRecord.logged_probability, .logged_rank, .terminate_probability); steps without
 them are not counted, except that stopping falls back on what was predicted.
 
-| name | formula | range |
-|---|---|---|
-| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action among the page's candidates (0 if not there) | 0–13.8 |
-| `top1_accuracy`, `top3_…`, `top5_…` | share of steps with the logged action among the k likeliest candidates | 0–1 |
-| `stop_brier` | mean of (p(terminate) - [the shopper left])²; without probabilities p is 1 or 0 (Brier 1950) | 0–1 |
-| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent leaves | 0–1 |
-| `stop_too_late` | share, among steps at which the shopper left, of those where the agent does not | 0–1 |
-| `rationale_similarity` | mean ROUGE-L of the rationale with the logged one, where there is one; unreadable: 0 | 0–1 |
+| name | formula | range | source |
+|---|---|---|---|
+| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action among the page's candidates (0 if not there) | 0–13.8 | Good 1952 |
+| `top1_accuracy`, `top3_…`, `top5_…` | share of steps with the logged action among the k likeliest candidates | 0–1 | of this project |
+| `stop_brier` | mean of (p(terminate) - [the shopper left])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
+| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent leaves | 0–1 | of this project |
+| `stop_too_late` | share, among steps at which the shopper left, of those where the agent does not | 0–1 | of this project |
+| `rationale_similarity` | mean ROUGE-L of the rationale with the logged one, where there is one; unreadable: 0 | 0–1 | Lin 2004 |
 """  # noqa: E501 - a table row is a line
 
 from collections.abc import Sequence

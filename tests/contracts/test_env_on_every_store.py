@@ -1,6 +1,7 @@
 """The env on every kind of store: the demo shop, and real people and models on real pages."""
 
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -11,6 +12,7 @@ from agents.evaluate import evaluate
 from agents.scripted.random import RandomAgent
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.schema import Click, Terminate
 from replay_sessions.store import SessionStore
 from replay_sessions.writer import StoreWriter
 from shop_env.replies import format_reply
@@ -46,6 +48,40 @@ def test_check_env_passes(store: SessionStore) -> None:
 def test_check_env_passes_on_the_discrete_view(store: SessionStore, view: str) -> None:
     env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all").unwrapped
     check_env(DiscreteActions(env, view=view), skip_render_check=True)
+
+
+@pytest.mark.parametrize("view", ["flat", "dict"])
+@pytest.mark.filterwarnings("ignore:Your observation .* has an unconventional shape")  # it takes matrices for images
+def test_stable_baselines3_s_check_passes_on_the_discrete_view(store: SessionStore, view: str) -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(DiscreteActions(gymnasium.make("ShopR1-v0", store=str(store.path), split="all"), view=view))
+
+
+@pytest.mark.parametrize("options", [{"persona": "shuffled"}, {"context": {"budget": 900}}, {"with_info": False}])
+def test_check_env_passes_with_options(store: SessionStore, options: dict[str, Any]) -> None:
+    check_env(gymnasium.make("ShopR1-v0", store=str(store.path), split="all", **options).unwrapped)
+
+
+@pytest.mark.parametrize("kind", [None, "sync"])
+def test_vector_envs_give_what_single_envs_give(store: SessionStore, kind: str | None) -> None:
+    options = {"store": str(store.path), "split": "all"}
+    envs = gymnasium.make_vec("ShopR1-v0", num_envs=3, vectorization_mode=kind, **options)
+    singles = [gymnasium.make("ShopR1-v0", **options) for _ in range(3)]
+    seen = [env.reset(seed=5 + number)[0] for number, env in enumerate(singles)]
+    observations, _ = envs.reset(seed=5)
+    assert observations in envs.observation_space
+    replies = ("x", format_reply("", Terminate()), format_reply("", Click(name="a")))
+    ended = [False] * 3
+    for _ in range(12):
+        assert all(observations[key][number] == seen[number][key] for key in seen[0] for number in range(3))
+        observations, rewards, *_ = envs.step(replies)
+        for number, env in enumerate(singles):
+            if ended[number]:
+                seen[number], ended[number], reward = env.reset()[0], False, 0.0
+            else:
+                seen[number], reward, terminated, truncated, _ = env.step(replies[number])
+                ended[number] = terminated or truncated
+            assert rewards[number] == reward
 
 
 def test_replaying_the_log_earns_the_maximum_at_every_step(store: SessionStore) -> None:

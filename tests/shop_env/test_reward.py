@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from shop_env.click_types import CLICK_TYPES
 from shop_env.replies import MalformedReply, format_reply, parse_reply
 from shop_env.reward import (
     REWARD_PRESETS,
@@ -44,6 +45,46 @@ def test_row_of_the_reward_table(row: dict[str, Any]) -> None:
     earned = {name: value for name, value in earned.items() if name not in ("action", "total", "self_certainty_weight")}
     assert earned == pytest.approx(row["parts"], rel=1e-12)
     assert breakdown.total == pytest.approx(row["total"], rel=1e-12)
+
+
+# Customer-R1, section 4.3: w(a) of an exact match; every reply earns format 1 besides.
+CUSTOMER_WEIGHTS = {
+    "review": 1,
+    "search": 1,
+    "product_option": 10,
+    "product_link": 1000,
+    "other": 1000,
+    "purchase": 1000,
+    "nav_bar": 1000,
+    "page_related": 1000,
+    "quantity": 1000,
+    "suggested_term": 1000,
+    "cart_side_bar": 1000,
+    "cart_page_select": 1000,
+    "filter": 1000,
+}
+
+
+@pytest.mark.parametrize(("preset", "wrong"), [("customer_r1", -1), ("customer_r1_rl_only", 0)])
+@pytest.mark.parametrize("click_type", CLICK_TYPES)
+def test_customer_r1_s_weight_of_each_kind_of_click(click_type: str, preset: str, wrong: float) -> None:
+    config, logged = reward_preset(preset), Click(name="x17", click_type=click_type)
+    right = score_reply(format_reply("", Click(name="x17")), logged, config)
+    assert (right.exact, right.wrong_click, right.total) == (
+        CUSTOMER_WEIGHTS[click_type],
+        0,
+        CUSTOMER_WEIGHTS[click_type] + 1,
+    )
+    other = score_reply(format_reply("", Click(name="x18")), logged, config)
+    assert (other.exact, other.wrong_click, other.total) == (0, wrong, 1 + wrong)
+
+
+@pytest.mark.parametrize("preset", ["customer_r1", "customer_r1_rl_only"])
+def test_customer_r1_s_weights_off_clicks(preset: str) -> None:
+    config, typed = reward_preset(preset), TypeAndSubmit(name="q", text="kettle")
+    actions: list[Action] = [typed, Terminate(), TypeAndSubmit(name="q", text="kettles")]
+    earned = [[score_reply(format_reply("", a), logged, config).total for a in actions] for logged in actions[:2]]
+    assert earned == [[2001, 1, 1], [1, 2, 1]]
 
 
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS, certainty=st.none() | st.floats(0, 50))
