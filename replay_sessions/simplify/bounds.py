@@ -14,17 +14,25 @@ __all__ = ["MAX_BYTES", "check_bounds"]
 MAX_BYTES = 256 * 1024 * 1024
 _MAX_DEPTH = 10_000
 _MAX_ATTRIBUTES = 5_000
-_MAX_REPEATED = 10_000_000  # unclosed formatting elements times tags: how many elements they may become
-_FEW_TAGS = 20_000  # pages with fewer cannot nest so deep that it matters
+_MAX_OPTIONS = 20_000  # each makes a parser look at all others of its list
+_MAX_REPEATED = 6_000_000  # unclosed formatting elements times tags: how many elements they may become
+_FEW_TAGS = 25_000  # pages with fewer cannot nest so deep that it matters
 _WINDOW = 50_000
+_CHUNK = 1_000_000
 
 _TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9-]*)(\s+[^>])?")
+_QUOTED = re.compile(rb"""=\s*(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))""")
 # Tags that end by themselves, and those that are repeated in later blocks while they are open.
 _SELF_CLOSING = frozenset(
     b"area base br col dd dt embed hr img input li link meta option p param rp rt source tbody td tfoot th thead tr "
     b"track wbr".split()
 )
 _FORMATTING = frozenset(b"b big code em font i s small strike strong tt u".split())
+# Their start tags with attributes. Spelt out in both cases, since IGNORECASE would cost the quick search for `<`.
+_FORMATTED = re.compile(
+    rb"<(?:[bBiIsSuU]|[bB][iI][gG]|[cC][oO][dD][eE]|[eE][mM]|[fF][oO][nN][tT]|[sS][mM][aA][lL][lL]"
+    rb"|[sS][tT][rR][iI][kK][eE]|[sS][tT][rR][oO][nN][gG]|[tT][tT])\s"
+)
 
 
 def check_bounds(source: bytes) -> None:
@@ -34,8 +42,13 @@ def check_bounds(source: bytes) -> None:
     for start in range(0, len(source) - _WINDOW, _WINDOW):
         if source.find(b">", start, start + _WINDOW) < 0:
             _check_attributes(source, start)
-    if source.count(b"<") > _FEW_TAGS:
-        _check_nesting(source)
+    tags = source.count(b"<")
+    may_repeat = tags * tags > _MAX_REPEATED and tags * len(_FORMATTED.findall(source)) > _MAX_REPEATED
+    if (tags > _FEW_TAGS or may_repeat) and _is_odd(source) and _is_odd(_without_scripts(source)):
+        raise BadSession(
+            f"a page with more than {_MAX_DEPTH} elements inside each other, too many left open, or more than "
+            f"{_MAX_OPTIONS} options: it is damaged; leave it out"
+        )
 
 
 def _check_attributes(source: bytes, start: int) -> None:
@@ -43,33 +56,49 @@ def _check_attributes(source: bytes, start: int) -> None:
     begin = source.rfind(b"<", 0, start)
     if begin < 0 or not source[begin + 1 : begin + 2].isalpha() or source.find(b">", begin, start) >= 0:
         return
-    attributes = len(source[begin : start + _WINDOW].split())
+    attributes = len(_QUOTED.sub(b"", source[begin : start + _WINDOW]).split())
     if attributes > _MAX_ATTRIBUTES:
         raise BadSession(f"a page with a tag of more than {_MAX_ATTRIBUTES} attributes: it is damaged; leave it out")
 
 
-def _check_nesting(source: bytes) -> None:
+def _is_odd(source: bytes) -> bool:
+    """Whether the tags of a page, counted out, nest too deep or leave too much open."""
     opened: dict[bytes, int] = {}
     repeated: dict[bytes, int] = {}
-    depth = tags = 0
-    for match in _TAG.finditer(source):
-        name = match[2].lower()
-        if name in _SELF_CLOSING:
-            continue
-        tags += 1
-        if match[1]:
-            if opened.get(name, 0):
-                opened[name] -= 1
-                depth -= 1
-            if repeated.get(name, 0):
-                repeated[name] -= 1
-            continue
-        opened[name] = opened.get(name, 0) + 1
-        depth += 1
-        if match[3] and name in _FORMATTING:
-            repeated[name] = repeated.get(name, 0) + 1
-        if depth > _MAX_DEPTH or tags * sum(repeated.values()) > _MAX_REPEATED:
-            raise BadSession(
-                f"a page with more than {_MAX_DEPTH} elements inside each other, or too many left open: it is damaged; "
-                "leave it out"
-            )
+    depth = tags = options = 0
+    for start in range(0, len(source), _CHUNK):
+        for slash, written, attributes in _TAG.findall(source, start, start + _CHUNK):
+            name = written.lower()
+            if name in _SELF_CLOSING:
+                options += name == b"option"
+                continue
+            tags += 1
+            if slash:
+                if opened.get(name, 0):
+                    opened[name] -= 1
+                    depth -= 1
+                if name in repeated:
+                    repeated[name] = max(0, repeated[name] - 1)
+                continue
+            opened[name] = opened.get(name, 0) + 1
+            depth += 1
+            if attributes and name in _FORMATTING:
+                repeated[name] = repeated.get(name, 0) + 1
+            if (
+                depth > _MAX_DEPTH
+                or options > _MAX_OPTIONS
+                or (repeated and tags * sum(repeated.values()) > _MAX_REPEATED)
+            ):
+                return True
+    return options > _MAX_OPTIONS
+
+
+def _without_scripts(source: bytes) -> bytes:
+    """A page without the code in it, where `a<b` is no tag."""
+    lowered = source.lower()
+    parts: list[bytes] = []
+    done = 0
+    while (start := lowered.find(b"<script", done)) >= 0 and (end := lowered.find(b"</script", start)) >= 0:
+        parts.append(source[done:start])
+        done = end
+    return b"".join((*parts, source[done:]))

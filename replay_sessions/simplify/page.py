@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -109,8 +110,9 @@ class Draft:
         for index, target in enumerate(targets):
             if target.is_container:
                 name = namer.container(target.scope)
-                inside = names[index + 1 : target.end]
-                names[index] = name if any(inner.startswith(f"{name}.") for inner in inside) else ""
+                inside = itertools.islice(names, index + 1, target.end)
+                if name and any(inner.startswith(f"{name}.") for inner in inside):
+                    names[index] = name
         return names
 
 

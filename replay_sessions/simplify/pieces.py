@@ -13,6 +13,8 @@ __all__ = ["PieceWriter"]
 _STARTS = {tag: f"\n<{tag}>" for tag, _ in TAGS.values()}
 _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
 _VOID = frozenset({"input"})
+_MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
+_MAX_PIECES = 500
 
 
 class PieceWriter:
@@ -107,16 +109,17 @@ class PieceWriter:
         self._blank = False
 
     def text_since(self, piece: int) -> str:
-        """The text written from a piece on."""
+        """The beginning of the text written from a piece on."""
         pieces = self.pieces
         if len(pieces) == piece + 1:
-            words = pieces[piece]
+            words = pieces[piece][:_MAX_TEXT]
             if "<" in words:
                 return ""
             words = words.strip()
         else:
-            words = "".join([text if text and "<" not in text else " " for text in pieces[piece:]])
-            words = " ".join(words.split())
+            texts = pieces[piece : piece + _MAX_PIECES]
+            words = "".join([text[:_MAX_TEXT] if text and "<" not in text else " " for text in texts])
+            words = " ".join(words.split())[:_MAX_TEXT]
         if "&" in words:
             words = words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
         return words

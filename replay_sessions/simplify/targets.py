@@ -35,6 +35,7 @@ _STATE_ATTRIBUTES = frozenset((*_FLAGS, *_STATES))
 _SHOWN = _STATE_ATTRIBUTES | {"contenteditable", "role", "title"}
 _LETTER = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
+_MAX_AROUND = 200
 _FIELDS = frozenset({"input", "select", "textarea"})
 
 
@@ -53,6 +54,7 @@ class Target:
     lead = ""  # the blank before it
     outer: "Target | None" = None  # the target that it stands in
     text = ""  # what stands in it
+    words = ""  # what the last part of its name is made from
 
     def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:
         self.tag = tag
@@ -84,7 +86,15 @@ def _is_editable(attributes: Attributes) -> bool:
 
 
 def label_of(target: Target) -> str:
-    """The words that the last part of a target's name is made from: the first of its labels that holds a letter."""
+    """The words that the last part of a target's name is made from: the first of its labels that holds a letter.
+
+    Ask for the label of a target before those of targets inside it.
+    """
+    target.words = _first_label(target)
+    return target.words
+
+
+def _first_label(target: Target) -> str:
     attributes = target.attributes
     words = target.rule.name or target.label or ("" if target.tag == "select" else target.text)
     if words and _LETTER.search(words):
@@ -101,8 +111,8 @@ def label_of(target: Target) -> str:
     ):
         if given and target.tag != "select" and _LETTER.search(given):
             return given
-    if target.outer is not None and (around := label_of(target.outer)):
-        return f"{around} {kind or target.tag}"  # a tick box in a link: steadier than its id
+    if target.outer is not None and target.outer.words:
+        return f"{target.outer.words[:_MAX_AROUND]} {kind or target.tag}"  # a tick box in a link: steadier than its id
     for given in (attributes.get("id"), attributes.get("name")):
         if given and _LETTER.search(given) and not _DIGIT.search(given):
             return given

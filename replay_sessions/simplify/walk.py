@@ -29,13 +29,14 @@ from replay_sessions.simplify.words import tidy
 __all__ = ["Walk"]
 
 _LABELLED = frozenset({"input", "textarea"})
+_MAX_BEHIND_DIALOG = 10  # parts of a page that a dialog hides; with a dialog open all of a page is one or a few
 _UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
 
 
 class _Part:
     """An element that is no target but more than a wrapper: what to go back to, and what to do, when it ends."""
 
-    __slots__ = ("attributes", "container", "inside", "is_label", "kind", "private", "rule", "scope", "targets_before")
+    __slots__ = ("attributes", "container", "fields_before", "inside", "is_label", "kind", "private", "rule", "scope")
 
     def __init__(self, walk: "Walk", kind: int, attributes: Attributes, rule: Rule) -> None:
         self.kind = kind
@@ -46,7 +47,7 @@ class _Part:
         self.private = walk.private
         self.container: Target | None = None
         self.is_label = False
-        self.targets_before = len(walk.targets)
+        self.fields_before = len(walk.fields)
 
 
 class Walk(PieceWriter):
@@ -56,6 +57,7 @@ class Walk(PieceWriter):
         targets: What can be acted on and the parts of the page that have names, in the order of the page.
         cards: All cards, in the order of the page.
         unlabelled: Cards whose title is the text of other elements, with the attributes that name those.
+        fields: Those of the targets that a `<label>` around them labels.
         texts: The texts of elements that others name as their label, by id.
         field_labels: The texts of `<label for=…>`, by the id that they label.
         scope, inside: What holds where the walk stands: the scope, and the recipe's selector bits.
@@ -67,12 +69,14 @@ class Walk(PieceWriter):
         self.targets: list[Target] = []
         self.cards: list[Scope] = []
         self.unlabelled: list[tuple[Scope, Attributes]] = []
+        self.fields: list[Target] = []
         self.texts: dict[str, str] = {}
         self.field_labels: dict[str, str] = {}
         self.scope = Scope(None, "")
         self.inside = 0
         self._label_ids = label_ids
         self._target: Target | None = None  # the innermost open one
+        self._behind_dialog = 0  # how many parts of the page are
 
     def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
@@ -147,7 +151,7 @@ class Walk(PieceWriter):
         if kind == BREAK:
             self._blank = True
             return False
-        hidden = is_told and self._is_hidden(node, attributes)
+        hidden = is_told and not HIDING_ATTRIBUTES.isdisjoint(attributes) and self._is_hidden(node, attributes)
         acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
         if (hidden and not self.recipe.keeps) or (tag == "input" and not acting):
             return False
@@ -162,17 +166,25 @@ class Walk(PieceWriter):
             return False
         if acting or rule.name is not None:
             return self._begin_target(tag, kind, attributes, rule, inside)
-        if kind < ACTED_ON and rule is NO_RULE and inside == self.inside and "aria-label" not in attributes:
+        says_nothing = rule is NO_RULE and inside == self.inside and "aria-label" not in attributes
+        if kind < ACTED_ON and says_nothing and not (self._label_ids and attributes.get("id") in self._label_ids):
             return True
         return self._begin_part(tag, kind, attributes, rule, inside)
 
     def _is_hidden(self, node: LexborNode, attributes: Attributes) -> bool:
-        """Whether an element hides itself. On the way its text is kept if it is the label of others."""
+        """Whether an element hides itself. The text of one that does is kept if it is the label of others."""
+        if not is_hidden(attributes):
+            return False
+        if (
+            "aria-hidden" in attributes
+            and self._behind_dialog < _MAX_BEHIND_DIALOG
+            and is_behind_dialog(node, attributes)
+        ):
+            self._behind_dialog += 1
+            return False
         if self._label_ids and (identifier := attributes.get("id")) in self._label_ids:
             self.texts[identifier or ""] = tidy(node.text(separator=" "))
-        if HIDING_ATTRIBUTES.isdisjoint(attributes) or not is_hidden(attributes):
-            return False
-        return not ("aria-hidden" in attributes and is_behind_dialog(node, attributes))
+        return True
 
     def _begin_target(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Target:
         if rule.private is not None and (value := tidy(attributes.get("value"))):
@@ -191,6 +203,8 @@ class Walk(PieceWriter):
             target.lead = " "
         self._target = target
         self.targets.append(target)
+        if tag in _LABELLED:
+            self.fields.append(target)
         self.inside = inside
         self._tail = ""
         if tag == "select":
@@ -232,6 +246,8 @@ class Walk(PieceWriter):
         self.scope = opened.scope
         self.inside = opened.inside
         self.private = opened.private
+        if self._label_ids and (identifier := opened.attributes.get("id")) in self._label_ids:
+            self.texts[identifier or ""] = self.text_since(piece) or tidy(opened.attributes.get("aria-label"))
         if isinstance(opened, Target):
             self._target = opened.outer
             opened.text = words = self.text_since(piece + 1)
@@ -261,9 +277,8 @@ class Walk(PieceWriter):
         if part.is_label and (words := self.text_since(piece)):
             if labelled := part.attributes.get("for"):
                 self.field_labels.setdefault(labelled, words)
-            for target in self.targets[part.targets_before :]:
-                if target.tag in _LABELLED and not target.label:
-                    target.label = words
+            for target in self.fields[part.fields_before : part.fields_before + 1]:
+                target.label = target.label or words
 
     def _entitle(self, words: str) -> None:
         """Gives the nearest card around its title, if it has none."""

@@ -18,12 +18,12 @@ import msgspec
 from replay_sessions.simplify.private_data.addresses import find_addresses
 from replay_sessions.simplify.private_data.announced import find_announced
 from replay_sessions.simplify.private_data.numbers import find_numbers
-from replay_sessions.simplify.private_data.spans import SEPARATOR, PageText, Span
+from replay_sessions.simplify.private_data.spans import PageText, Span
 
 __all__ = ["Removal", "find_private_data", "remove_private_data", "remove_repeated"]
 
 _MIN_REPEATED = 3  # shorter ones are taken out only where they were found
-_TAGS = re.compile(r"(?:\s*<[^>]*>\s*)+")
+_TAG = re.compile("<[^<>]*>")
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ def find_private_data(text: str) -> list[Removal]:
     >>> [removal.kind for removal in find_private_data("<b>Hello, Anna</b> <td>Order</td> <td>48-12345-99</td>")]
     ['name', 'order']
     """
-    page = PageText(_TAGS.split(text))
+    page = PageText([" ".join(piece.split()) for piece in _TAG.split(text)])
     return [_removal(page, span) for span in _spans(page)]
 
 
@@ -79,21 +79,14 @@ def remove_private_data(
 
 def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[int, str]:
     """Takes out of texts what was found private elsewhere: the texts that change, by their position."""
-    joined = SEPARATOR.join(texts)
-    if not any(removal.text in joined for removal in removed):
-        return {}
     page = PageText(texts)
     return page.without(_apart(_repeated(page, removed)))
 
 
 def _repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:
     """Wherever on a page something stands that was found private."""
-    return [
-        Span(place, place + len(removal.text), removal.kind)
-        for removal in removed
-        if removal.is_repeated
-        for place in page.places(removal.text)
-    ]
+    kinds = {removal.text: removal.kind for removal in removed if removal.is_repeated}
+    return [Span(place, place + len(text), kinds[text]) for place, text in page.places_of(kinds)]
 
 
 def _removal(page: PageText, span: Span) -> Removal:

@@ -2,6 +2,7 @@
 
 Streets whose word means other things too ("4 Wheel Drive", "Dichtring 12") need a postcode or a town behind them. The
 patterns are tried only around the words of a street or a region: trying them everywhere would cost ten times as much.
+Words are matched whole (`*+`) or bounded, so that no text makes a pattern try one word in all its parts.
 """
 
 import re
@@ -21,13 +22,14 @@ def _any_of(*lists: str) -> str:
 
 
 _CAPITAL = "A-ZÀ-ÖØ-ÞĀĂĄĆĈĊČĎĐĒĖĘĚĞĠĢĦĪİĮĶŁĻĽŃŅŇŌŐŒŘŚŞŠŢŤŪŮŰŲŹŻŽ"
-_WORD = rf"[{_CAPITAL}][\w’'.-]*"
+_WORD = rf"[{_CAPITAL}][\w’'.-]*+"
+_PART = rf"[{_CAPITAL}][\w’'.]*+"  # of a word with hyphens
 _SMALL = (
     "de la|de los|de las|de l['’]|della|dei|del|des|dos|das|de|du|di|da|do|d['’]|las|los|la|le|les|el|van|den|der|von"
     "|am|an|im|zu"
 )
-_NAME = rf"{_WORD}(?:[ -](?:{_WORD}|{_SMALL})){{0,4}}"
-_TOWN = rf"{_WORD}(?:[ -]{_WORD}){{0,3}}"
+_NAME = rf"{_WORD}(?: (?:{_WORD}|{_SMALL})){{0,4}}"
+_TOWN = rf"{_WORD}(?: {_WORD}){{0,3}}"
 _HOUSE = r"\d{1,5}(?:[ -]?[a-zA-Z](?!\w))?(?:[/-]\d{1,4})?(?!\w|[.,]\d)"
 _STATES = (
     "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA "
@@ -78,13 +80,13 @@ _WORD_FIRST = _compile(
     r"(?:д\.? ?|буд\. ?|дом )?\d{1,4}[а-я]?(?:/\d{1,3})?(?:,? (?:кв|корп|стр)\.? ?\d{1,4}){0,2}",
     rf"(?<!\w)(?:{_WORD} ){{1,3}}(?:{_any_of('turkish_street_words')})\.?,? ?(?:No ?[:.]? ?)?\d{{0,4}}"
     rf"(?:[/-]\d{{1,3}})?{_REST}?",
-    r"(?:شارع|طريق) (?:[^\W\d_]+ ?){1,4}[،,]? ?\d{1,4}",
-    r"(?:רחוב|שדרות) [^\W\d_]+(?: [^\W\d_]+){0,2} \d{1,4}",
+    r"(?:شارع|طريق) (?:[^\W\d_]++ ?){1,4}[،,]? ?\d{1,4}",
+    r"(?:רחוב|שדרות) [^\W\d_]++(?: [^\W\d_]++){0,2} \d{1,4}",
 )
 _ENDING = _compile(
-    rf"(?<!\w)(?:{_WORD}[ -]){{0,2}}[{_CAPITAL}][\w-]*(?:{_any_of('sure_street_endings')})\.? {_HOUSE}{_REST}?",
-    rf"(?<!\w)(?:{_WORD}[ -]){{0,3}}(?:Straße|Strasse|Str\.|Allee|Gasse) {_HOUSE}{_REST}?",
-    rf"(?<!\w)(?:{_WORD}[ -]){{0,2}}[{_CAPITAL}][\w-]*(?:{_any_of('street_endings')}) {_HOUSE}{_REST}",
+    rf"(?<!\w)(?:{_PART}[ -]){{0,3}}[{_CAPITAL}]\w{{0,40}}(?:{_any_of('sure_street_endings')})\.? {_HOUSE}{_REST}?",
+    rf"(?<!\w)(?:{_PART}[ -]){{0,3}}(?:Straße|Strasse|Str\.|Allee|Gasse) {_HOUSE}{_REST}?",
+    rf"(?<!\w)(?:{_PART}[ -]){{0,3}}[{_CAPITAL}]\w{{0,40}}(?:{_any_of('street_endings')}) {_HOUSE}{_REST}",
 )
 _TOWN_CODE = _compile(
     rf"(?<!\w){_TOWN},? (?:{_STATES.replace(' ', '|')}) \d{{5}}(?:-\d{{4}})?(?!\w)",
@@ -97,8 +99,8 @@ _EAST_ASIAN = _compile(
     r"(?:〒 ?\d{3}-?\d{4}\s*)?(?:東京都|北海道|(?:京都|大阪)府|[一-鿿]{2,3}県)"
     rf"[^\s{GAP}、。，]{{1,30}}\d[\d丁目番地号−ー-]*(?:[ 　][^\s{GAP}、。]{{1,20}})?",
     r"〒 ?\d{3}-?\d{4}",
-    r"[一-鿿]{2,6}(?:省|市|自治区|縣)[一-鿿]{1,12}?(?:路|街|道|巷|弄|胡同|大道|段)"
-    rf"[^\s{GAP}，。、]{{0,14}}?\d+ ?[号號弄栋幢]?[^\s{GAP}，。、]{{0,12}}",
+    r"(?>[一-鿿]{2,6}?(?:省|市|自治区|縣))(?>[一-鿿]{1,12}?(?:路|街|道|巷|弄|胡同|段))"
+    rf"[^\s{GAP}，。、]{{0,14}}?\d++ ?[号號弄栋幢]?[^\s{GAP}，。、]{{0,12}}",
     r"(?:[가-힣]{2,7}(?:시|도) )?(?:[가-힣]{1,5}[시군구] ){1,2}[가-힣\d]{1,12}(?:로|길|동) ?\d{1,4}(?:-\d{1,4})?"
     r"(?:번지|번길)?(?:,? ?[\d가-힣]{1,6}(?:동|호|층))*",
 )
@@ -131,17 +133,29 @@ def find_addresses(page: PageText) -> Iterator[Span]:
     text = page.joined
     clues = {word: _CLUES[word] for word in _CLUES.keys() & page.words}
     clues |= dict.fromkeys(page.clues(_POSTCODE_END), _TOWN_CODE)
-    clues |= dict.fromkeys(
-        (word for word in page.words if word[:1].isupper() and word.endswith(_STREET_ENDINGS)), _ENDING
-    )
-    for word, pattern in clues.items():
-        for place in page.places(word):
-            if _is_promising(text, place, place + len(word), pattern):
-                for match in pattern.finditer(text, max(0, place - _REACH), place + _REACH):
-                    yield Span(*match.span(), "address")
+    clues |= dict.fromkeys([word for word in page.capitalised if word.endswith(_STREET_ENDINGS)], _ENDING)
+    promising: dict[re.Pattern[str], list[int]] = {}
+    for place, word in page.places_of(clues):
+        pattern = clues[word]
+        if _is_promising(text, place, place + len(word), pattern):
+            promising.setdefault(pattern, []).append(place)
+    for pattern, places in promising.items():
+        for start, end in _surroundings(places):
+            for match in pattern.finditer(text, start, end):
+                yield Span(*match.span(), "address")
     if page.is_east_asian:
         for match in _EAST_ASIAN.finditer(text):
             yield Span(*match.span(), "address")
+
+
+def _surroundings(places: list[int]) -> Iterator[tuple[int, int]]:
+    """The stretches of text around places; what is around several of them is one stretch."""
+    places.sort()
+    start = places[0]
+    for place, following in zip(places, (*places[1:], None), strict=True):
+        if following is None or following - place > 2 * _REACH:
+            yield max(0, start - _REACH), place + _REACH
+            start = following or 0
 
 
 def _is_promising(text: str, start: int, end: int, pattern: re.Pattern[str]) -> bool:

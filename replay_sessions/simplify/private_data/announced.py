@@ -18,9 +18,11 @@ _PARTICLES = frozenset({
 })  # fmt: skip
 _PIECE = re.compile(rf"[^{GAP}]+")
 # Between a label and what it labels: a colon, or the end of a text and the beginning of the next.
-_COLON = re.compile(rf"\s*[:：]?\s*{SEPARATOR}\s*|\s*[:：]\s*")
+_COLON = re.compile(rf"\s*+(?:[:：]\s*+)?{SEPARATOR}\s*+|\s*+[:：]\s*+")
 _FIRST_WORD = re.compile(r"[^\s,:：、，]*")
 _SENTENCE_WORDS = 14
+_LONGEST_NAME = 80
+_OWNERS = ("'s ", "’s ", "さん", "様", "님")  # what stands between an owner and what is owned
 _KINDS = ("name", "weak_name", "address", "weak_address")
 
 
@@ -32,19 +34,20 @@ def find_announced(page: PageText) -> Iterator[Span]:
             if page.joined[place : place + len(label.words)].lower() == label.words:
                 yield from label.find(page.joined, place + len(label.words))
                 break
-    for match in words.endings.finditer(page.joined):
-        yield from _owner(page.joined, match.start())
+    for mark in _OWNERS:
+        for place in _all_places(page.joined, mark):
+            if page.joined.startswith(words.endings, place):
+                yield from _owner(page.joined, place, words.endings)
 
 
 def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
     """Where a text or an attribute begins with a word that labels begin with, and those labels."""
     text = page.joined
-    for word in page.capitalised:
-        if (labels := words.labels.get(word.lower())) is not None:
-            for place in page.places(word):
-                before = place - 1 if text[place - 1 : place] != " " else place - 2
-                if before < 0 or text[before] in GAP or text[before] == "¿":
-                    yield place, labels
+    for word in page.words & words.first_words.keys():
+        for place in page.places(word):
+            before = place - 1 if text[place - 1 : place] != " " else place - 2
+            if before < 0 or text[before] in GAP or text[before] == "¿":
+                yield place, words.first_words[word]
     if page.is_east_asian:
         for given, start in zip(page.texts, page.starts, strict=True):
             if labels := words.labels.get(given.lstrip()[:1], []):
@@ -90,20 +93,18 @@ class _Words:
         self.labels: dict[str, list[_Label]] = {}
         for label in sorted(labels, key=lambda label: -len(label.words)):
             self.labels.setdefault(_key(label.words), []).append(label)
-        self.endings = re.compile(_alternation(endings))
+        # The first words as they may be written at the beginning of a text.
+        self.first_words = {
+            written: found
+            for word, found in self.labels.items()
+            for written in (word, word.capitalize(), word.upper())
+            if not written[:1].islower()
+        }
+        self.endings = (*endings, *(ending.replace("'", "’") for ending in endings if "'" in ending))
         self.not_private = frozenset(word_list("not_private"))
         self.given_names = frozenset(word_list("given_names"))
         self.all_labels = frozenset(label.words for label in labels)
         self.after_names = frozenset(word_list("after_names"))
-
-
-def _alternation(endings: list[str]) -> str:
-    """A pattern of many endings, grouped by their first letter, so that a search looks for few letters."""
-    by_letter: dict[str, list[str]] = {}
-    for ending in endings:
-        for letter in "'’" if ending[0] == "'" else ending[0]:
-            by_letter.setdefault(letter, []).append(re.escape(ending[1:]))
-    return "|".join(f"{letter}(?:{'|'.join(rest)})(?!\\w)" for letter, rest in by_letter.items())
 
 
 @functools.cache
@@ -187,11 +188,27 @@ def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
         yield Span(start, start + len(piece), "address", "label")
 
 
-def _owner(text: str, end: int) -> Iterator[Span]:
+def _all_places(text: str, mark: str) -> Iterator[int]:
+    place = text.find(mark)
+    while place >= 0:
+        yield place
+        place = text.find(mark, place + len(mark))
+
+
+def _owner(text: str, end: int, endings: tuple[str, ...]) -> Iterator[Span]:
     """The name before "'s Orders" or "さん", if its text begins with it."""
-    start = max(text.rfind(mark, 0, end) for mark in GAP) + 1
+    if not any(text.startswith(ending, end) and _ends_word(text, end + len(ending)) for ending in endings):
+        return
+    first = max(0, end - _LONGEST_NAME)
+    start = max(text.rfind(mark, first, end) for mark in GAP) + 1
+    if start == 0 and first > 0:
+        return
     piece = text[start:end]
     name = _name(piece.strip())
     if name and name == piece.strip() and len(name.split()) < _MAX_NAME_WORDS:
         start += piece.index(name)
         yield Span(start, start + len(name), "name", "label")
+
+
+def _ends_word(text: str, end: int) -> bool:
+    return not (text[end : end + 1].isalnum() or text[end : end + 1] == "_")

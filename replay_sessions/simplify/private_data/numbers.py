@@ -12,28 +12,35 @@ from replay_sessions.simplify.private_data.spans import AROUND_WORDS, SEPARATOR,
 
 __all__ = ["find_numbers"]
 
-_EMAIL = re.compile(r"[\w.+%'-]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
-_DIGITS = re.compile(r"[0-9](?:[ ().‑–/-]{0,3}[0-9]){6,22}(?![\w@]|[.,][0-9])")
+_MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
+_MAX_MAILBOX = 64
+_MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
+_DIGITS = re.compile(r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?![\w@]|[.,][0-9])")
 _NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
 _CARD = re.compile(
     r"[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -])\d{6}\2\d{5}"
     r"|(?:4|5[1-5]|2[2-7]|6)\d{14,15}|3[47]\d{13}"
 )
-# What is left of a card number that is shown in part.
-_MASKED = re.compile(r"[•*·∙●][•*·∙●. -]*[•*·∙●][. -]*[0-9]{4}(?![\w.,%])")
-_CROSSED = re.compile(r"[xX]{4}[xX -]*[0-9]{4}(?![\w.,%])")
+# What is left of a card number that is shown in part: four digits after at least two dots or stars, or four x.
+_LAST_FOUR = re.compile(r"[•*·∙●xX][. -]{0,3}[0-9]{4}(?![\w.,%])")
+_MASKS = dict.fromkeys("•*·∙●", ("•*·∙●", 2)) | dict.fromkeys("xX", ("xX", 4))
+_MASK_CLUES = (*"•*·∙●", "xxxx", "XXXX")
+_LONGEST_MASK = 40
 _ENDING = re.compile(
     r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
     r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)"
     r"[ :]{0,2}\d{4}(?![\w.,%])"
 )
+_BEFORE_ENDING, _AFTER_ENDING = 15, 30  # how far it reaches around its word
 _ENDING_WORDS = frozenset({
     "ending", "ends", "Ending", "endet", "Endziffer", "Endziffern", "terminant", "terminada", "termina", "final",
     "beindigend", "slutar", "kończąca",
 })  # fmt: skip
-_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
-_AFTER_LABEL = re.compile(rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]+(?:[-/ ][A-Z0-9]*\d[A-Z0-9]*)*)(?!\w)")
+_AFTER_LABEL = re.compile(
+    rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9])[A-Z0-9]{{1,40}}+){{0,8}})(?!\w)"
+)
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
 _MIN_ORDER_DIGITS = 5
 _NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
@@ -52,6 +59,10 @@ _REGIONS = (
     "JP", "KR", "CN", "TW", "HK", "SG", "IN", "AE", "IL", "AU", "NZ", "ZA", "BR", "MX", "CL", "AR", "TR", "RU", "UA",
 )  # fmt: skip
 
+# How many different numbers of a page libphonenumber is asked about, which takes up to a millisecond for each. On a
+# page with more of them they all count as phone numbers.
+_MAX_JUDGED = 1_000
+
 # A label stands at most so far before its number, with nothing but these between them.
 _LOOK_BACK = 60
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
@@ -60,15 +71,25 @@ _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
 def find_numbers(page: PageText) -> Iterator[Span]:
     """E-mail addresses, card, order and phone numbers on a page."""
     text = page.joined
-    if "@" in text:
-        yield from (Span(*match.span(), "email") for match in _EMAIL.finditer(text))
+    yield from _emails(text)
+    judged: set[str] = set()
     for match in _DIGITS.finditer(text):
         start = _number_start(text, match.start())
-        if start >= 0 and (kind := _kind(text[start : match.end()], text, start)):
+        if start >= 0 and (kind := _kind(text[start : match.end()], text, start, judged)):
             yield Span(start, match.end(), kind)
     yield from _orders(page)
     yield from _shortened_cards(page)
     yield from _bank_accounts(page)
+
+
+def _emails(text: str) -> Iterator[Span]:
+    place = text.find("@")
+    while place >= 0:
+        if domain := _MAIL_DOMAIN.match(text, place + 1):
+            mailbox = _MAILBOX.search(text, max(0, place - _MAX_MAILBOX), place)
+            if mailbox is not None:
+                yield Span(mailbox.start(), domain.end(), "email")
+        place = text.find("@", place + 1)
 
 
 def _number_start(text: str, start: int) -> int:
@@ -84,41 +105,53 @@ def _number_start(text: str, start: int) -> int:
 def _shortened_cards(page: PageText) -> Iterator[Span]:
     """What is left of card numbers that are shown in part."""
     text = page.joined
-    patterns = (_MASKED, _CROSSED) if "xxxx" in text.lower() else (_MASKED,)
-    for pattern in patterns:
-        yield from (Span(*match.span(), "card") for match in pattern.finditer(text))
+    if any(clue in text for clue in _MASK_CLUES):
+        for match in _LAST_FOUR.finditer(text):
+            marks, least = _MASKS[match[0][0]]
+            before = text[max(0, match.start() - _LONGEST_MASK) : match.start() + 1]
+            mask = before[len(before.rstrip(f"{marks}. -")) :].lstrip(". -")
+            if sum(map(mask.count, marks)) >= least:
+                yield Span(match.start() + 1 - len(mask), match.end(), "card")
     for word in (*_ENDING_WORDS, "末尾", "尾号") if page.is_east_asian else page.words & _ENDING_WORDS:
         for place in page.places(word):
-            if match := _ENDING.search(text, max(0, place - _LOOK_BACK), place + _LOOK_BACK):
-                yield Span(*match.span(), "card")
+            if ending := _ENDING.search(text, max(0, place - _BEFORE_ENDING), place + _AFTER_ENDING):
+                yield Span(*ending.span(), "card")
 
 
 def _bank_accounts(page: PageText) -> Iterator[Span]:
-    for word in page.clues(_IBAN_START):
-        for place in page.places(word):
-            if (match := _IBAN.match(page.joined, place)) and _is_iban(match[0].replace(" ", "")):
+    if page.clues(_IBAN_START):
+        for match in _IBAN.finditer(page.joined):
+            if _is_iban(match[0].replace(" ", "")):
                 yield Span(*match.span(), "card")
 
 
-def _kind(written: str, text: str, start: int) -> str:
-    """What a run of digits is: "order", "card", "phone" or ""."""
+def _kind(written: str, text: str, start: int, judged: set[str]) -> str:
+    """What a run of digits is: "order", "card", "phone" or "".
+
+    Args:
+        judged: The numbers of the page that libphonenumber was asked about.
+    """
     if _KNOWN_ORDER.fullmatch(written):
         return "order"
     if _CARD.fullmatch(written) and ("-" in written or " " in written or _has_check_digit(written)):
         return "card"
-    if written.startswith("+"):
-        return "phone" if _is_phone(written, "ZZ") else ""
-    if _is_labelled(text, start, "code_labels"):
+    is_international = written.startswith("+")
+    if not is_international and _is_labelled(text, start, "code_labels"):
         return ""
-    if _NORTH_AMERICAN.fullmatch(written):
-        return "phone" if _is_phone(written, "US") else ""
-    if written.count("(") != written.count(")") or _DATE.fullmatch(written):
+    is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(written) is not None
+    if not is_written_as_phone and (written.count("(") != written.count(")") or _DATE.fullmatch(written)):
         return ""
-    if written.startswith(("0", "(")) and not written.isdigit() and _is_phone_somewhere(written, valid=True):
+    looks_like_phone = is_written_as_phone or (written.startswith(("0", "(")) and not written.isdigit())
+    if not looks_like_phone and not _is_labelled(text, start, "phone_labels"):
+        return ""
+    judged.add(written)
+    if len(judged) > _MAX_JUDGED:
         return "phone"
-    if _is_labelled(text, start, "phone_labels") and _is_phone_somewhere(written, valid=False):
+    if is_written_as_phone:
+        return "phone" if _is_phone(written, "ZZ" if is_international else "US") else ""
+    if looks_like_phone and _is_phone_somewhere(written, valid=True):
         return "phone"
-    return ""
+    return "phone" if _is_labelled(text, start, "phone_labels") and _is_phone_somewhere(written, valid=False) else ""
 
 
 @functools.lru_cache(4096)  # a shop's own numbers are on all of its pages

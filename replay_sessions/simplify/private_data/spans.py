@@ -3,7 +3,7 @@
 import functools
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Literal, NamedTuple
 
@@ -14,6 +14,8 @@ SEPARATOR = "\x02"  # between two texts of a page
 GAP = '<>"\x01\x02'
 AROUND_WORDS = ".,;:()[]\"'’!?¿、，。：°º#№"
 EAST_ASIAN = "\u3000"  # from here on scripts put no blanks between words
+_FEW = 50  # up to so many texts are looked for one by one
+_RUN = re.compile(r"\w+|[^\w\s]")
 # Chinese, Japanese and Korean letters.
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 
@@ -68,8 +70,7 @@ class PageText:
     def words(self) -> set[str]:
         """The different words, without the punctuation around them."""
         words = set(self.joined.replace(SEPARATOR, " ").replace('"', " ").split())
-        bare = {word for word in words if word.isalnum()}
-        return bare.union([word.strip(AROUND_WORDS) for word in words - bare])
+        return words.union([word.strip(AROUND_WORDS) for word in words if not word.isalnum()])
 
     @functools.cached_property
     def capitalised(self) -> list[str]:
@@ -100,8 +101,33 @@ class PageText:
                 yield start
             start = text.find(word, end)
 
+    def places_of(self, wanted: Collection[str]) -> Iterator[tuple[int, str]]:
+        """Where several texts stand in `joined`, each as `places` says, and which of them it is.
+
+        Many are found by one look at each word of the page, whatever their number; those that begin inside a run of
+        letters of a script without blanks are not among them then.
+        """
+        if len(wanted) <= _FEW:
+            for text in wanted:
+                yield from ((place, text) for place in self.places(text))
+            return
+        known = set(wanted)
+        lengths: dict[str, set[int]] = {}  # of the texts that begin with the same word
+        for text in known:
+            if first := _RUN.match(text):
+                lengths.setdefault(first[0], set()).add(len(text))
+        joined = self.joined
+        for run in _RUN.finditer(joined):
+            for length in lengths.get(run[0], ()):
+                end = run.start() + length
+                if joined[run.start() : end] in known and not joined[end : end + 1].isalnum():
+                    yield run.start(), joined[run.start() : end]
+
 
 def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
-    for start, end, replacement in reversed(changes):
-        text = text[:start] + replacement + text[end:]
-    return text
+    parts: list[str] = []
+    done = 0
+    for start, end, replacement in changes:
+        parts += (text[done:start], replacement)
+        done = end
+    return "".join((*parts, text[done:]))
