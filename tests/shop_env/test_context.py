@@ -78,6 +78,30 @@ def test_the_logged_action_of_the_step_decides_nothing(budget: int) -> None:
     assert seen[0] == seen[1]
 
 
+@given(
+    st.builds(
+        ContextConfig,
+        scope=st.sampled_from(["whole_session", "latest_step"]),
+        rationales=st.booleans(),
+        persona=st.sampled_from(["matched", "none", "generic"]),
+        budget=st.none() | st.integers(1, 3000),
+        counter=st.sampled_from(["characters", "words"]),
+    ),
+    st.integers(0, 3),
+    st.integers(0, 40),
+)
+def test_no_observation_depends_on_what_comes_after_it(context: ContextConfig, index: int, clicked: int) -> None:
+    """Neither the step's own action and rationale nor any later page, whatever of the session is shown."""
+    session = session_of(*(links(count) for count in (20, 40, 5, 30)), clicked="link_7")
+    other = [
+        msgspec.structs.replace(step, action=Click(name=f"link_{clicked}"), rationale="Other.")
+        for step in session.steps[index:]
+    ]
+    later = [msgspec.structs.replace(step, page=links(9)) for step in other[1:]]
+    changed = msgspec.structs.replace(session, steps=(*session.steps[:index], other[0], *later))
+    assert observe(changed, index, context) == observe(session, index, context)
+
+
 def test_a_budget_below_the_actions_leaves_the_actions() -> None:
     observation = observe(session_of("a" * 100, "b" * 100), 1, ContextConfig(budget=5))
     assert observation["page"] == "" == observation["history"][0]["page"]
