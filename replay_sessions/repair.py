@@ -1,6 +1,6 @@
 """A store written anew without the sessions that the audit found at fault; each is set aside with its reason."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -59,7 +59,9 @@ def repair_store(store: SessionStore, report: AuditReport, *, on_progress: Calla
     return len(reasons)
 
 
-def _set_aside_before(store: SessionStore) -> list[SetAside]:
+def _set_aside_before(store: SessionStore) -> Iterator[SetAside]:
     path = store.path / SET_ASIDE_FILE
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    return [msgspec.json.decode(line, type=SetAside) for line in lines]
+    if path.exists():
+        with path.open("rb") as lines:
+            for line in lines:
+                yield msgspec.json.decode(line, type=SetAside)

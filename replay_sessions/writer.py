@@ -31,6 +31,7 @@ from replay_sessions.manifest import (
 )
 from replay_sessions.placing import WorkFolder, check_target
 from replay_sessions.schema import Session
+from replay_sessions.set_aside import SetAsideLog
 from replay_sessions.shards import ShardWriter, session_digest
 from replay_sessions.splits import SPLITS, SplitPlan, assign_split
 
@@ -42,13 +43,17 @@ _SHARD_CHARACTERS = 256 << 20
 
 
 class StoreContents:
-    """What a store is to hold, apart from its shards: rows, counts and what was set aside."""
+    """What a store is to hold, apart from its shards: rows, counts and what was set aside.
 
-    def __init__(self) -> None:
+    Args:
+        folder: The folder that becomes the store.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.set_aside = SetAsideLog(folder / SET_ASIDE_FILE)
         self.rows: list[IndexRow] = []
         self.action_counts: Counter[str] = Counter()
         self.left_out_steps: Counter[str] = Counter()
-        self.set_aside: list[SetAside] = []
         self._ids: set[str] = set()
 
     def __contains__(self, session_id: str) -> bool:
@@ -64,9 +69,7 @@ class StoreContents:
     ) -> None:
         """Writes index, list of what was set aside, and manifest into a folder that holds the shards."""
         write_index(folder, self.rows)
-        if self.set_aside:
-            lines = b"".join(msgspec.json.encode(record) + b"\n" for record in self.set_aside)
-            (folder / SET_ASIDE_FILE).write_bytes(lines)
+        self.set_aside.close()
         splits = Counter(row.split for row in self.rows)
         sizes = {name: (folder / SHARD_FOLDER / name).stat().st_size for name in shards}
         manifest = Manifest(
@@ -79,7 +82,7 @@ class StoreContents:
             split_sessions={split: splits[split] for split in SPLITS},
             split_plan=plan,
             options=dict(options),
-            set_aside=len(self.set_aside),
+            set_aside=self.set_aside.count,
             left_out_steps=dict(sorted(self.left_out_steps.items())),
             shards=tuple(Shard(file=f"{SHARD_FOLDER}/{name}", size_bytes=size) for name, size in sizes.items()),
         )
@@ -111,7 +114,7 @@ class StoreWriter:
         self.source = source
         self.splits = splits or SplitPlan()
         self.options = dict(options or {})
-        self.contents = StoreContents()
+        self.contents: StoreContents  # of the work folder, when that is there
         self._overwrite = overwrite
         self._work = WorkFolder(self.path)
         self._shard: ShardWriter | None = None
@@ -122,6 +125,7 @@ class StoreWriter:
         check_target(self.path, overwrite=self._overwrite)
         self._work.__enter__()
         (self._work.store / SHARD_FOLDER).mkdir()
+        self.contents = StoreContents(self._work.store)
         return self
 
     def __exit__(
@@ -130,6 +134,7 @@ class StoreWriter:
         try:
             if self._shard is not None:
                 self._shard.close()
+            self.contents.set_aside.close()
             if error is None:
                 self.contents.finish(
                     self._work.store,
@@ -157,7 +162,7 @@ class StoreWriter:
 
     def set_aside(self, where: str, reason: str) -> None:
         """Records that something at `where` was not taken in."""
-        self.contents.set_aside.append(SetAside(where=where, reason=reason))
+        self.contents.set_aside.add(SetAside(where=where, reason=reason))
 
     def leave_out(self, action_type: str, count: int = 1) -> None:
         """Counts logged events that are no action of the schema."""

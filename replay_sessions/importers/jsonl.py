@@ -16,6 +16,7 @@ import msgspec
 
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.importers.field_mapping import FieldMapping, NoActions, built_in_mappings, load_mapping
+from replay_sessions.importers.field_names import listed
 from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.manifest import SetAside
 from replay_sessions.schema import Session
@@ -33,7 +34,8 @@ __all__ = [
 OWN_FORM = "shop_r1"
 _OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
 _PART_BYTES = 16 << 20
-_LONGEST_LINE_BYTES = 1 << 30
+_PART_LINES = 100_000
+_LONGEST_LINE_BYTES = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -81,7 +83,7 @@ class JsonlImporter(Importer):
             for line in read_lines(raw, self.path):
                 lines.append(line)
                 size += len(line or b"")
-                if size >= _PART_BYTES:
+                if size >= _PART_BYTES or len(lines) == _PART_LINES:
                     yield Part(content=_Lines(first_number, lines), size=raw.tell() - read_before)
                     first_number, lines, size, read_before = first_number + len(lines), [], 0, raw.tell()
             if lines:
@@ -118,7 +120,7 @@ class JsonlImporter(Importer):
                 return name
         if first.keys() >= _OWN_KEYS:
             return OWN_FORM
-        keys = ", ".join(list(first)[:8]) or "no JSON object on any of the first lines"
+        keys = listed(first) or "no JSON object on any of the first lines"
         raise ImportFailed(
             f"'{self.path}' is of no known form (first line: {keys}): give --mapping, one of "
             f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help`)"
@@ -129,7 +131,7 @@ class JsonlImporter(Importer):
             for _, line in zip(range(100), read_lines(raw, self.path), strict=False):
                 try:
                     value = msgspec.json.decode(line or b"")
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(value, dict):
                     return value

@@ -8,6 +8,7 @@ Names and texts are kept to the letter; only the way of writing them down change
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from html import escape
 
@@ -99,18 +100,22 @@ def _nested_angles(page: str) -> str:
     first = page.find("<")
     parts: list[str] = [escape(page[:first].strip() if first >= 0 else page, quote=False)]
     open_tags: list[str] = []
+    open_counts: Counter[str] = Counter()  # a page may nest as deep as it is long
     for match in _TOKEN.finditer(page, max(first, 0)):
         text = " ".join(match["text"].split())
         if match["close"]:
+            if open_tags:
+                open_counts[open_tags[-1]] -= 1
             parts.append(_closing(open_tags.pop()) if open_tags else "&gt;")
         else:
             is_leaf = page.startswith(">", match.end())
-            tag, attributes = _tag(match["tag"], match["name"], open_tags, is_leaf=is_leaf)
+            tag, attributes = _tag(match["tag"], match["name"], open_counts, is_leaf=is_leaf)
             if tag in _VOID_TEXT and text:
                 attributes += f' {_VOID_TEXT[tag]}="{escape(text)}"'
                 text = ""
             parts.append(f"<{tag}{attributes}>" + ("</textarea>" if tag == "textarea" else ""))
             open_tags.append(tag)
+            open_counts[tag] += 1
         parts.append(escape(text, quote=False))
         if text and page.startswith("<", match.end()):
             parts.append(" ")
@@ -122,17 +127,17 @@ def _closing(tag: str) -> str:
     return "" if tag in _VOID else f"</{tag}>"
 
 
-def _tag(written: str | None, name: str | None, open_tags: list[str], *, is_leaf: bool) -> tuple[str, str]:
+def _tag(written: str | None, name: str | None, open_counts: Counter[str], *, is_leaf: bool) -> tuple[str, str]:
     """The tag and attributes with which an HTML parser rebuilds the nesting as it was written."""
     tag = (written or "div").lower()
     attributes = f' name="{escape(name)}"' if name else ""
-    if "select" in open_tags:
+    if open_counts["select"]:
         return "option", attributes
     if tag in ("td", "th"):
         return "div", attributes + ' role="cell"'
     if tag in _AS_DIV or (tag in _LEAF_ONLY and not is_leaf):
         return "div", attributes
-    if tag in open_tags and tag in _NOT_NESTED:
+    if tag in _NOT_NESTED and open_counts[tag]:
         return "span", attributes + f' role="{_NOT_NESTED[tag]}"'
     return tag, attributes
 

@@ -37,23 +37,23 @@ def personas(users: Iterable[dict[str, str | None]], *, interviews: bool = True)
 
 
 def _persona(answers: dict[str, str], *, interviews: bool) -> Persona | None:
-    survey = _survey(answers.get("survey", ""))
-    parts = [survey] if isinstance(survey, str) else list(_sections(survey))
+    survey, traits = _survey(answers.get("survey", ""))
+    parts = [survey]
     if interviews and (said := answers.get("interview_transcript_processed") or answers.get("interview_transcript")):
         parts.append(f"Interview\n{said.strip()}")
     text = "\n\n".join(part for part in parts if part)
-    if not text:
-        return None
-    return Persona(text=text, traits={} if isinstance(survey, str) else _traits(survey))
+    return Persona(text=text, traits=traits) if text else None
 
 
-def _survey(given: str) -> dict[str, Any] | str:
-    """The survey's sections; the text as it stands where it is no JSON object."""
+def _survey(given: str) -> tuple[str, dict[str, str]]:
+    """The survey as text and traits; as it stands, without traits, where it is no JSON object of a sane depth."""
     try:
         decoded = msgspec.json.decode(given)
-    except msgspec.DecodeError:
-        return given.strip()
-    return decoded if isinstance(decoded, dict) else given.strip()
+        if isinstance(decoded, dict):
+            return "\n\n".join(_sections(decoded)), _traits(decoded)
+    except (ValueError, RecursionError):
+        pass
+    return given.strip(), {}
 
 
 def _sections(survey: dict[str, Any]) -> Iterator[str]:

@@ -48,13 +48,22 @@ class ParquetSource:
         groups = range(self.row_groups) if row_groups is None else row_groups
         with self._told():
             for batch in self._parquet.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present):
-                for row in batch.to_pylist():
+                for row in _plain(batch).to_pylist():
                     yield {**row, **lacking}
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        except (OSError, pa.ArrowException, ValueError, OverflowError) as error:  # bad text, times beyond all calendars
             reason = " ".join((str(error).splitlines() or [type(error).__name__])[0].split())
             raise ImportFailed(f"'{self.path}' is damaged ({reason}): nothing was imported; fetch it again") from error
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Times to the microsecond: Python has none that are finer, and pandas, which has, need not be there."""
+    for index, field in enumerate(batch.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            times = batch.column(index).cast(pa.timestamp("us", field.type.tz), safe=False)
+            batch = batch.set_column(index, field.name, times)
+    return batch

@@ -1,10 +1,11 @@
-"""One part of an import, done by whichever process takes it: its sessions become a shard, the rest a small JSON file.
+"""One part of an import, done by whichever process takes it: its sessions become a shard, the rest two small files.
 
     WORK/store/shards/000012.parquet   the part's sessions
-    WORK/parts/000012.json             their index rows, what was set aside and left out; written last, by renaming
+    WORK/parts/000012.set_aside.jsonl  what was set aside, if anything was
+    WORK/parts/000012.json             index rows, counts and the other files' sizes; written last, by renaming
 
-A part is done when its JSON file is there and its shard has the size that the file says: what a killed process was
-writing is then no part, and is done again.
+A part is done when its JSON file is there and the others have the sizes that it says: what a killed process was writing
+is then no part, and is done again.
 """
 
 import os
@@ -18,11 +19,12 @@ from replay_sessions.errors import BadSession
 from replay_sessions.importers.importer import Importer, LeftOut, Part
 from replay_sessions.manifest import SHARD_FOLDER, IndexRow, SetAside
 from replay_sessions.schema import Session
+from replay_sessions.set_aside import SetAsideLog
 from replay_sessions.shards import ShardWriter
 from replay_sessions.splits import SplitPlan
 from replay_sessions.writer import action_counts, index_row
 
-__all__ = ["PartRecord", "do_part", "make_folders", "read_part", "shard_name"]
+__all__ = ["PartRecord", "do_part", "make_folders", "read_part", "set_aside_path", "shard_name"]
 
 _PART_FOLDER = "parts"
 
@@ -38,9 +40,10 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What became of a part."""
 
     sessions: tuple[PartSession, ...]
-    set_aside: tuple[SetAside, ...]
+    set_aside: int
     left_out: dict[str, int]
     shard_bytes: int
+    set_aside_bytes: int
 
 
 def make_folders(work: Path) -> None:
@@ -51,36 +54,40 @@ def make_folders(work: Path) -> None:
 def do_part(importer: Importer, part: Part, number: int, work: Path, plan: SplitPlan) -> None:
     """Reads a part and writes its files."""
     sessions: list[PartSession] = []
-    set_aside: list[SetAside] = []
     left_out: Counter[str] = Counter()
-    shard_path = _shard_folder(work) / shard_name(number)
-    unfinished = shard_path.with_suffix(_unfinished())
+    shard_path, aside_path = _shard_folder(work) / shard_name(number), set_aside_path(work, number)
+    attempt = f".{token_hex(4)}"  # the processes of several machines may have one number
+    set_aside = SetAsideLog(aside_path.with_suffix(attempt + "-aside"))
     shard: ShardWriter | None = None
     for record in importer.read(part):
         if isinstance(record, LeftOut):
             left_out[record.action_type] += 1
         elif isinstance(record, SetAside):
-            set_aside.append(record)
+            set_aside.add(record)
         else:
             try:
                 row = index_row(record, plan)
             except BadSession as error:
-                set_aside.append(SetAside(where=_printable(record.session_id), reason=str(error)))
+                set_aside.add(SetAside(where=_printable(record.session_id), reason=str(error)))
                 continue
-            shard = shard or ShardWriter(unfinished)
+            shard = shard or ShardWriter(shard_path.with_suffix(attempt))
             sessions.append(_write(shard, record, row))
-    shard_bytes = 0
     if shard is not None:
         shard.close()
-        shard_bytes = unfinished.stat().st_size
-        os.replace(unfinished, shard_path)
+        os.replace(shard.path, shard_path)
+    set_aside_bytes = set_aside.close()
+    if set_aside_bytes:
+        os.replace(set_aside.path, aside_path)
     result = PartRecord(
-        sessions=tuple(sessions), set_aside=tuple(set_aside), left_out=dict(left_out), shard_bytes=shard_bytes
+        sessions=tuple(sessions),
+        set_aside=set_aside.count,
+        left_out=dict(left_out),
+        shard_bytes=shard_path.stat().st_size if shard else 0,
+        set_aside_bytes=set_aside_bytes,
     )
     path = _record_path(work, number)
-    unfinished = path.with_suffix(_unfinished())
-    unfinished.write_bytes(msgspec.json.encode(result))
-    os.replace(unfinished, path)
+    path.with_suffix(attempt).write_bytes(msgspec.json.encode(result))
+    os.replace(path.with_suffix(attempt), path)
 
 
 def read_part(work: Path, number: int) -> PartRecord | None:
@@ -88,6 +95,8 @@ def read_part(work: Path, number: int) -> PartRecord | None:
     try:
         record = msgspec.json.decode(_record_path(work, number).read_bytes(), type=PartRecord)
         if record.sessions and (_shard_folder(work) / shard_name(number)).stat().st_size != record.shard_bytes:
+            return None
+        if record.set_aside and set_aside_path(work, number).stat().st_size != record.set_aside_bytes:
             return None
     except (FileNotFoundError, msgspec.DecodeError):
         return None
@@ -98,17 +107,17 @@ def shard_name(number: int) -> str:
     return f"{number:06}.parquet"
 
 
+def set_aside_path(work: Path, number: int) -> Path:
+    """Where the records lie that a part set aside, if there are any."""
+    return work / _PART_FOLDER / f"{number:06}.set_aside.jsonl"
+
+
 def _shard_folder(work: Path) -> Path:
     return work / "store" / SHARD_FOLDER
 
 
 def _record_path(work: Path, number: int) -> Path:
     return work / _PART_FOLDER / f"{number:06}.json"
-
-
-def _unfinished() -> str:
-    """A suffix of this attempt alone: the processes of several machines may have one number."""
-    return f".{token_hex(4)}"
 
 
 def _write(shard: ShardWriter, session: Session, row: IndexRow) -> PartSession:

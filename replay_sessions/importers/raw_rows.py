@@ -5,6 +5,7 @@ memory, packed; pages are read part by part.
 """
 
 import codecs
+import shlex
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from replay_sessions.errors import ImportFailed, did_you_mean
+from replay_sessions.importers.field_names import listed, shown
 from replay_sessions.importers.jsonl import read_lines
 from replay_sessions.manifest import SetAside
 
@@ -46,6 +48,7 @@ _OPTIONAL_COLUMNS = {
 COLUMNS = {**REQUIRED_COLUMNS, **_OPTIONAL_COLUMNS}
 _ROW = "row"
 _BATCH_LINES = 4096
+_MOST_BAD_ROWS = 100_000  # they are held in memory too; a table of so many is read with the wrong delimiter
 _BLOCK_BYTES = 16 << 20  # a row must fit
 
 
@@ -104,13 +107,13 @@ def _check_columns(path: Path, columns: list[str], ignored: frozenset[str]) -> N
     missing = [name for name in REQUIRED_COLUMNS if name not in columns]
     if missing:
         raise ImportFailed(
-            f"'{path}' has no column {missing[0]!r}, but {', '.join(columns[:12])}; `import raw --help` lists them all"
+            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help` lists them all"
         )
     for name in columns:
         if name not in COLUMNS and name not in ignored and name != _ROW:
             raise ImportFailed(
-                f"'{path}' has a column {name!r} that is not known. {did_you_mean(name, COLUMNS)} If it is not wanted, "
-                f"say so: --ignore-columns {name}"
+                f"'{path}' has a column {shown(name)} that is not known. {did_you_mean(name, COLUMNS)} If it is not "
+                f"wanted, say so: --ignore-columns {shlex.quote(name) if name.isprintable() else '...'}"
             )
 
 
@@ -119,7 +122,7 @@ def _read_csv(path: Path) -> tuple[pa.Table, list[SetAside]]:
 
     def note(row: Any) -> str:
         bad[row.number or 0] = f"{row.actual_columns} columns where {row.expected_columns} were expected"
-        return "skip"
+        return "skip" if len(bad) <= _MOST_BAD_ROWS else "error"
 
     _check_text(path)
     names = pyarrow.csv.open_csv(path, parse_options=_csv_form(path, lambda _: "skip")).schema.names
@@ -177,6 +180,11 @@ def _read_jsonl(path: Path) -> tuple[pa.Table, list[SetAside]]:
             except (ValueError, RecursionError) as error:
                 reason = " ".join(str(error).split())
                 set_aside.append(SetAside(where=f"{path.name}:{number}", reason=reason))
+                if len(set_aside) > _MOST_BAD_ROWS:
+                    raise ImportFailed(
+                        f"more than {_MOST_BAD_ROWS:,} lines of '{path}' are no rows, the first of them "
+                        f"{set_aside[0].where}: {set_aside[0].reason}"
+                    ) from error
             if len(rows) == _BATCH_LINES:
                 batches.append(_packed(rows))
                 rows = []

@@ -49,7 +49,7 @@ def decoded(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return msgspec.json.decode(value)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return value
     return value
 

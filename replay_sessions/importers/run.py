@@ -17,7 +17,7 @@ import msgspec
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.engines import Engine, Job, WorkerDied, run_jobs
 from replay_sessions.importers.importer import Importer
-from replay_sessions.importers.part_files import make_folders, read_part, shard_name
+from replay_sessions.importers.part_files import make_folders, read_part, set_aside_path, shard_name
 from replay_sessions.manifest import SetAside
 from replay_sessions.placing import WorkFolder, check_target
 from replay_sessions.schema import SCHEMA_VERSION
@@ -122,13 +122,13 @@ def _take_up(work: Path, importer: Importer, splits: SplitPlan) -> None:
 
 def _assemble(work: Path, count: int) -> tuple[StoreContents, list[str]]:
     """The parts' records as one store's contents, and the shards it needs; of two sessions with one id the first."""
-    contents = StoreContents()
+    contents = StoreContents(work / "store")
     shards: list[str] = []
     for number in range(count):
         record = read_part(work, number)
         if record is None:
             raise WorkerDied(f"part {number} of the import is gone from '{work}': run the same command again")
-        contents.set_aside.extend(record.set_aside)
+        contents.set_aside.add_all(set_aside_path(work, number), record.set_aside)
         contents.left_out_steps.update(record.left_out)
         if record.sessions:
             shards.append(shard_name(number))
@@ -136,13 +136,14 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[str]]:
             session_id = session.row.session_id
             if session_id in contents:
                 reason = f"session {session_id!r} is there already: ids must differ"
-                contents.set_aside.append(SetAside(where=session_id, reason=reason))
+                contents.set_aside.add(SetAside(where=session_id, reason=reason))
             else:
                 contents.add(msgspec.structs.replace(session.row, shard=len(shards) - 1), session.actions)
     if not contents.rows:
-        first = contents.set_aside[0] if contents.set_aside else None
+        contents.set_aside.close()
+        first = contents.set_aside.first
         why = f"{first.where}: {first.reason}" if first else "the source is empty"
-        raise ImportFailed(f"no session could be imported: {' '.join(why.split())}")
+        raise ImportFailed(f"no session could be imported: {' '.join(why.split())[:500]}")
     wanted = set(shards)
     for leftover in (work / "store" / "shards").iterdir():
         if leftover.name not in wanted:

@@ -20,6 +20,7 @@ import msgspec
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.field_mapping import FieldMapping, load_mapping
+from replay_sessions.importers.field_names import listed
 from replay_sessions.importers.hub_download import download, how_to_fetch, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.jsonl import map_line
@@ -34,6 +35,7 @@ __all__ = ["HUB_ID", "ShopcartImporter"]
 HUB_ID = "NEU-HAI/ShopCART"
 _PATTERNS = ["*.jsonl", "*.jsonl.gz", "*.parquet"]
 _PART_BYTES = 16 << 20
+_PART_LINES = 100_000
 _SAMPLE_SESSIONS = 200
 
 
@@ -107,12 +109,14 @@ class ShopcartImporter(Importer):
             for item in session_lines(path, self._mapping):
                 if isinstance(item, SetAside):
                     set_aside.append(item)
-                    continue
-                lines.append(item)
-                size += len(item.line)
-                if size >= _PART_BYTES:
-                    yield Part(content=_Lines(path, lines, set_aside), size=item.done_bytes - done)
-                    lines, set_aside, size, done = [], [], 0, item.done_bytes
+                    reached = done
+                else:
+                    lines.append(item)
+                    size += len(item.line)
+                    reached = item.done_bytes
+                if size >= _PART_BYTES or len(lines) + len(set_aside) == _PART_LINES:
+                    yield Part(content=_Lines(path, lines, set_aside), size=reached - done)
+                    lines, set_aside, size, done = [], [], 0, reached
             if lines or set_aside:
                 yield Part(content=_Lines(path, lines, set_aside), size=path.stat().st_size - done)
 
@@ -139,7 +143,7 @@ class ShopcartImporter(Importer):
         wanted = fields.session_id if is_session else self._mapping.step.page
         if wanted.partition(".")[0] not in record:
             raise ImportFailed(
-                f"the first record of '{self._files[0]}' has no field {wanted!r}, but {', '.join(list(record)[:12])}: "
+                f"the first record of '{self._files[0]}' has no field {wanted!r}, but {listed(record)}: "
                 "copy replay_sessions/importers/mappings/shopcart.toml, change its paths and give it as --mapping"
             )
 
