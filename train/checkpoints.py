@@ -89,13 +89,16 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
 def load_model(name: str, *, own_tokenizer: bool = False, device: str = "cpu") -> tuple[Any, Any]:
     """A causal language model and its tokenizer, from a folder or a hub id; safetensors only, no remote code.
 
+    Weights are held in float32, whatever they are saved in: at the papers' learning rates (1e-7) a bfloat16 weight
+    would round its updates to nothing.
+
     Raises:
         CheckpointMismatch: It cannot be loaded.
     """
     loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
     try:
         tokenizer = loader.from_pretrained(name)
-        model = AutoModelForCausalLM.from_pretrained(name, use_safetensors=True, dtype="auto").to(device)
+        model = AutoModelForCausalLM.from_pretrained(name, use_safetensors=True, dtype=torch.float32).to(device)
     except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).splitlines()[0]
         raise CheckpointMismatch(
