@@ -6,6 +6,7 @@
 
 ReplayVectorEnv gives exactly what SyncVectorEnv gives, in little more than half the time: what SyncVectorEnv does
 longest is put the infos together. Whoever needs none makes the env with `with_info=False` and is quick with either.
+Wrappers (`make_vec(…, wrappers=[DiscreteActions])`) take Gymnasium's two.
 AsyncVectorEnv runs each env in its own process; pages travel through pipes, so it pays only where much is computed
 inside the env's process (in a wrapper). Its default, shared memory, does not carry text: it is refused with an error
 that names `shared_memory=False` (shop_env.spaces).

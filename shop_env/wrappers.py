@@ -2,6 +2,8 @@
 
     env = DiscreteActions(gymnasium.make("ShopR1-v0", reward="binary"))
     env.action_masks()      # for sb3-contrib's MaskablePPO, which finds it by this name
+    envs = gymnasium.make_vec("ShopR1-v0", 16, "sync", wrappers=[DiscreteActions], reward="binary")
+    envs.call("action_masks")
 
 For Stable-Baselines3, sb3-contrib and CleanRL-style code, whose policies neither read nor write text. The reply sent to
 the env has an empty rationale, so with a reward that pays for it self-certainty stays unmeasured. With the reward
@@ -22,6 +24,7 @@ from shop_env.candidates import candidate_actions
 from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from shop_env.spaces import observation_space
 
 __all__ = ["DiscreteActions", "Features", "View", "discrete_view", "feature_space"]
 
@@ -51,9 +54,14 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         max_candidates: int = 64,
         view: View = "flat",
     ) -> None:
-        if max_candidates < 2 or view not in ("flat", "dict"):
+        if not isinstance(max_candidates, int) or max_candidates < 2 or view not in ("flat", "dict"):
             raise BadConfig(
-                f"max_candidates is {max_candidates} and view is {view!r}; it takes at least 2, and 'flat' or 'dict'."
+                f"max_candidates is {max_candidates!r} and view is {view!r}; it takes at least 2, and 'flat' or 'dict'."
+            )
+        if env.observation_space != observation_space():
+            raise BadConfig(
+                f"{env} does not show what DiscreteActions reads: put it around ShopR1-v0 or ShopLive-v0, inside "
+                "wrappers that change observations."
             )
         RecordConstructorArgs.__init__(self, max_candidates=max_candidates, view=view)
         gymnasium.Wrapper.__init__(self, env)
