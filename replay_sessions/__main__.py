@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 
 from replay_sessions.arguments import command_parser
-from replay_sessions.audit import AuditLimits, AuditReport, audit_store
+from replay_sessions.audit import AuditLimits, AuditReport, audit_size, audit_store
 from replay_sessions.audit_report import print_report
 from replay_sessions.errors import BadConfig, run_command
 from replay_sessions.exporters import load_exporter
@@ -146,7 +146,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _audit(store: SessionStore, limits: AuditLimits, workers: int) -> AuditReport:
-    with progress_bar("checking", len(store)) as advance:
+    with progress_bar("checking", audit_size(store)) as advance:
         return audit_store(store, limits, workers=workers, on_progress=advance)
 
 

@@ -76,7 +76,7 @@ def _add_import(commands: "_Commands[_Parser]", words: list[str]) -> None:
             load_importer(name).add_arguments(inner)
         _add_out(inner)
         inner.add_argument(
-            "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)"
+            "--workers", type=_workers, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)"
         )
         inner.add_argument(
             "--engine",
@@ -149,7 +149,9 @@ def _add_check(commands: "_Commands[_Parser]") -> None:
         metavar="N",
         help=f"search about N pages, spread over the store, for private data; 0 for none ({limits.private_pages})",
     )
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
+    parser.add_argument(
+        "--workers", type=_workers, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)"
+    )
     parser.set_defaults(command="check")
 
 
@@ -168,6 +170,12 @@ def _add_export(commands: "_Commands[_Parser]", words: list[str]) -> None:
         if name in words:
             load_exporter(name).add_arguments(inner)
         inner.set_defaults(command="export", exporter=name)
+
+
+def _workers(given: str) -> int:
+    if not given.isdecimal() or int(given) < 1:
+        raise argparse.ArgumentTypeError(f"{given!r} is no number of processes, and 1 or more was expected")
+    return int(given)
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:

@@ -15,10 +15,11 @@ import msgspec
 
 from replay_sessions.audit_scan import OFFSETS, SessionFacts, scan_store
 from replay_sessions.duplicates import Leak, exact_duplicates, leaks_across_splits
+from replay_sessions.errors import BadConfig
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
 
-__all__ = ["AuditLimits", "AuditReport", "Finding", "Grounding", "audit_store"]
+__all__ = ["AuditLimits", "AuditReport", "Finding", "Grounding", "audit_size", "audit_store", "counted"]
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to tell which pages are far too long
 
@@ -39,6 +40,15 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     leakage: float = 0.01
     context_tokens: int = 32_768
     private_pages: int = 500
+
+    def __post_init__(self) -> None:
+        for name, share in (("grounding", self.grounding), ("shift", self.shift), ("leakage", self.leakage)):
+            if not 0 <= share <= 1:
+                raise BadConfig(f"{name} is {share}, and a share from 0 to 1 was expected, such as 0.8 for 80%")
+        if self.context_tokens < 1:
+            raise BadConfig(f"context_tokens is {self.context_tokens}, and at least 1 was expected")
+        if self.private_pages < 0:
+            raise BadConfig(f"private_pages is {self.private_pages}, and 0 (none) or more was expected")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,14 +113,14 @@ def audit_store(
 
     Args:
         workers: Processes that read; small stores are read in this one.
-        on_progress: Told how many sessions were read since the last call.
+        on_progress: Told how much was done since the last call; in all it is `audit_size`, less where sessions repeat.
     """
     limits = limits or AuditLimits()
     facts = list(scan_store(store, private_pages=limits.private_pages, workers=workers, on_progress=on_progress))
     read = [fact for fact in facts if fact.problem is None]
     doubled = exact_duplicates(read)
     copies = {copy for _, copy in doubled}
-    leaks = leaks_across_splits(store, [fact for fact in read if fact.session_id not in copies])
+    leaks = leaks_across_splits(store, [fact for fact in read if fact.session_id not in copies], on_progress)
     faults = [
         *_unreadable(facts),
         *_ungrounded(read, limits),
@@ -147,6 +157,19 @@ def audit_store(
     )
 
 
+def audit_size(store: SessionStore) -> int:
+    """What an audit does, for its progress: every session is read, and held-out ones are compared with train."""
+    return len(store) + len(store) - len(store.session_ids("train"))
+
+
+def counted(count: int, noun: str) -> str:
+    """
+    >>> counted(1, "session"), counted(1200, "session")
+    ('1 session', '1,200 sessions')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _finding(code: str, message: str, sessions: Iterable[str]) -> Finding:
     return Finding(code=code, message=message, sessions=tuple(sessions))
 
@@ -155,7 +178,7 @@ def _unreadable(facts: Sequence[SessionFacts]) -> list[Finding]:
     bad = [fact for fact in facts if fact.problem is not None]
     if not bad:
         return []
-    message = f"{len(bad):,} sessions cannot be read: {bad[0].problem}"
+    message = f"{counted(len(bad), 'session')} cannot be read: {bad[0].problem}"
     return [_finding("unreadable", message, (fact.session_id for fact in bad))]
 
 
@@ -219,7 +242,7 @@ def _duplicates(doubled: Sequence[tuple[str, str]]) -> list[Finding]:
     if not doubled:
         return []
     first, copy = doubled[0]
-    message = f"{len(doubled):,} sessions repeat another one exactly, such as {copy!r} repeating {first!r}"
+    message = f"{counted(len(doubled), 'repeated session')}, exactly as another, such as {copy!r} repeating {first!r}"
     return [_finding("duplicates", message, (copy for _, copy in doubled))]
 
 
@@ -258,7 +281,8 @@ def _doubtful_steps(facts: Sequence[SessionFacts]) -> list[Finding]:
         for reason in fact.doubts:
             reasons[reason].append(fact.session_id)
     return [
-        _finding("doubtful_steps", f"{len(ids):,} sessions {reason}", ids) for reason, ids in sorted(reasons.items())
+        _finding("doubtful_steps", f"{counted(len(ids), 'session')} with {reason}", ids)
+        for reason, ids in sorted(reasons.items())
     ]
 
 
@@ -269,8 +293,8 @@ def _over_context(facts: Sequence[SessionFacts], limits: AuditLimits) -> list[Fi
     if not pages and not sessions:
         return []
     message = (
-        f"about {len(pages):,} pages alone, and {sessions:,} sessions as a whole, exceed a context of "
-        f"{limits.context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
+        f"about {counted(len(pages), 'page')} alone, and {counted(sessions, 'session')} as a whole, would not fit a "
+        f"context of {limits.context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
     )
     return [_finding("over_context", message, dict.fromkeys(pages))]
 
@@ -281,8 +305,12 @@ def _private(facts: Sequence[SessionFacts]) -> list[Finding]:
         return []
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.most_common())
     searched = sum(fact.searched_pages for fact in facts)
-    message = f"what looks like private data stands in {searched:,} pages that were searched ({kinds})"
-    return [_finding("private_data", message, (fact.session_id for fact in facts if fact.private))]
+    sessions = [fact.session_id for fact in facts if fact.private]
+    message = (
+        f"what looks like private data was found in {counted(len(sessions), 'session')} ({kinds}; "
+        f"{counted(searched, 'page')} searched)"
+    )
+    return [_finding("private_data", message, sessions)]
 
 
 def _empty_splits(store: SessionStore) -> list[Finding]:

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from replay_sessions.audit import AuditReport, Finding, Spread
+from replay_sessions.audit import AuditReport, Finding, Spread, counted
 
 __all__ = ["print_report"]
 
@@ -21,8 +21,10 @@ def print_report(report: AuditReport, console: Console) -> None:
         _print_finding(finding, "warning", "yellow", console)
     for finding in report.faults:
         _print_finding(finding, "fault", "red", console)
-    verdict = f"{len(report.faults)} faults" if report.faults else "no faults"
-    console.print(f"{report.store}: {verdict}, {len(report.warnings)} warnings", highlight=False, soft_wrap=True)
+    verdict = counted(len(report.faults), "fault") if report.faults else "no faults"
+    console.print(
+        f"{report.store}: {verdict}, {counted(len(report.warnings), 'warning')}", highlight=False, soft_wrap=True
+    )
 
 
 def _facts(report: AuditReport) -> list[tuple[str, str]]:

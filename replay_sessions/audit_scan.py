@@ -33,7 +33,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
         on_page_at: By page offset, how many targets stand on that page, and how many had one.
         content: Digest of goal, pages, actions and rationales, without ids and times.
         action_keys: Digests of the distinct actions.
-        doubts: What looks wrong, completing "N sessions ...".
+        doubts: What looks wrong, completing "N sessions with ...".
         searched_pages: Pages that were searched for private data, a slow search: all of some sessions.
         private: What was found there, by kind; never what it was.
     """
@@ -176,8 +176,8 @@ def _digest(content: bytes) -> bytes:
 
 def _doubts(session: Session) -> Iterator[str]:
     if any(isinstance(step.action, Terminate) for step in session.steps[:-1]):
-        yield "go on after a terminate"
+        yield "steps after a terminate"
     if any(not step.page.strip() for step in session.steps):
-        yield "have an empty page"
+        yield "an empty page"
     if any(not isinstance(step.action, Terminate) and not step.action.name for step in session.steps):
-        yield "have an action without a name"
+        yield "an action without a name"

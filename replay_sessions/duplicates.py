@@ -6,7 +6,7 @@ short to tell.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -38,8 +38,14 @@ def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
     ]
 
 
-def leaks_across_splits(store: SessionStore, facts: Sequence[SessionFacts]) -> list[Leak]:
-    """Held-out sessions that nearly repeat one in train; each is named once."""
+def leaks_across_splits(
+    store: SessionStore, facts: Sequence[SessionFacts], on_progress: Callable[[int], None] | None = None
+) -> list[Leak]:
+    """Held-out sessions that nearly repeat one in train; each is named once.
+
+    Args:
+        on_progress: Told how many held-out sessions were compared since the last call.
+    """
     in_train: defaultdict[int, list[str]] = defaultdict(list)
     for fact in facts:
         if fact.split == "train":
@@ -54,6 +60,8 @@ def leaks_across_splits(store: SessionStore, facts: Sequence[SessionFacts]) -> l
             if _same_content(store, fact.session_id, other) >= _SAME_CONTENT:
                 leaks.append(Leak(fact.session_id, other))
                 break
+        if on_progress:
+            on_progress(1)
     return leaks
 
 

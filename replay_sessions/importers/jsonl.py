@@ -55,6 +55,8 @@ class JsonlImporter(Importer):
         self.notes = []
         if mapping is None:
             mapping = self._guess_mapping()
+        else:
+            self._doubt(mapping)
         self._mapping = None if mapping == OWN_FORM else load_mapping(mapping)
         self.source = self._mapping.source if self._mapping else "jsonl"
         self.options = {"file": path.name, "mapping": mapping}
@@ -125,6 +127,14 @@ class JsonlImporter(Importer):
             f"'{self.path}' is of no known form (first line: {keys}): give --mapping, one of "
             f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help`)"
         )
+
+    def _doubt(self, mapping: str) -> None:
+        """Tells where the file looks like another log than the one that was named."""
+        known = built_in_mappings()
+        if mapping in known and not known[mapping].recognises(first := self._first_object()):
+            likely = [name for name, other in known.items() if other.recognises(first)]
+            if likely:
+                self.notes.append(f"{self.path.name} is read as {mapping}, and looks like {likely[0]}")
 
     def _first_object(self) -> dict[str, Any]:
         with self.path.open("rb") as raw:

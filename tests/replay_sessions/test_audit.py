@@ -6,9 +6,8 @@ import pytest
 
 from replay_sessions import Click, Session, SessionStore, Step, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.audit import AuditLimits, AuditReport, audit_store
+from replay_sessions.audit import AuditLimits, AuditReport, audit_size, audit_store
 from replay_sessions.splits import SplitPlan
-from tests.replay_sessions.conftest import make_session
 
 MakeStore = Callable[..., SessionStore]
 
@@ -113,10 +112,10 @@ def test_doubtful_steps_and_long_pages_are_warned_of(make_store: MakeStore) -> N
         splits=SplitPlan(by="session"),
     )
     told = " / ".join(warning.message for warning in audit_store(store, AuditLimits(context_tokens=1000)).warnings)
-    assert "1 sessions go on after a terminate" in told
-    assert "1 sessions have an empty page" in told
-    assert "1 sessions have an action without a name" in told
-    assert "about 1 pages alone, and 1 sessions as a whole, exceed a context of 1,000 tokens" in told
+    assert "1 session with steps after a terminate" in told
+    assert "1 session with an empty page" in told
+    assert "1 session with an action without a name" in told
+    assert "about 1 page alone, and 1 session as a whole, would not fit a context of 1,000 tokens" in told
     assert "no session is in" in told
 
 
@@ -124,11 +123,11 @@ def test_private_data_is_counted_by_kind_and_never_printed(make_store: MakeStore
     address = "<p>Write to maria.lindqvist@example.org</p>"
     store = make_store([walk(i, steps=(Step(page=page(i * 100) + address, action=Terminate()),)) for i in range(20)])
     found = next(w for w in audit_store(store).warnings if w.code == "private_data")
-    assert "20 pages that were searched (20 email)" in found.message
+    assert "in 20 sessions (20 email; 20 pages searched)" in found.message
     assert len(found.sessions) == 20
     assert b"lindqvist" not in msgspec.json.encode(audit_store(store))
     few = audit_store(store, AuditLimits(private_pages=5))
-    assert any("5 pages that were searched (5 email)" in warning.message for warning in few.warnings)
+    assert any("in 5 sessions (5 email; 5 pages searched)" in warning.message for warning in few.warnings)
     assert all(w.code != "private_data" for w in audit_store(store, AuditLimits(private_pages=0)).warnings)
 
 
@@ -150,7 +149,7 @@ def test_processes_find_the_same(make_store: MakeStore, monkeypatch: pytest.Monk
     monkeypatch.setattr("replay_sessions.audit_scan._WORTH_PROCESSES_CHARACTERS", 0)
     done: list[int] = []
     assert audit_store(store, workers=2, on_progress=done.append) == alone
-    assert sum(done) == 80
+    assert sum(done) == audit_size(store)
 
 
 class TestCommand:
@@ -168,7 +167,7 @@ class TestCommand:
     def test_a_store_that_cannot_be_opened_is_exit_code_2(
         self, make_store: MakeStore, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        path = make_store([make_session()]).path
+        path = make_store([walk(1)]).path
         (path / "index.parquet").write_bytes(b"PAR1")
         assert main(["check", str(path)]) == 2
         assert capsys.readouterr().err.count("\n") == 1
@@ -184,3 +183,26 @@ def test_real_logs_pass(shared_data: Path, tmp_path: Path, file: str, warnings: 
     assert main(["check", str(tmp_path / "store")]) == 0
     report = audit_store(SessionStore.open(tmp_path / "store"))
     assert [warning.code for warning in report.warnings if warning.code != "private_data"] == warnings
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "told"),
+    [
+        ("--min-grounding", "2", "grounding is 2.0, and a share from 0 to 1 was expected"),
+        ("--context-tokens", "-5", "context_tokens is -5, and at least 1 was expected"),
+        ("--private-pages", "-1", "private_pages is -1, and 0 (none) or more was expected"),
+        ("--workers", "0", "'0' is no number of processes, and 1 or more was expected"),
+    ],
+)
+def test_limits_that_make_no_sense_are_told(
+    make_store: MakeStore, capsys: pytest.CaptureFixture[str], flag: str, value: str, told: str
+) -> None:
+    assert main(["check", str(make_store([walk(1)]).path), flag, value]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_progress_ends_at_its_size(make_store: MakeStore) -> None:
+    store = make_store([walk(number) for number in range(30)])
+    done: list[int] = []
+    audit_store(store, on_progress=done.append)
+    assert sum(done) == audit_size(store) > 30

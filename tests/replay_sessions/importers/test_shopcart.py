@@ -74,7 +74,7 @@ class TestPageOffset:
         report = audit_store(store)
         assert report.faults == ()
         assert [(row.targets, row.on_page) for row in report.grounding] == [(30, 30), (30, 30)]
-        assert "30 sessions have an empty page" in [warning.message for warning in report.warnings]
+        assert "30 sessions with an empty page" in [warning.message for warning in report.warnings]
 
     def test_pages_in_place_stay_where_they_are(self, tmp_path: Path) -> None:
         source = write_lines(tmp_path / "log.jsonl", [line(number, shift=0) for number in range(30)])
