@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborNode
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES
 from replay_sessions.simplify.page import Draft, settle_labels
 from replay_sessions.simplify.recipes import find_recipe
-from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, SKIPPED, TAGS, UNKNOWN
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, INLINE, TAGS, UNKNOWN
 from replay_sessions.simplify.targets import TELLING_ATTRIBUTES
 from replay_sessions.simplify.walk import Walk
 
@@ -105,8 +105,10 @@ class _SoupWalk(Walk):
                 node = node.next_sibling
                 continue
             tag, kind = _KINDS.get(node.name, UNKNOWN)
-            if kind == SKIPPED:
-                if tag == "svg" and self._target is not None:
+            if kind <= BREAK:
+                if kind == BREAK:
+                    self._blank = True
+                elif tag == "svg" and self._target is not None:
                     self._drawing(_node(node), self._target)
                 node = node.next_sibling
                 continue

@@ -15,13 +15,13 @@ __all__ = [
 # How an element is written out. Plain numbers, since they are compared for every element; from ACTED_ON on an element
 # always needs a closer look.
 SKIPPED = 0  # not at all, nor what is inside
-MERGED = 1  # only its content, which belongs to the word around it
-INLINE = 2  # only its content, which is a word of its own
-BLOCK = 3  # as it is, unless it is empty or only wraps one other element
-ITEM = 4  # as it is, unless it is empty
-ACTED_ON = 5  # as it is, with a name
-LABEL = 6  # only its content, which labels an input
-BREAK = 7  # as a blank
+BREAK = 1  # as a blank
+MERGED = 2  # only its content, which belongs to the word around it
+INLINE = 3  # only its content, which is a word of its own
+BLOCK = 4  # as it is, unless it is empty or only wraps one other element
+ITEM = 5  # as it is, unless it is empty
+ACTED_ON = 6  # as it is, with a name
+LABEL = 7  # only its content, which labels an input
 IMAGE = 8  # if it has an alternative text
 
 _KINDS = {

@@ -35,7 +35,6 @@ _STATE_ATTRIBUTES = frozenset((*_FLAGS, *_STATES))
 _SHOWN = _STATE_ATTRIBUTES | {"contenteditable", "role", "title"}
 _LETTER = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
-_MAX_AROUND = 200
 _FIELDS = frozenset({"input", "select", "textarea"})
 
 
@@ -54,7 +53,6 @@ class Target:
     lead = ""  # the blank before it
     outer: "Target | None" = None  # the target that it stands in
     text = ""  # what stands in it
-    words = ""  # what the last part of its name is made from
 
     def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:
         self.tag = tag
@@ -86,37 +84,37 @@ def _is_editable(attributes: Attributes) -> bool:
 
 
 def label_of(target: Target) -> str:
-    """The words that the last part of a target's name is made from: the first of its labels that holds a letter.
-
-    Ask for the label of a target before those of targets inside it.
-    """
-    target.words = _first_label(target)
-    return target.words
-
-
-def _first_label(target: Target) -> str:
-    attributes = target.attributes
-    words = target.rule.name or target.label or ("" if target.tag == "select" else target.text)
+    """The words that the last part of a target's name is made from: the first of its labels that holds a letter."""
+    words = _first_label(target)
     if words and _LETTER.search(words):
         return words
+    if words := _other_label(target):
+        return words
     kind = target.input_type
-    value = attributes.get("value") if kind in _BUTTON_INPUTS else None
-    for given in (
-        target.text,
-        attributes.get("title"),
-        attributes.get("placeholder"),
-        attributes.get("alt"),
-        target.alt,
-        value,
-    ):
-        if given and target.tag != "select" and _LETTER.search(given):
-            return given
-    if target.outer is not None and target.outer.words:
-        return f"{target.outer.words[:_MAX_AROUND]} {kind or target.tag}"  # a tick box in a link: steadier than its id
+    if target.outer is not None and (around := _first_label(target.outer) or _other_label(target.outer)):
+        return f"{around} {kind or target.tag}"  # a tick box in a link: steadier than its id
+    attributes = target.attributes
     for given in (attributes.get("id"), attributes.get("name")):
         if given and _LETTER.search(given) and not _DIGIT.search(given):
             return given
     return kind or attributes.get("role") or target.tag
+
+
+def _first_label(target: Target) -> str:
+    return target.rule.name or target.label or ("" if target.tag == "select" else target.text)
+
+
+def _other_label(target: Target) -> str:
+    """The label of a target that neither the recipe nor the page nor its text gives one; "" if it has none."""
+    if target.tag == "select":
+        return ""
+    attributes = target.attributes
+    value = attributes.get("value") if target.input_type in _BUTTON_INPUTS else None
+    others = (attributes.get("title"), attributes.get("placeholder"), attributes.get("alt"), target.alt, value)
+    for given in (target.text, *others):
+        if given and _LETTER.search(given):
+            return given
+    return ""
 
 
 def shown_attributes(target: Target) -> str:

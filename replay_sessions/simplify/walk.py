@@ -18,7 +18,6 @@ from replay_sessions.simplify.tags import (
     IMAGE,
     INLINE,
     LABEL,
-    SKIPPED,
     TAGS,
     TEXT,
     UNKNOWN,
@@ -97,8 +96,10 @@ class Walk(PieceWriter):
                     node = node.next
                     continue
                 tag, kind = TAGS.get(number, UNKNOWN)
-                if kind == SKIPPED:
-                    if tag == "svg" and self._target is not None:
+                if kind <= BREAK:
+                    if kind == BREAK:
+                        self._blank = True
+                    elif tag == "svg" and self._target is not None:
                         self._drawing(node, self._target)
                     node = node.next
                     continue
@@ -148,9 +149,6 @@ class Walk(PieceWriter):
             choice: What the recipe's selectors make of its tag and classes.
             is_told: Whether its other attributes say something too.
         """
-        if kind == BREAK:
-            self._blank = True
-            return False
         hidden = is_told and not HIDING_ATTRIBUTES.isdisjoint(attributes) and self._is_hidden(node, attributes)
         acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
         if (hidden and not self.recipe.keeps) or (tag == "input" and not acting):
