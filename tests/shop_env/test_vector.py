@@ -55,6 +55,24 @@ def test_the_own_vector_env_gives_what_gymnasium_s_gives(store: Path, mode: str)
     assert _play(own, 30) == _play(theirs, 30)
 
 
+def test_envs_that_the_caller_resets_give_what_gymnasium_s_give(store: Path) -> None:
+    def play(envs: gymnasium.vector.VectorEnv) -> list[Any]:
+        seen: list[Any] = [_plain(part) for part in envs.reset(seed=7)]
+        for _ in range(30):
+            *step, infos = envs.step((format_reply("Enough.", Terminate()), "x", "y"))
+            seen += [_plain(part) for part in (*step, infos)]
+            if (over := step[2] | step[3]).any():
+                seen += [_plain(part) for part in envs.reset(options={"reset_mask": over})]
+        return seen
+
+    options = {"store": str(store), "split": "all", "max_steps": 3}
+    disabled = gymnasium.vector.AutoresetMode.DISABLED
+    theirs = gymnasium.vector.SyncVectorEnv(
+        [lambda: gymnasium.make("ShopR1-v0", **options)] * 3, autoreset_mode=disabled
+    )
+    assert play(ReplayVectorEnv(3, autoreset_mode=disabled, **options)) == play(theirs)
+
+
 @pytest.mark.parametrize("kind", [None, "sync"])
 def test_without_infos_everything_else_is_the_same(store: Path, kind: str | None) -> None:
     full, bare = (
