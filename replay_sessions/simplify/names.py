@@ -13,6 +13,7 @@ __all__ = ["Namer", "Scope", "leaf", "slug"]
 
 _MAX_LENGTH = 60
 _MAX_SCOPES = 3
+_LOOKED_AT = 300  # more of a text is never in its slug
 
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
 _SIGNS = "[$€£¥₹₽₩₪₺₫₴₦฿]"
@@ -20,6 +21,7 @@ _CODES = "USD|EUR|GBP|JPY|CHF|CLP|PLN|SEK|NOK|DKK|RON|CZK|INR|RUB|Rs|kr|zł|Kč|
 _MONEY = re.compile(f"{_SIGNS}|{_CODES}")  # quick to search for; most texts hold none
 _CURRENCY = rf"(?:US|CA|AU?|NZ|HK|NT|R|S|C)?{_SIGNS}|\b(?:{_CODES})\b\.?"
 _PRICE = re.compile(rf"(?:{_CURRENCY})\s*{_NUMBER}|{_NUMBER}\s*(?:{_CURRENCY})")
+_CENTS = re.compile(r"[.,](?!00)\d\d(?!\d)")  # a range of prices with cents is no filter but what a product costs
 _DIGIT = re.compile(r"\d")
 _COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)\s*$")
 # What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
@@ -127,7 +129,8 @@ def leaf(text: str) -> str:
 
 
 def _steady(text: str) -> str:
-    """Text without what changes while the element stays."""
+    """The beginning of a text without what changes while the element stays."""
+    text = text[:_LOOKED_AT]
     if text[-1] == ")":
         text = _COUNT.sub("", text) or text
     if not _MONEY.search(text):
@@ -137,7 +140,7 @@ def _steady(text: str) -> str:
         return text
     words = re.findall(r"[^\W\d]+", without)
     if not words:
-        return text if _RANGE.match(without) else "price"
+        return text if _RANGE.match(without) and not _CENTS.search(text) else "price"
     return text if all(word.lower() in _BOUNDS for word in words) else without
 
 

@@ -4,9 +4,10 @@ import dataclasses
 import functools
 import itertools
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.elements import Element, find_elements
+from replay_sessions.errors import BadSession
 from replay_sessions.simplify.bounds import check_bounds
 from replay_sessions.simplify.names import Namer, leaf
 from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
@@ -46,18 +47,28 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
 
     Raises:
         BadConfig: no such recipe.
-        BadSession: the page nests deeper than any browser would show.
+        BadSession: the page nests deeper than any browser would show, or the parser gave it up.
     """
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
-    document = LexborHTMLParser(source, encoding=isinstance(raw_html, bytes))
+    document = _parse(source, is_declared=isinstance(raw_html, bytes))
     walk = Walk(rules, _label_ids(document))
     walk.run(document.body.first_child if document.body is not None else None)
     settle_labels(walk)
     draft = Draft(walk, _title(document))
     removed = draft.remove_private_data() if private_data else ()
     return SimplifiedPage(draft.html(), removed)
+
+
+def _parse(source: bytes, *, is_declared: bool) -> LexborHTMLParser:
+    """Parses a page, in the encoding that it declares if it is in that."""
+    try:
+        return LexborHTMLParser(source, encoding=is_declared)
+    except UnicodeError:
+        return _parse(source, is_declared=False)
+    except SelectolaxError as error:
+        raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
 
 
 class Draft:

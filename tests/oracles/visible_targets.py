@@ -10,9 +10,15 @@ NEVER_SEEN = {
 }  # fmt: skip
 
 
-def visible_targets(page: str, parser: str = "lxml") -> Counter[tuple[str, str]]:
-    """The links, buttons and inputs that no attribute, their own or around them, hides: (tag, key) -> how many."""
+def visible_targets(page: str, dropped: str = "", parser: str = "lxml") -> Counter[tuple[str, str]]:
+    """The links, buttons and inputs that no attribute, their own or around them, hides: (tag, key) -> how many.
+
+    Args:
+        dropped: A selector of what is not to be counted, nor anything inside it.
+    """
     soup = BeautifulSoup(page, parser)
+    for element in soup.select(dropped) if dropped else ():
+        element.extract()
     found: Counter[tuple[str, str]] = Counter()
     for element in soup.find_all(["a", "button", "input", "select", "textarea"]):
         if element.name == "a" and not element.has_attr("href"):

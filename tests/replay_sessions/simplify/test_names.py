@@ -88,6 +88,7 @@ def test_slugs_end_at_a_word_and_at_about_sixty_characters() -> None:
     ("text", "word"),
     [
         ("$25 - $50", "25_50"),
+        ("9,19 € - 23,64 €", "price"),
         ("Under $25", "under_25"),
         ("$200 & above", "200_above"),
         ("€ 1.299,00", "price"),

@@ -1,0 +1,115 @@
+"""Texts and pages made to take long: time stays in proportion to their length."""
+
+import functools
+import itertools
+import time
+from collections.abc import Callable
+
+import pytest
+
+from replay_sessions.errors import BadSession
+from replay_sessions.simplify import simplify
+from replay_sessions.simplify.private_data import find_private_data
+
+# What each pattern would try again and again if it could: runs of what it is made of, without what it ends with.
+_REPEATED = [
+    "1", "1-1-", "1 ", "(1", "A", "A-A-", "A.", "A’", "Aa ", "a a ", "a", "a.a@", "@", "a-@", "*", "* ", "x",
+    "xx ", "*1", "'s Account ", "さん", "Order 1-1", "Order 1-11111a ", "ending in ", "termina en 123 ", "１２３",
+    "市路", "市路1", "一二三市", "東京都一", "東京都一1", "가시 가구 가로 ", "شارع اا", "רחוב אא ", "1 Aa Street ",
+    "1 Aa Aa Aa Aa Aa Dr ", "Calle Aa de Bb, ", "1 rue de Aa ", "Aa Bb Cc, CA 1", "A-A-A-A-A str 1 ",
+    "P.O. Box 1", "Hello, Anna ", 'By "', 'Deliver to "', "$1.11", "1.11.", "( 1", "(", ": ", "\u200b ", "&",
+    "&lt;", "<", '"',
+]  # fmt: skip
+_NUMBERED: list[Callable[[int], str]] = [
+    lambda number: f"A{number}str 1 ",
+    lambda number: f"Order {number:07d} ",
+    lambda number: f"a{number}@example.com ",
+    lambda number: f"(0{number % 97 + 10}) {number % 9973:04d}-{number * 7919 % 10_000:04d}, ",
+    lambda number: f"+49 30 {number:07d}, ",
+    lambda number: f"Tel: 0{number:09d} ",
+    lambda number: f"DE{number % 90 + 10}{number:X} ",
+    lambda number: f"A1 {number % 10}A{chr(65 + number % 26)} ",
+    lambda number: f"{number} Aa Bb Drive, Aa Bb Cc Dd ",
+]
+_ONCE = ["Order {}a", "Order 1-{}a", "شارع {}", "{}@", "a@{}"]
+
+
+@functools.cache
+def _texts(length: int) -> dict[str, str]:
+    texts = {repr(part): part * (length // len(part)) for part in _REPEATED}
+    for number, write in enumerate(_NUMBERED):
+        parts: list[str] = []
+        size = 0
+        for count in itertools.count():
+            parts.append(write(count))
+            size += len(parts[-1])
+            if size > length:
+                break
+        texts[f"numbered {number}: {parts[0]}"] = "".join(parts)
+    return texts | {template: template.format(("ا" if "ش" in template else "1") * length) for template in _ONCE}
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
+def test_no_text_of_twenty_kilobytes_takes_a_second() -> None:
+    for name, text in _texts(20_000).items():
+        assert _seconds(lambda text=text: simplify(f"<h1>x</h1><p>{text}</p><a href=x>{text}</a>")) < 1, name  # type: ignore[misc]
+        assert _seconds(lambda text=text: find_private_data(text)) < 1, name  # type: ignore[misc]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _texts(1))
+def test_no_text_of_a_megabyte_takes_ten_seconds(name: str) -> None:
+    texts = dict(zip(_texts(1), _texts(1_000_000).values(), strict=True))
+    assert _seconds(lambda: simplify(f"<h1>x</h1><p>{texts[name]}</p>")) < 10
+    assert _seconds(lambda: simplify(f"<a href=x>{texts[name]}</a>")) < 10
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div role=button>" * 9_000 + "x " * 100_000,
+        "<span role=checkbox>" * 9_000,
+        "".join(f"<div id=a{number}>" for number in range(4_000))
+        + "x " * 100_000
+        + "".join(f"<i aria-labelledby=a{number}></i>" for number in range(4_000)),
+        "<label>" * 5_000 + "<a href=x>a</a>" * 9_000,
+        "<nav><header><footer>" * 2_000 + "<a href=x>a</a>" * 9_000,
+        "<div aria-hidden=true>" * 5_000 + "<p>a</p>" * 9_000 + "<h1>a</h1>",
+        "<section><h2>a</h2>" * 2_500 + "<a href=x>a</a>" * 9_000,
+        "<button><svg>" * 5_000,
+        "<select>" + "<option>a" * 9_000,
+    ],
+    ids=["targets", "empty targets", "labels by id", "labels", "containers", "dialogs", "cards", "drawings", "options"],
+)
+def test_pages_that_nest_what_is_read_as_a_whole_take_seconds_at_most(page: str) -> None:
+    assert _seconds(lambda: simplify(page)) < 5
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<div>" * 200_000,
+        b"<div></b>" * 100_000,
+        b"<div " + b" ".join(b"a%d=1" % number for number in range(60_000)) + b">",
+        b"".join(b"<div><font a=%d></div>" % number for number in range(30_000)),
+        b"".join(b"<div><FONT a=%d></div>" % number for number in range(6_000)),
+        b"<select>" + b"<option>a" * 100_000,
+    ],
+    ids=["nested", "nested with other end tags", "attributes", "unclosed formatting", "less of it", "options"],
+)
+def test_pages_that_would_take_a_parser_minutes_are_turned_away_at_once(page: bytes) -> None:
+    def turned_away() -> None:
+        with pytest.raises(BadSession, match="leave it out"):
+            simplify(page)
+
+    assert _seconds(turned_away) < 2
+
+
+def test_long_values_and_comparisons_in_scripts_are_no_reason_to_turn_a_page_away() -> None:
+    page = f"<div data-state='{'a b ' * 50_000}'>shown</div><script>{'if(a<b)c();' * 30_000}</script>"
+    assert "shown" in simplify(page).html
