@@ -141,7 +141,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action)
         breakdown = score_reply(reply, episode.actions[index], self.reward)
-        reward = breakdown.total
+        reward = breakdown.action  # the total: nobody here measures self-certainty
         info = self._info_of(episode, index, reply, breakdown) if self._with_info else {}
         self._step_index = index = index + 1
         self._steps_left -= 1
