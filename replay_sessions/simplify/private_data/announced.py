@@ -178,7 +178,7 @@ def _labelled_name(text: str, end: int, *, weak: bool) -> Iterator[Span]:
 
 def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
     start = _value_start(text, end, blank_enough=not weak)
-    piece = _piece(text, start) if start >= 0 else ""
+    piece = _piece(text, start).partition("[")[0].rstrip() if start >= 0 else ""  # [address] stands there already
     if not piece or piece[0].islower() or len(piece.split()) > _SENTENCE_WORDS:
         return
     if weak and SEPARATOR in text[end:start] and not any(map(str.isdigit, piece)):

@@ -43,6 +43,7 @@ _AFTER_LABEL = re.compile(
 )
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
 _MIN_ORDER_DIGITS = 5
+_AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
 _NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
 _DATE = re.compile(
     r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}"
@@ -175,7 +176,7 @@ def _orders(page: PageText) -> Iterator[Span]:
     for word in _order_words() if page.is_east_asian else page.words & _order_words():
         for place in page.places(word):
             code = _AFTER_LABEL.match(text, place + len(word))
-            if code is None or sum(map(str.isdigit, code[1])) < _MIN_ORDER_DIGITS:
+            if code is None or sum(map(str.isdigit, code[1])) < _MIN_ORDER_DIGITS or _AMOUNT.fullmatch(code[1]):
                 continue
             if _is_labelled(text, code.start(1), "order_labels"):
                 yield Span(*code.span(1), "order")

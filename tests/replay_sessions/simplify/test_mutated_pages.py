@@ -26,15 +26,17 @@ _SECONDS = 5.0
 _WRITTEN = b"""<!doctype html><html><head><title>Kettles</title></head><body>
 <header><nav aria-label="Main"><a href=/>Home</a>
 <form role=search><label for=q>Search</label><input id=q name=q placeholder="Find"><button>Go</button></form></nav>
-</header><main><h1>Kettles</h1><ul><li><article><h2><a href=/1>Red kettle, 1.7 l</a></h2><span class=a-offscreen>$29.99</span>
-<select aria-label=Quantity><option selected>1<option>2</select><input type=checkbox checked><button aria-labelledby=x>
+</header><main><h1>Kettles</h1><ul><li><article><h2><a href=/1>Red kettle, 1.7 l</a></h2>
+<span class=a-offscreen>$29.99</span><select aria-label=Quantity><option selected>1<option>2</select>
+<input type=checkbox checked><button aria-labelledby=x>
 </button><i id=x hidden>Add to cart</i></article></li></ul><table><tr><td>Phone<td>+49 30 901820</table>
-<div aria-hidden=true><p style="display:none">Hello, Anna</p></div><svg><title>Star</title></svg><img alt="Red &amp; round" src=x></main>
+<div aria-hidden=true><p style="display:none">Hello, Anna</p></div>
+<svg><title>Star</title></svg><img alt="Red &amp; round" src=x></main>
 <footer>Deliver to Anna - Berlin 10115 <a href=/help>Help</a></footer></body></html>"""
 _TAGS = (
-    b"a div span p li ul table tr td select option input button form label svg math template script style title "
-    b"textarea iframe noscript body html head frameset font b i nobr h1 h2 img br hr x-y details summary dialog object col "
-    b"caption"
+    b"a div span p li ul table tr td select option input button form label svg math template script style "
+    b"title textarea iframe noscript body html head frameset font b i nobr h1 h2 img br hr x-y details summary dialog "
+    b"object col caption"
 ).split()
 _ATTRIBUTES = (
     b"class id name style hidden aria-hidden aria-label aria-labelledby role type value href title for onclick "
