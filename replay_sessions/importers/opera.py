@@ -166,5 +166,6 @@ def _read_rows(places: list[SessionPlace]) -> dict[tuple[str, str], list[ActionR
 
 def _rows_of(group: RowGroup, session_ids: set[str]) -> Iterator[ActionRow]:
     for row in ParquetSource(group.file).rows(ACTION_COLUMNS, [group.number]):
-        if row["session_id"] in session_ids:
-            yield {name: None if value is None else str(value) for name, value in row.items()}
+        told = {name: None if value is None else str(value) for name, value in row.items()}
+        if told["session_id"] in session_ids:
+            yield told

@@ -140,7 +140,7 @@ def _scan(paths: tuple[Path, ...]) -> tuple[dict[str, int], dict[str, list[RowGr
             group = RowGroup(path, number)
             for row in source.rows(["session_id"], [number]):
                 row_number += 1
-                session_id = row["session_id"]
+                session_id = "" if row["session_id"] is None else str(row["session_id"])
                 if not session_id:
                     where = f"{path.name}, row {row_number}"
                     strays.append(SetAside(where=where, reason="the action names no session"))

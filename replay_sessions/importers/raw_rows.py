@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 
 from replay_sessions.errors import ImportFailed, did_you_mean
@@ -48,6 +49,7 @@ _OPTIONAL_COLUMNS = {
 COLUMNS = {**REQUIRED_COLUMNS, **_OPTIONAL_COLUMNS}
 _ROW = "row"
 _BATCH_LINES = 4096
+_MOST_ACTIONS = 50_000
 _MOST_BAD_ROWS = 100_000  # they are held in memory too; a table of so many is read with the wrong delimiter
 _BLOCK_BYTES = 16 << 20  # a row must fit
 
@@ -56,7 +58,7 @@ class ActionTable:
     """The rows of a file; `sessions` yields them session by session, in the order in which sessions first appear."""
 
     def __init__(self, table: pa.Table, set_aside: list[SetAside]) -> None:
-        self._table = table
+        self._table = table.combine_chunks()  # taking rows out of several pieces would copy all of them each time
         self.set_aside = set_aside
 
     def __len__(self) -> int:
@@ -89,9 +91,8 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> ActionTab
             table, set_aside = _read_csv(path)
     except OSError as error:
         raise ImportFailed(f"cannot read the actions '{path}': {error.strerror or error}") from error
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ImportFailed(f"cannot read the actions '{path}', which should be UTF-8: {reason}") from error
+    except pa.ArrowException as error:
+        raise ImportFailed(f"cannot read the actions '{path}': {_told(error)}") from error
     _check_columns(path, table.column_names, ignored)
     table = table.select([name for name in table.column_names if name in COLUMNS or name == _ROW])
     named = table.column("session_id").to_pylist()
@@ -100,7 +101,30 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> ActionTab
         rows = table.column(_ROW)
         set_aside += [SetAside(where=f"{path.name}:{rows[place]}", reason="session_id is empty") for place in unnamed]
         table = table.filter(pa.array([bool(session_id) for session_id in named]))
-    return ActionTable(table, set_aside)
+    return ActionTable(*_without_endless(table, set_aside, path))
+
+
+def _told(error: Exception) -> str:
+    """Arrow's reason, in words that fit a table; the first line of it where it is none of these."""
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    if "straddl" in reason:
+        return f"a row is longer than {_BLOCK_BYTES:,} bytes: is a quotation mark not closed?"
+    if "Expected" in reason and "columns" in reason:
+        return (
+            f"more than {_MOST_BAD_ROWS:,} rows have another number of columns than the header: commas, or tabs (.tsv)?"
+        )
+    return reason
+
+
+def _without_endless(table: pa.Table, set_aside: list[SetAside], path: Path) -> tuple[pa.Table, list[SetAside]]:
+    """A session is read whole: one that is most of a log, where ids tell no visits apart, would fill the memory."""
+    counts = {entry["values"]: entry["counts"] for entry in table.column("session_id").value_counts().to_pylist()}
+    endless = [session_id for session_id, count in counts.items() if count > _MOST_ACTIONS]
+    if endless:
+        reason = f"more than {_MOST_ACTIONS:,} actions in one session: does session_id tell visits apart?"
+        set_aside = set_aside + [SetAside(where=f"{path.name}, session {name}", reason=reason) for name in endless]
+        table = table.filter(pa.compute.invert(pa.compute.is_in(table.column("session_id"), pa.array(endless))))
+    return table, set_aside
 
 
 def _check_columns(path: Path, columns: list[str], ignored: frozenset[str]) -> None:

@@ -94,8 +94,17 @@ def _table(row: str) -> Callable[[Path], list[str]]:
     return write
 
 
+def _many_visits(folder: Path) -> list[str]:
+    (folder / "home.html").write_bytes(HOME)
+    rows = (f"visit-{number // 20},home.html,terminate\n" for number in range(SIZE // 36))
+    (folder / "actions.csv").write_text("session_id,page,type\n" + "".join(rows))
+    return ["raw", str(folder)]
+
+
 def _raw_page(folder: Path) -> list[str]:
-    (folder / "home.html").write_bytes(HOME + b"<div><a href='/x'>a link</a></div>" * (SIZE // 34))
+    (folder / "home.html").write_bytes(
+        HOME + (b"<div>" + b"words " * 80 + b"<a href='/x'>a link</a></div>") * (SIZE // 514)
+    )
     (folder / "actions.csv").write_text("session_id,page,type,element_text\nv1,home.html,click,Sale\n")
     return ["raw", str(folder)]
 
@@ -122,7 +131,8 @@ KINDS: dict[str, Callable[[Path], list[str]]] = {
     "a line of empty steps": _empty_steps,
     "a page of nested angles": _angles,
     "a packed line of 600 MB": _packed,
-    "a table of many rows": _table("v1,home.html,terminate\n"),
+    "a table of many sessions": _many_visits,
+    "a table of one session": _table("v1,home.html,terminate\n"),
     "a table of rows that do not fit": _table("v\n"),
     "a table of one cell": _table("v"),
     "a table of quotes": _table('"'),
