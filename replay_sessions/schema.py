@@ -92,7 +92,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Attributes:
         rationale: Why, in the shopper's first person; None where the log has none.
-        gap: How many logged events were left out just before this step because they are no action of this schema.
+        gap: How many events are missing just before this step: those that were left out because they are no action of
+            this schema (or, in raw logs, not found on their page), and holes in the log's own step numbers, where it
+            has them.
     """
 
     page: str
