@@ -9,6 +9,7 @@ python -m replay_sessions export hub stores/mine --out mine_for_the_hub
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from replay_sessions.errors import BadConfig, run_command
 from replay_sessions.exporters import load_exporter
 from replay_sessions.importers import load_importer
 from replay_sessions.importers.run import run_import
+from replay_sessions.importers.stopping import STOPPED, Terminated, terminable
 from replay_sessions.manifest import SET_ASIDE_FILE
 from replay_sessions.placing import check_target
 from replay_sessions.progress import progress_bar
@@ -80,16 +82,23 @@ def _import(arguments: argparse.Namespace) -> int:
     importer = load_importer(arguments.importer).from_arguments(arguments.source, arguments)
     for note in importer.notes:
         _console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
-    with progress_bar("importing", importer.size, bytes_read=importer.unit == "bytes") as advance:
-        done_before = run_import(
-            importer,
-            arguments.out,
-            splits=_split_plan(arguments),
-            overwrite=arguments.overwrite,
-            workers=arguments.workers,
-            engine=arguments.engine,
-            on_progress=advance,
-        )
+    try:
+        with (
+            terminable(),
+            progress_bar("importing", importer.size, bytes_read=importer.unit == "bytes") as advance,
+        ):
+            done_before = run_import(
+                importer,
+                arguments.out,
+                splits=_split_plan(arguments),
+                overwrite=arguments.overwrite,
+                workers=arguments.workers,
+                engine=arguments.engine,
+                on_progress=advance,
+            )
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(f"{STOPPED}\n")
+        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
     if done_before:
         print(f"went on with an import that was stopped: {done_before:,} of its parts were done")
     _tell(SessionStore.open(arguments.out))
