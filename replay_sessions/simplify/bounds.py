@@ -47,9 +47,17 @@ def check_bounds(source: bytes) -> None:
     """Raises BadSession for a page that is too large, nests too deep, or has a tag with too many attributes."""
     if len(source) > MAX_BYTES:
         raise BadSession(f"a page of {len(source)} bytes: at most {MAX_BYTES} are read; leave it out or cut it")
-    for start in range(0, len(source) - _WINDOW, _WINDOW):
-        if source.find(b">", start, start + _WINDOW) < 0:
-            _check_attributes(source, start)
+    start = last_end = 0
+    while start < len(source) - _WINDOW:
+        end = source.find(b">", start, start + _WINDOW)
+        if end < 0:
+            end = source.find(b">", start + _WINDOW)
+            end = len(source) if end < 0 else end
+            _check_attributes(source, last_end, start, end)
+            start = end
+        else:
+            start += _WINDOW
+        last_end = end
     if _may_be_odd(source) and _is_odd(source) and _is_odd(_without_scripts(source)):
         raise BadSession(
             f"a page with more than {_MAX_DEPTH} elements inside each other, too many left open, or more than "
@@ -57,12 +65,12 @@ def check_bounds(source: bytes) -> None:
         )
 
 
-def _check_attributes(source: bytes, start: int) -> None:
-    """Checks the tag around a stretch without `>`, if there is one."""
-    begin = source.rfind(b"<", 0, start)
+def _check_attributes(source: bytes, last_end: int, start: int, end: int) -> None:
+    """Checks the tag around a stretch without `>`, if there is one; an earlier tag may end at `last_end`."""
+    begin = source.rfind(b"<", last_end, start + 1)
     if begin < 0 or not source[begin + 1 : begin + 2].isalpha() or source.find(b">", begin, start) >= 0:
         return
-    attributes = len(_QUOTED.sub(b"", source[begin : start + _WINDOW]).split())
+    attributes = len(_QUOTED.sub(b"", source[begin:end]).split())
     if attributes > _MAX_ATTRIBUTES:
         raise BadSession(f"a page with a tag of more than {_MAX_ATTRIBUTES} attributes: it is damaged; leave it out")
 

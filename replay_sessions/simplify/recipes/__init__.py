@@ -1,4 +1,4 @@
-"""Site recipes: what a shop's pages call things, as data. RECIPES.md says how to write one in ten minutes.
+"""Site recipes: what a shop's pages call things, as data. docs/recipes.md says how to write one in ten minutes.
 
 A recipe is a TOML file of rules; each rule says which elements it is about (`select`) and what holds for them. Where
 several rules fit one element, the first that says something about a point decides it, so a recipe's own rules come
@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.recipes.selectors import SelectorSet
 
 __all__ = ["NO_RULE", "Recipe", "Rule", "find_recipe", "load_recipe"]
@@ -138,10 +139,15 @@ def _read(name: str, content: bytes, where: str) -> Recipe:
     try:
         written = msgspec.toml.decode(content, type=_RecipeFile)
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfig(
-            f"{where}: {error}. RECIPES.md in replay_sessions/simplify lists what a recipe may say"
-        ) from None
+        raise BadConfig(f"{where}: {error}. docs/recipes.md lists what a recipe may say") from None
     rules = written.rule
+    for number, rule in enumerate(rules, 1):
+        for field, word in (("scope", rule.scope), ("card", rule.card), ("name", rule.name)):
+            if word and word != slug(word):
+                raise BadConfig(
+                    f"{where}: {field} = {word!r} in rule {number} cannot be a part of a name; "
+                    f"write {slug(word) or 'a word'!r} (lower case, letters and digits, _ between words)"
+                )
     if written.extends and written.extends != name:
         rules += load_recipe(written.extends).rules
     return Recipe(name, rules, written.detect)

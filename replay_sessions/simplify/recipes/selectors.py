@@ -111,6 +111,7 @@ class SelectorSet:
         self._by_name: dict[str, list[tuple[_Compound, _Step]]] = {}
         self._by_class: dict[str, list[tuple[_Compound, _Step]]] = {}
         self._by_tag: dict[str, list[tuple[_Compound, _Step]]] = {}
+        self._by_class_text: list[tuple[_Compound, _Step]] = []  # such as [class*=card]
         for rule, selector in enumerate(selectors):
             for alternative in selector.split(","):
                 self._add(alternative.strip(), rule)
@@ -138,7 +139,7 @@ class SelectorSet:
     def _choice(self, tag: str, class_attribute: str | None, inside: int) -> Choice | None:
         classes = frozenset((class_attribute or "").split())
         filed = self._by_tag.get(tag, []) + [entry for name in classes for entry in self._by_class.get(name, ())]
-        steps = _holding(filed, tag, classes, inside)
+        steps = _decided(_holding(filed + self._by_class_text, tag, classes, inside), class_attribute)
         if not steps:
             return None
         granted = inside
@@ -179,11 +180,13 @@ class SelectorSet:
             self._by_class.setdefault(min(compound.classes), []).append(entry)
         elif compound.tag:
             self._by_tag.setdefault(compound.tag, []).append(entry)
-        elif compound.conditions[0][1] == "=":
-            name, _, value = compound.conditions[0]
+        elif not (others := [condition for condition in compound.conditions if condition[0] != "class"]):
+            self._by_class_text.append(entry)
+        elif others[0][1] == "=":
+            name, _, value = others[0]
             self._by_value.setdefault((name, value), []).append(entry)
         else:
-            self._by_name.setdefault(compound.conditions[0][0], []).append(entry)
+            self._by_name.setdefault(others[0][0], []).append(entry)
 
 
 def _holding(filed: list[tuple[_Compound, _Step]], tag: str, classes: frozenset[str], inside: int) -> tuple[_Step, ...]:
@@ -191,6 +194,19 @@ def _holding(filed: list[tuple[_Compound, _Step]], tag: str, classes: frozenset[
     return tuple(
         step for compound, step in filed if step.needs & inside == step.needs and compound.may_fit(tag, classes)
     )
+
+
+def _decided(steps: tuple[_Step, ...], class_attribute: str | None) -> tuple[_Step, ...]:
+    """The steps that an element's class attribute allows, without their conditions on it."""
+    known = {} if class_attribute is None else {"class": class_attribute}
+    decided: list[_Step] = []
+    for step in steps:
+        on_class = tuple(condition for condition in step.conditions if condition[0] == "class")
+        if on_class and not _fits(known, on_class):
+            continue
+        rest = tuple(condition for condition in step.conditions if condition[0] != "class")
+        decided.append(step._replace(conditions=rest) if on_class else step)
+    return tuple(decided)
 
 
 def _parse(compound: str, selector: str) -> _Compound:

@@ -7,7 +7,6 @@ page again.
 import functools
 import gzip
 import random
-import resource
 import subprocess
 import sys
 import time
@@ -179,9 +178,9 @@ def test_fifty_thousand_mutated_real_pages_raise_nothing_else(seed: int, shared_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cards", "text", "script", "one tag", "random bytes"])
-def test_a_page_of_50_megabytes_takes_a_minute_and_three_gigabytes_at_most(kind: str) -> None:
+def test_a_page_of_50_megabytes_takes_two_minutes_and_three_gigabytes_at_most(kind: str) -> None:
     program = (
-        "import random, sys, time\n"
+        "import random, resource, sys, time\n"
         "from replay_sessions.errors import ShopR1Error\n"
         "from replay_sessions.simplify import simplify\n"
         "size = 50_000_000\n"
@@ -193,15 +192,15 @@ def test_a_page_of_50_megabytes_takes_a_minute_and_three_gigabytes_at_most(kind:
         "    'one tag': lambda: b'<p title=\"' + b'a b ' * (size // 4) + b'\">x',\n"
         "    'random bytes': lambda: random.Random(1).randbytes(size),\n"
         "}[sys.argv[1]]()\n"
+        "result = 'simplified'\n"
         "try:\n"
         "    simplify(page)\n"
         "except ShopR1Error as error:\n"
-        "    print(error, file=sys.stderr)\n"
-        "print(time.process_time())\n"
+        "    result = error\n"
+        "print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, result)\n"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     done = subprocess.run([sys.executable, "-c", program, kind], capture_output=True, text=True, check=True)
-    peak = max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
-    print(f"{kind}: {float(done.stdout):.1f} s, {peak:.0f} MiB at most, {done.stderr.strip() or 'simplified'}")
-    assert float(done.stdout) < 60
-    assert peak < 3_072
+    seconds, mebibytes, result = done.stdout.strip().split(" ", 2)
+    print(f"{kind}: {float(seconds):.1f} s, {float(mebibytes):.0f} MiB: {result}")
+    assert float(seconds) < 120
+    assert float(mebibytes) < 3_072
