@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.provenance import provenance
 from replay_sessions.schema import Session, Step
 from replay_sessions.store import SessionStore
 
@@ -40,6 +41,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         results = measure(Path(folder), arguments.sessions, arguments.kills, arguments.workers)
+    config = {name: getattr(arguments, name) for name in ("sessions", "kills", "workers")}
+    results |= {"provenance": provenance(config, seed=0)}
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
     sys.stdout.write(arguments.out.read_text())
