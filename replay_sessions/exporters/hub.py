@@ -9,6 +9,7 @@ Nothing leaves the machine without `--upload`, and then it becomes a private dat
 never run: there was no network.
 """
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.errors import ImportFailed, MissingExtra
+from replay_sessions.errors import BadConfig, ImportFailed, MissingExtra
 from replay_sessions.exporters.exporter import Exporter
 from replay_sessions.exporters.hub_card import card
 from replay_sessions.exporters.hub_rows import ABOUT_FILE, DATA_FOLDER, ROW_SCHEMA, About, rows_of
@@ -29,6 +30,7 @@ from replay_sessions.store import SessionStore
 
 __all__ = ["HubExporter"]
 
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _FILE_CHARACTERS = 500_000_000
 _ROW_GROUP_CHARACTERS = 32_000_000
 
@@ -44,6 +46,8 @@ class HubExporter(Exporter):
     def __init__(
         self, out: Path, *, overwrite: bool = False, licence: str = "other", upload: str | None = None
     ) -> None:
+        if upload is not None and not _HUB_ID.fullmatch(upload):
+            raise BadConfig(f"--upload {upload!r} is no id of the hub: OWNER/NAME was expected")
         self._out = out
         self._overwrite = overwrite
         self._licence = licence

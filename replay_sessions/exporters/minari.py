@@ -97,15 +97,29 @@ class MinariExporter(Exporter):
             if place.exists() and not self._overwrite:
                 raise BadConfig(f"there is a data set '{dataset_id}' at '{place}': add --overwrite, or --name another")
             env = gymnasium.make(_ENV_ID, store=store_name, split=self._split, order="storage", skip_first_action=False)
-            shutil.rmtree(place, ignore_errors=True)
-            try:
+            with _replaced(place):
                 dataset = _create(minari, env, dataset_id, store, on_progress)
-            except BaseException:
-                shutil.rmtree(place, ignore_errors=True)  # half a data set would load
-                raise
         told = [f"{place}: {dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps"]
         prefix = f"{_PATH_VARIABLE}={self._out} " if self._out else ""
-        return [*told, f"  {prefix}python -c \"import minari; print(minari.load_dataset('{dataset_id}'))\""]
+        told.append(f"  {prefix}python -c \"import minari; print(minari.load_dataset('{dataset_id}'))\"")
+        return [*told, f"  its recover_environment() opens the store as '{store_name}'"]
+
+
+@contextmanager
+def _replaced(place: Path) -> Iterator[None]:
+    """Makes way for a data set; when it cannot be written whole, what was there comes back."""
+    before = place.with_name(f".{place.name}.replaced")
+    shutil.rmtree(before, ignore_errors=True)
+    if place.exists():
+        place.rename(before)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)  # half a data set would load
+        if before.exists():
+            before.rename(place)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def _minari() -> Any:

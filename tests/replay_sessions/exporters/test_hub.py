@@ -1,4 +1,5 @@
 import re
+import sys
 from pathlib import Path
 
 import msgspec
@@ -115,6 +116,32 @@ class TestCommand:
         assert main(["export", "hub", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
         assert main(["export", "minary", str(tmp_path)]) == 2
         assert main(["import", "hub", str(tmp_path), "--out", str(tmp_path / "again")]) == 2
+        upload = ["--out", str(tmp_path / "out"), "--upload", "no such/id"]
+        assert main(["export", "hub", "demo", *upload]) == 2
         told = capsys.readouterr().err.splitlines()
-        assert [line[:7] for line in told] == ["error: "] * 3
+        assert [line[:7] for line in told] == ["error: "] * 4
         assert "holds no shop_r1.json" in told[2]
+        assert "'no such/id' is no id of the hub" in told[3]
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize(
+        ("package", "command"),
+        [
+            ("minari", ["export", "minari", "STORE", "--out", "OUT"]),
+            ("huggingface_hub", ["export", "hub", "STORE", "--out", "OUT", "--upload", "some/name"]),
+            ("huggingface_hub", ["import", "hub", "some/name", "--out", "OUT"]),
+        ],
+    )
+    def test_a_package_that_is_not_installed_is_named_with_its_extra(
+        self,
+        store: SessionStore,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        package: str,
+        command: list[str],
+    ) -> None:
+        monkeypatch.setitem(sys.modules, package, None)
+        places = {"STORE": str(store.path), "OUT": str(tmp_path / "out")}
+        assert main([places.get(word, word) for word in command]) == 2
+        assert "pip install 'shop-r1[" in capsys.readouterr().err

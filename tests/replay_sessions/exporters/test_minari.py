@@ -104,6 +104,18 @@ def test_a_failed_export_leaves_no_half_data_set(
     assert not (datasets / "shopr1/kettles/human-v0").exists()
 
 
+def test_a_failed_replacement_leaves_what_was_there(store: SessionStore, datasets: Path) -> None:
+    def fail(_: int) -> None:
+        raise KeyboardInterrupt
+
+    MinariExporter().export(store)
+    with pytest.raises(KeyboardInterrupt):
+        MinariExporter(overwrite=True).export(store, fail)
+    check_replay(minari.load_dataset("shopr1/kettles/human-v0"), store)
+    MinariExporter(overwrite=True).export(store)
+    assert [path.name for path in (datasets / "shopr1/kettles").iterdir()] == ["human-v0"]
+
+
 def test_names_that_no_id_can_hold_are_asked_for(store: SessionStore, datasets: Path) -> None:
     with pytest.raises(ValueError, match="give --name"):
         MinariExporter(name="...").export(store)
