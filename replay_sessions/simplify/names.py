@@ -152,6 +152,8 @@ def slug(text: str) -> str:
     """
     if text.isascii():
         words = "_".join(text.translate(_ASCII_LETTERS).split())
+    elif text.replace(" ", "").isalnum():
+        words = "_".join(text.lower().split())
     else:
         words = _gaps().sub("_", text.lower()).strip("_")
     if len(words) <= _MAX_LENGTH:

@@ -106,6 +106,10 @@ _EAST_ASIAN = _compile(
 )
 
 
+# The districts that they name.
+_EAST_ASIAN_CLUE = re.compile("[〒県都府省市区縣]|北海道|[시군구](?= )")
+
+
 def _clues(pattern: re.Pattern[str], words: Iterable[str]) -> dict[str, re.Pattern[str]]:
     return {word.split()[-1]: pattern for word in words}
 
@@ -144,12 +148,15 @@ def find_addresses(page: PageText) -> Iterator[Span]:
             for match in pattern.finditer(text, start, end):
                 yield Span(*match.span(), "address")
     if page.is_east_asian:
-        for match in _EAST_ASIAN.finditer(text):
-            yield Span(*match.span(), "address")
+        for start, end in _surroundings([clue.start() for clue in _EAST_ASIAN_CLUE.finditer(text)]):
+            for match in _EAST_ASIAN.finditer(text, start, end):
+                yield Span(*match.span(), "address")
 
 
 def _surroundings(places: list[int]) -> Iterator[tuple[int, int]]:
     """The stretches of text around places; what is around several of them is one stretch."""
+    if not places:
+        return
     places.sort()
     start = places[0]
     for place, following in zip(places, (*places[1:], None), strict=True):
