@@ -233,7 +233,8 @@ def _shifted(facts: Sequence[SessionFacts], limits: AuditLimits) -> list[Finding
     where = "one step earlier" if best < 0 else "one step later"
     message = (
         f"pages look shifted, offset {best:+d}: {shares[best]:.0%} of targets stand on the page {where}, "
-        f"{shares.get(0, 0):.0%} on their own; import again with the page offset corrected"
+        f"{shares.get(0, 0):.0%} on their own; import again with that offset (`offset = {best}` under [page] in the "
+        f"field mapping; `import shopcart --page-offset {best}`)"
     )
     return [_finding("shifted", message, ())]
 
