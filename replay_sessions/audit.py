@@ -11,95 +11,15 @@ Grounding: the share of logged targets whose name stands on the page shown. A lo
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
-
+from replay_sessions.audit_records import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
 from replay_sessions.audit_scan import OFFSETS, SessionFacts, scan_store
 from replay_sessions.duplicates import Leak, exact_duplicates, leaks_across_splits
-from replay_sessions.errors import BadConfig
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
 
-__all__ = ["AuditLimits", "AuditReport", "Finding", "Grounding", "audit_size", "audit_store", "counted"]
+__all__ = ["AuditLimits", "AuditReport", "Finding", "Grounding", "audit_size", "audit_store"]
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to tell which pages are far too long
-
-
-class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What counts as a fault.
-
-    Attributes:
-        grounding: Least share of targets on their page.
-        shift: By how much a neighbouring page may explain the targets better than their own.
-        leakage: Greatest share of held-out sessions with a near-duplicate in train.
-        context_tokens: Pages estimated to be longer are warned of.
-        private_pages: About how many pages are searched for private data, spread over the store.
-    """
-
-    grounding: float = 0.8
-    shift: float = 0.2
-    leakage: float = 0.01
-    context_tokens: int = 32_768
-    private_pages: int = 500
-
-    def __post_init__(self) -> None:
-        for name, share in (("grounding", self.grounding), ("shift", self.shift), ("leakage", self.leakage)):
-            if not 0 <= share <= 1:
-                raise BadConfig(f"{name} is {share}, and a share from 0 to 1 was expected, such as 0.8 for 80%")
-        if self.context_tokens < 1:
-            raise BadConfig(f"context_tokens is {self.context_tokens}, and at least 1 was expected")
-        if self.private_pages < 0:
-            raise BadConfig(f"private_pages is {self.private_pages}, and 0 (none) or more was expected")
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something wrong, and in which sessions."""
-
-    code: str
-    message: str
-    sessions: tuple[str, ...] = ()
-
-
-class Grounding(msgspec.Struct, frozen=True, kw_only=True):
-    """Of `targets` logged names of a type, how many stand on the page shown."""
-
-    source: str
-    action_type: str
-    targets: int
-    on_page: int
-
-    @property
-    def share(self) -> float:
-        return self.on_page / self.targets
-
-
-class Spread(msgspec.Struct, frozen=True):
-    """A figure's distribution."""
-
-    least: int
-    median: int
-    p90: int
-    most: int
-
-
-class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything found out about a store; `faults` decide the exit code."""
-
-    store: str
-    fingerprint: str
-    sessions: int
-    users: int
-    steps: int
-    faults: tuple[Finding, ...]
-    warnings: tuple[Finding, ...]
-    grounding: tuple[Grounding, ...]
-    grounding_by_offset: dict[str, float]
-    action_counts: dict[str, int]
-    split_sessions: dict[str, int]
-    session_steps: Spread | None
-    page_characters: Spread | None
-    session_characters: Spread | None
-    left_out_steps: dict[str, int]
-    set_aside: int
 
 
 def audit_store(
@@ -160,14 +80,6 @@ def audit_store(
 def audit_size(store: SessionStore) -> int:
     """What an audit does, for its progress: every session is read, and held-out ones are compared with train."""
     return len(store) + len(store) - len(store.session_ids("train"))
-
-
-def counted(count: int, noun: str) -> str:
-    """
-    >>> counted(1, "session"), counted(1200, "session")
-    ('1 session', '1,200 sessions')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _finding(code: str, message: str, sessions: Iterable[str]) -> Finding:

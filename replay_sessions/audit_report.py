@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from replay_sessions.audit import AuditReport, Finding, Spread, counted
+from replay_sessions.audit_records import AuditReport, Finding, Spread, counted
 
 __all__ = ["print_report"]
 
