@@ -33,14 +33,10 @@ _FORMATTING = frozenset(b"b big code em font i s small strike strong tt u".split
 # The first two letters of their tags, a blank after those of one letter; a few other tags begin so too. All with
 # the bit set that makes letters lower case.
 _LOWER = 0x20
-_BEGINNINGS = np.array(
-    [
-        (name + blank)[0] << 8 | (name + blank)[1] | _LOWER
-        for name in _FORMATTING
-        for blank in (b" ", b"\t", b"\n", b"\f")
-    ],
-    dtype=np.uint16,
-)
+_IS_BEGINNING = np.zeros(0x10000, dtype=bool)
+_IS_BEGINNING[[
+    (name + blank)[0] << 8 | (name + blank)[1] | _LOWER for name in _FORMATTING for blank in (b" ", b"\t", b"\n", b"\f")
+]] = True  # fmt: skip
 
 
 def check_bounds(source: bytes) -> None:
@@ -83,7 +79,7 @@ def _may_be_odd(source: bytes) -> bool:
     if tags * tags < _MAX_REPEATED:
         return False
     first, second = (letters[starts + place] | _LOWER for place in (1, 2))
-    formatting = int(np.isin(first.astype(np.uint16) << 8 | second, _BEGINNINGS).sum())
+    formatting = int(_IS_BEGINNING[first.astype(np.uint16) << 8 | second].sum())
     return tags > _FEW_TAGS or tags * formatting > _MAX_REPEATED
 
 
