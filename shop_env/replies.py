@@ -24,6 +24,7 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, repl
 __all__ = ["MalformedReply", "Reply", "action_json", "format_reply", "parse_reply", "reply_json"]
 
 _WHITE_SPACE = " \t\n\r"
+_JSON_BEGINNINGS = (*'{["-0123456789', "true", "false", "null", "NaN", "Infinity")  # the last two are Python's own
 _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 
 
@@ -94,22 +95,18 @@ def parse_reply(text: str) -> Reply | MalformedReply:
         return MalformedReply("not_text", f"a reply is a str, not {type(text).__name__}")
     if "\\" not in text:
         try:
-            plain = _PLAIN_DECODER.decode(text)
+            reply = _PLAIN_DECODER.decode(text)
         except (ValueError, RecursionError):  # msgspec's errors are ValueErrors; _parse_any says what is wrong
             return _parse_any(text)
-        if text.count('"') == _QUOTES[type(plain.action)]:
-            return Reply(plain.rationale, plain.action, text)
+        if text.count('"') == _QUOTES[type(reply.action)]:
+            msgspec.structs.force_setattr(reply, "text", text)
+            return reply
     return _parse_any(text)
-
-
-class _PlainReply(msgspec.Struct, gc=False):
-    rationale: str
-    action: Action
 
 
 # Nearly every reply of a trained model has exactly the usual keys and no escapes. Such a reply is decoded in a fraction
 # of `_parse_any`'s time; it is told by its number of quotes, since more mean keys that are repeated or unknown.
-_PLAIN_DECODER = msgspec.json.Decoder(_PlainReply)
+_PLAIN_DECODER = msgspec.json.Decoder(Reply)
 _QUOTES = {Click: 14, TypeAndSubmit: 18, Terminate: 10}
 
 
@@ -162,6 +159,8 @@ def _read_text(action: dict[str, Any], key: str) -> str:
 def _decode_object(text: str) -> dict[str, Any]:
     """The one JSON object that is the whole text, by Python's decoder made strict."""
     start = len(text) - len(text.lstrip(_WHITE_SPACE))
+    if not text.startswith(_JSON_BEGINNINGS, start):  # prose, mostly: the decoder would be long in saying so
+        raise _Unreadable(*_why_not_json(text[start:], "it begins as no JSON value does"))
     try:
         value, end = _DECODER.raw_decode(text, start)
         text.encode()
@@ -172,7 +171,7 @@ def _decode_object(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise _Unreadable("too_deep", "the reply is nested too deeply to be read") from error
     except ValueError as error:
-        raise _Unreadable(*_why_not_json(text[start:], error)) from error
+        raise _Unreadable(*_why_not_json(text[start:], str(error)[:200])) from error
     if text[end:].strip(_WHITE_SPACE):
         raise _Unreadable("extra_text", f"after the JSON object comes {_shown(text[end:].strip())}")
     if not isinstance(value, dict):
@@ -180,12 +179,12 @@ def _decode_object(text: str) -> dict[str, Any]:
     return value
 
 
-def _why_not_json(text: str, error: ValueError) -> tuple[str, str]:
+def _why_not_json(text: str, reason: str) -> tuple[str, str]:
     if not text:
         return "not_json", "the reply is empty"
     if text[0] != "{" and "{" in text:
         return "extra_text", f"before the JSON object comes {_shown(text[: text.index('{')])}"
-    return "not_json", str(error)[:200]
+    return "not_json", reason
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from replay_sessions.schema import Action, Click, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward.similarity import SimilarityName, find_similarity
 from shop_env.reward.terms import (
-    action_type_term,
     click_terms,
     exact_match,
     exact_weight,
@@ -202,13 +201,19 @@ def _hierarchical(
     predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None
 ) -> RewardBreakdown:
     """Table 1 of Shop-R1; the rows below "type" only when the type is right."""
+    if type(predicted) is not type(logged):
+        return RewardBreakdown(
+            config.format, self_certainty=self_certainty, self_certainty_weight=config.self_certainty_weight
+        )
     name_present = text_present = name_similarity = text_similarity = 0.0
     similarity = find_similarity(config.similarity)
-    if isinstance(logged, Click) and isinstance(predicted, Click):
+    if isinstance(logged, Click):
+        assert isinstance(predicted, Click)
         name_present, name_similarity = click_terms(
             predicted, logged, config.click_name_present, config.dars, config.threshold, similarity
         )
-    elif isinstance(logged, TypeAndSubmit) and isinstance(predicted, TypeAndSubmit):
+    elif isinstance(logged, TypeAndSubmit):
+        assert isinstance(predicted, TypeAndSubmit)
         name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
             predicted,
             logged,
@@ -221,7 +226,7 @@ def _hierarchical(
         )
     return RewardBreakdown(
         config.format,
-        action_type_term(predicted, logged, points=config.action_type),
+        config.action_type,
         name_present,
         text_present,
         name_similarity,

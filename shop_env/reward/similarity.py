@@ -26,7 +26,7 @@ class Similarity(Protocol):
 
 def find_similarity(name: SimilarityName) -> Similarity:
     """`rouge_l` of this module, or `rouge_score`, the package that it equals."""
-    return rouge_l if name == "rouge_l" else rouge_l_reference
+    return _SIMILARITIES[name]
 
 
 def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
@@ -59,12 +59,14 @@ def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
 
 
 _MARGIN = 1e-9  # far above the rounding of F, so that the bound never decides a close case
-_TOKEN_BYTES = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz0123456789" else 32 for byte in range(256))
+_TOKEN_BYTES = bytes(ord(chr(byte).lower()) if byte < 128 and chr(byte).isalnum() else 32 for byte in range(256))
 
 
 def _tokens(text: str) -> list[bytes]:
     """The runs of a-z and 0-9 in the lower-cased text; all other characters separate."""
-    return text.lower().encode("ascii", "replace").translate(_TOKEN_BYTES).split()
+    if not text.isascii():  # some letters of other scripts have an ASCII one as their lower case
+        text = text.lower()
+    return text.encode("ascii", "replace").translate(_TOKEN_BYTES).split()
 
 
 @lru_cache(maxsize=4096)
@@ -85,6 +87,9 @@ def rouge_l_reference(prediction: str, target: str, at_least: float = 0.0) -> fl
     """
     f_measure = float(_reference_scorer().score(target, prediction)["rougeL"].fmeasure)
     return f_measure if f_measure >= at_least else 0.0
+
+
+_SIMILARITIES: dict[str, Similarity] = {"rouge_l": rouge_l, "rouge_score": rouge_l_reference}
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 | row | function |
 |---|---|
 | format | none needed: `RewardConfig.format` for every reply that can be read, and nothing at all for others |
-| type | `action_type_term` |
+| type | none needed: `RewardConfig.action_type` where the types are the same |
 | click | `click_terms` |
 | type_and_submit | `type_and_submit_terms` |
 | terminate | nothing beyond its type |
@@ -21,17 +21,11 @@ from shop_env.click_types import click_type_of
 from shop_env.reward.similarity import Similarity, rouge_l
 
 __all__ = [
-    "action_type_term",
     "click_terms",
     "exact_match",
     "exact_weight",
     "type_and_submit_terms",
 ]
-
-
-def action_type_term(predicted: Action, logged: Action, *, points: float) -> float:
-    """The logged type; the rows below ask for it first."""
-    return points if type(predicted) is type(logged) else 0.0
 
 
 def click_terms(
