@@ -38,7 +38,7 @@ from shop_env.personas import persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import RewardBreakdown, RewardConfig, score_reply
+from shop_env.reward.score import NOTHING, RewardBreakdown, RewardConfig, score_action
 from shop_env.spaces import observation_space, reply_space
 
 __all__ = ["ReplayEnv", "SessionOrder", "context_of"]
@@ -140,7 +140,10 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         if episode is None or self._steps_left == 0:
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action)
-        breakdown = score_reply(reply, episode.actions[index], self.reward)
+        if isinstance(reply, MalformedReply):
+            breakdown = NOTHING
+        else:
+            breakdown = score_action(reply.action, episode.actions[index], self.reward)
         reward = breakdown.action  # the total: nobody here measures self-certainty
         info = self._info_of(episode, index, reply, breakdown) if self._with_info else {}
         self._step_index = index = index + 1

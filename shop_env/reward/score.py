@@ -27,11 +27,13 @@ from shop_env.reward.terms import (
 )
 
 __all__ = [
+    "NOTHING",
     "RewardBreakdown",
     "RewardConfig",
     "RewardKind",
     "SelfCertainty",
     "best_breakdown",
+    "score_action",
     "score_replies",
     "score_reply",
 ]
@@ -154,7 +156,7 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
         return {name: self[name] for name in self.keys()}
 
 
-_NOTHING = RewardBreakdown()
+NOTHING = RewardBreakdown()  # what a malformed reply earns
 
 
 def score_reply(
@@ -171,36 +173,16 @@ def score_reply(
     """
     parsed = parse_reply(reply) if isinstance(reply, str) else reply
     if isinstance(parsed, MalformedReply):
-        return _NOTHING
-    if config.kind == "hierarchical":
-        return _hierarchical(parsed.action, logged, config, self_certainty)
-    return _exact_match_reward(parsed.action, logged, config, self_certainty)
+        return NOTHING
+    return score_action(parsed.action, logged, config, self_certainty)
 
 
-def score_replies(
-    replies: Sequence[str | Reply | MalformedReply],
-    logged: Iterable[Action],
-    config: RewardConfig,
-    *,
-    self_certainties: Iterable[float | None] | None = None,
-) -> list[RewardBreakdown]:
-    """`score_reply` for each reply and its logged action."""
-    certainties = [None] * len(replies) if self_certainties is None else self_certainties
-    return [
-        score_reply(reply, action, config, self_certainty=certainty)
-        for reply, action, certainty in zip(replies, logged, certainties, strict=True)
-    ]
-
-
-def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
-    """What replaying the log earns: the most an action can, self-certainty aside."""
-    return score_reply(Reply("", logged), logged, config)
-
-
-def _hierarchical(
-    predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None
+def score_action(
+    predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None = None
 ) -> RewardBreakdown:
-    """Table 1 of Shop-R1; the rows below "type" only when the type is right."""
+    """What a readable reply with the action `predicted` earns: Table 1 of Shop-R1, or a reward on exact matches."""
+    if config.kind != "hierarchical":
+        return _exact_match_reward(predicted, logged, config, self_certainty)
     if type(predicted) is not type(logged):
         return RewardBreakdown(
             config.format, self_certainty=self_certainty, self_certainty_weight=config.self_certainty_weight
@@ -236,6 +218,26 @@ def _hierarchical(
         self_certainty,
         config.self_certainty_weight,
     )
+
+
+def score_replies(
+    replies: Sequence[str | Reply | MalformedReply],
+    logged: Iterable[Action],
+    config: RewardConfig,
+    *,
+    self_certainties: Iterable[float | None] | None = None,
+) -> list[RewardBreakdown]:
+    """`score_reply` for each reply and its logged action."""
+    certainties = [None] * len(replies) if self_certainties is None else self_certainties
+    return [
+        score_reply(reply, action, config, self_certainty=certainty)
+        for reply, action, certainty in zip(replies, logged, certainties, strict=True)
+    ]
+
+
+def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
+    """What replaying the log earns: the most an action can, self-certainty aside."""
+    return score_reply(Reply("", logged), logged, config)
 
 
 def _exact_match_reward(
