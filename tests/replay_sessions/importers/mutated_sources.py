@@ -12,6 +12,7 @@ import argparse
 import csv
 import faulthandler
 import json
+import resource
 import subprocess
 import sys
 import tempfile
