@@ -36,9 +36,9 @@ from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import Observation
 from shop_env.personas import persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.replies import MalformedReply, parse_reply
 from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import NOTHING, RewardBreakdown, RewardConfig, score_action
+from shop_env.reward.score import NOTHING, RewardConfig, score_action
 from shop_env.spaces import observation_space, reply_space
 
 __all__ = ["ReplayEnv", "SessionOrder", "context_of"]
@@ -120,9 +120,8 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         if seed is not None:
             self._queue = []
         session_id = self._named_session(options) if options else None
-        self._start(self._next_session() if session_id is None else session_id)
-        episode, index = self._episode, self._step_index
-        assert episode is not None
+        episode = self._start(self._next_session() if session_id is None else session_id)
+        index = self._step_index
         info = {"session_id": episode.session_id, "user_id": episode.user_id, "step_index": index}
         return episode.observed.at(index), info if self._with_info else {}
 
@@ -141,11 +140,22 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action)
         if isinstance(reply, MalformedReply):
-            breakdown = NOTHING
+            problem, breakdown = reply, NOTHING
         else:
-            breakdown = score_action(reply.action, episode.actions[index], self.reward)
+            problem, breakdown = None, score_action(reply.action, episode.actions[index], self.reward)
         reward = breakdown.action  # the total: nobody here measures self-certainty
-        info = self._info_of(episode, index, reply, breakdown) if self._with_info else {}
+        info: dict[str, Any] = {}
+        if self._with_info:
+            info = {
+                "session_id": episode.session_id,
+                "user_id": episode.user_id,
+                "step_index": index,
+                "logged_action": episode.logged[index].copy(),
+                "reward_breakdown": breakdown,
+                "best_reward": episode.best_rewards[index],
+            }
+            if problem is not None:
+                info["problem"], info["problem_detail"] = problem.problem, problem.detail
         self._step_index = index = index + 1
         self._steps_left -= 1
         self._answered = action, reward
@@ -167,21 +177,6 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         )
         return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
 
-    def _info_of(
-        self, episode: Episode, index: int, reply: Reply | MalformedReply, breakdown: RewardBreakdown
-    ) -> dict[str, Any]:
-        info: dict[str, Any] = {
-            "session_id": episode.session_id,
-            "user_id": episode.user_id,
-            "step_index": index,
-            "logged_action": episode.logged[index].copy(),
-            "reward_breakdown": breakdown,
-            "best_reward": episode.best_rewards[index],
-        }
-        if isinstance(reply, MalformedReply):
-            info["problem"], info["problem_detail"] = reply.problem, reply.detail
-        return info
-
     def _named_session(self, options: Mapping[str, Any]) -> str | None:
         if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
             raise BadConfig(f"Unknown reset option {unknown[0]!r}; known: {', '.join(_RESET_OPTIONS)}.")
@@ -202,15 +197,16 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             self._queue = [self.session_ids[place] for place in reversed(turn.tolist())]
         return self._queue.pop()
 
-    def _start(self, session_id: str) -> None:
-        self._episode = _KEPT_EPISODES.get(
+    def _start(self, session_id: str) -> Episode:
+        episode = self._episode = _KEPT_EPISODES.get(
             (self._view, session_id),
             lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas),
         )
         self._step_index = self._first_step
-        steps = len(self._episode.actions) - self._first_step
+        steps = len(episode.actions) - self._first_step
         self._steps_left = steps if self._max_steps is None else min(steps, self._max_steps)
         self._answered = None
+        return episode
 
 
 def _check_options(order: str, max_steps: int | None, render_mode: str | None, **switches: bool) -> None:
