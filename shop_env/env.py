@@ -116,8 +116,8 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
 
         A seed starts the order anew; without one, each reset goes on to the next session.
         """
-        super().reset(seed=seed)
         if seed is not None:
+            super().reset(seed=seed)
             self._queue = []
         session_id = self._named_session(options) if options else None
         episode = self._start(self._next_session() if session_id is None else session_id)

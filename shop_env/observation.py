@@ -25,6 +25,7 @@ class PastStep(TypedDict):
     action: str  # the JSON text of the logged action, as it stands in a reply
 
 
+_copy = dict.copy
 History = tuple[PastStep, ...]  # the steps already taken, oldest first
 
 
@@ -70,7 +71,7 @@ class ObservedSession:
         page, past = self._seen[step_index] or self._see(step_index)
         return {
             "page": page,
-            "history": tuple(map(dict.copy, past)),  # type: ignore[arg-type]
+            "history": tuple(map(_copy, past)),  # type: ignore[arg-type]
             "persona": self._persona,
             "goal": self._goal,
             "step": step_index,

@@ -18,7 +18,7 @@ import msgspec
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Click, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
-from shop_env.reward.similarity import SimilarityName, find_similarity
+from shop_env.reward.similarity import SIMILARITIES, SimilarityName
 from shop_env.reward.terms import (
     click_terms,
     exact_match,
@@ -188,7 +188,7 @@ def score_action(
             config.format, self_certainty=self_certainty, self_certainty_weight=config.self_certainty_weight
         )
     name_present = text_present = name_similarity = text_similarity = 0.0
-    similarity = find_similarity(config.similarity)
+    similarity = SIMILARITIES[config.similarity]
     if isinstance(logged, Click):
         assert isinstance(predicted, Click)
         name_present, name_similarity = click_terms(

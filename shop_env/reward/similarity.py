@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from replay_sessions.errors import MissingExtra
 
-__all__ = ["Similarity", "SimilarityName", "find_similarity", "rouge_l", "rouge_l_reference"]
+__all__ = ["SIMILARITIES", "Similarity", "SimilarityName", "rouge_l", "rouge_l_reference"]
 
 SimilarityName = Literal["rouge_l", "rouge_score"]
 
@@ -22,11 +22,6 @@ class Similarity(Protocol):
     """A figure in [0, 1] for how alike two texts are; one below `at_least` is returned as 0."""
 
     def __call__(self, prediction: str, target: str, at_least: float = 0.0) -> float: ...
-
-
-def find_similarity(name: SimilarityName) -> Similarity:
-    """`rouge_l` of this module, or `rouge_score`, the package that it equals."""
-    return _SIMILARITIES[name]
 
 
 def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
@@ -89,7 +84,8 @@ def rouge_l_reference(prediction: str, target: str, at_least: float = 0.0) -> fl
     return f_measure if f_measure >= at_least else 0.0
 
 
-_SIMILARITIES: dict[str, Similarity] = {"rouge_l": rouge_l, "rouge_score": rouge_l_reference}
+# `rouge_l` of this module, and `rouge_score`, the package that it equals.
+SIMILARITIES: dict[SimilarityName, Similarity] = {"rouge_l": rouge_l, "rouge_score": rouge_l_reference}
 
 
 @lru_cache(maxsize=1)
