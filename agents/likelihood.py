@@ -78,7 +78,8 @@ def _probabilities(agent: ProbabilityAgent, batch: Sequence[ScoredStep]) -> Iter
 
 def _updated(record: StepRecord, step: ScoredStep, probabilities: Probabilities | Exception) -> StepRecord:
     if isinstance(probabilities, Exception):
-        return msgspec.structs.replace(record, reply=None, reward=None, error=error_in_words(probabilities))
+        nothing = {"reply": None, "predicted": None, "predicted_rationale": None, "problem": None, "reward": None}
+        return msgspec.structs.replace(record, **nothing, error=error_in_words(probabilities))
     logged = reply_action(step.logged)  # what a reply can say of it: no kind of click
     number = next((place for place, action in enumerate(probabilities) if reply_action(action) == logged), -1)
     probability, rank = likelihood_of(number, list(probabilities.values()))

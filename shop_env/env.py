@@ -117,7 +117,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         A seed starts the order anew; without one, each reset goes on to the next session.
         """
         if seed is not None:
-            super().reset(seed=seed)
+            super().reset(seed=seed)  # which does nothing but seed
             self._queue = []
         session_id = self._named_session(options) if options else None
         episode = self._start(self._next_session() if session_id is None else session_id)

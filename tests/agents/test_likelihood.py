@@ -67,6 +67,7 @@ def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStor
     assert [record.error for record in records if record.error] == ["ConnectionError: refused"] * 2
     assert [record.logged_probability for record in records] == [1.0, None, 0.0, 1.0, None]
     assert step_metrics(records)["errors"] == 2
+    assert all(record.reply is record.predicted is record.reward is None for record in records if record.error)
 
 
 def test_an_agent_without_probabilities_keeps_its_records(planted_store: SessionStore) -> None:

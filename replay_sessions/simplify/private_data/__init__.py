@@ -5,8 +5,8 @@ by pattern (a street and its number, a card number with its check digit; phone n
 libphonenumber). What was found once is taken out wherever the page repeats it, also from the words that names are made
 from, so nothing private gets into the name of an element.
 
-Patterns miss some and take some that they should not; `tests/replay_sessions/simplify/private_cases.py` holds the cases
-that say how many. A shop's free-phone lines stay: they are nobody's.
+Patterns miss some and take some that they should not; `tests/replay_sessions/simplify/private_cases.toml` holds the
+cases that say how many. A shop's free-phone lines stay: they are nobody's.
 """
 
 import re
