@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.demo_store import DEMO_SESSIONS
+from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS
 from replay_sessions.errors import BadConfig, ShopR1Error, run_command
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import StoreWriter
 
 __all__ = ["main", "summary"]
 

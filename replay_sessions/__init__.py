@@ -3,8 +3,7 @@
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.splits import SplitPlan
-from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 
 __all__ = [
     "Action",

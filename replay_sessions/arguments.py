@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from replay_sessions.audit import AuditLimits
+from replay_sessions.audit.judge import AuditLimits
 from replay_sessions.exporters import EXPORTERS, load_exporter
 from replay_sessions.importers import IMPORTERS, load_importer
 

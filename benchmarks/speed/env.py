@@ -24,7 +24,7 @@ from benchmarks.speed.measurement import Measurement, median_times
 from benchmarks.speed.workload import replies_to, with_long_names
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Session
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import StoreWriter
 
 if TYPE_CHECKING:
     from benchmarks.speed.__main__ import Options

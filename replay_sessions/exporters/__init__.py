@@ -19,7 +19,7 @@ EXPORTERS: dict[str, Entry] = {
         "a Minari data set of episodes that replay in ShopR1-v0 and earn the most",
     ),
     "hub": Entry(
-        "replay_sessions.exporters.hub:HubExporter",
+        "replay_sessions.hub.exporter:HubExporter",
         "a folder of parquet files and a data set card, ready for the Hugging Face hub",
     ),
 }

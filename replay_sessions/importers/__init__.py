@@ -25,34 +25,34 @@ class ImporterEntry(msgspec.Struct, frozen=True):
 
 IMPORTERS: dict[str, ImporterEntry] = {
     "jsonl": ImporterEntry(
-        "replay_sessions.importers.jsonl:JsonlImporter",
+        "replay_sessions.importers.mapped.jsonl:JsonlImporter",
         "JSON lines (.jsonl, .jsonl.gz): our own sessions, or another log through a field mapping",
     ),
     "miniwob": ImporterEntry(
-        "replay_sessions.importers.jsonl:MiniwobImporter", "JSON lines of MiniWoB++ human demonstrations"
+        "replay_sessions.importers.mapped.jsonl:MiniwobImporter", "JSON lines of MiniWoB++ human demonstrations"
     ),
     "autowebbench": ImporterEntry(
-        "replay_sessions.importers.jsonl:AutowebbenchImporter",
+        "replay_sessions.importers.mapped.jsonl:AutowebbenchImporter",
         "JSON lines of AutoWebBench, pages in <a[ID]| text> notation",
     ),
     "webshop": ImporterEntry(
-        "replay_sessions.importers.jsonl:WebshopImporter",
+        "replay_sessions.importers.mapped.jsonl:WebshopImporter",
         "JSON lines of WebShop as ReAct shows it, pages in [name] lines",
     ),
     "opera": ImporterEntry(
-        "replay_sessions.importers.opera:OperaImporter",
+        "replay_sessions.importers.opera.importer:OperaImporter",
         "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA",
     ),
     "shopcart": ImporterEntry(
-        "replay_sessions.importers.shopcart:ShopcartImporter",
+        "replay_sessions.importers.mapped.shopcart:ShopcartImporter",
         "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step",
     ),
     "raw": ImporterEntry(
-        "replay_sessions.importers.raw:RawImporter",
+        "replay_sessions.importers.raw.importer:RawImporter",
         "a shop's own log: a folder of raw HTML pages and a table of what was done on them",
     ),
     "hub": ImporterEntry(
-        "replay_sessions.importers.hub:HubImporter",
+        "replay_sessions.hub.importer:HubImporter",
         "a folder that `export hub` wrote, or a data set of the hub made so",
     ),
 }

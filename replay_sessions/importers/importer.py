@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from replay_sessions.manifest import SetAside
 from replay_sessions.schema import Session
+from replay_sessions.store.manifest import SetAside
 
 __all__ = ["Imported", "Importer", "LeftOut", "Part"]
 

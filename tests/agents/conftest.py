@@ -7,8 +7,7 @@ import pytest
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.splits import SplitPlan
-from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 
 SEARCH = '<input name="search" type="text"/>'
 RESULTS = '<a name="results.red">red</a><a name="results.blue">blue</a>'

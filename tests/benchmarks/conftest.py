@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import StoreWriter
 
 
 @pytest.fixture(scope="session")

@@ -198,7 +198,7 @@ def test_verify_finds_an_edited_record(
 
 def test_verify_finds_another_store(finished: Path, tmp_path: Path) -> None:
     from replay_sessions.demo_shop import SOURCE, generate_sessions
-    from replay_sessions.writer import StoreWriter
+    from replay_sessions.store import StoreWriter
 
     with StoreWriter(tmp_path / "other", source=SOURCE) as writer:
         for session in generate_sessions(8, seed=9):

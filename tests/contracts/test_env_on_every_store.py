@@ -13,8 +13,7 @@ from agents.scripted.random import RandomAgent
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Click, Terminate
-from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.replies import format_reply
 from shop_env.wrappers import DiscreteActions
 

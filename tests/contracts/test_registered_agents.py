@@ -7,8 +7,7 @@ import pytest
 from agents.conformance import check_agent
 from agents.registry import AGENTS, make_agent
 from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 
 NEED_A_FILE = {"sb3"}  # tests/agents/test_sb3.py
 

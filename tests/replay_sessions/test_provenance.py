@@ -10,8 +10,7 @@ from pathlib import Path
 
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.provenance import provenance
-from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,8 +14,7 @@ import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Click, Persona, Session, Step
-from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.budget import find_counter, shorten_page
 from shop_env.context import ContextConfig
 from shop_env.observation import Observation, observe, observe_session

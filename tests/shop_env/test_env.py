@@ -18,8 +18,7 @@ import shop_env
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.errors import BadConfig, StoreNotFound
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
-from replay_sessions.store import SessionStore
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.context import ContextConfig
 from shop_env.env import ReplayEnv
 from shop_env.observation import observe

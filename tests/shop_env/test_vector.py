@@ -12,7 +12,7 @@ import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Terminate
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import StoreWriter
 from shop_env.replies import format_reply
 from shop_env.vector import ReplayVectorEnv
 from shop_env.wrappers import DiscreteActions

@@ -13,7 +13,7 @@ import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
-from replay_sessions.writer import StoreWriter
+from replay_sessions.store import StoreWriter
 from shop_env.candidates import candidate_actions, given_phrases
 from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
 from shop_env.observation import Observation, observe

@@ -10,8 +10,8 @@ from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.exporters.minari import MinariExporter
-from replay_sessions.importers.jsonl import JsonlImporter
-from replay_sessions.importers.run import run_import
+from replay_sessions.importers.mapped.jsonl import JsonlImporter
+from replay_sessions.importers.running.run_import import run_import
 from shop_env import format_reply
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import best_breakdown

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.replay_sessions.conftest import make_session
-from tests.replay_sessions.importers.test_jsonl import autowebbench_line
-from tests.replay_sessions.importers.test_opera import PAGE, session_of, write_opera
-from tests.replay_sessions.importers.test_raw import HOME
-from tests.replay_sessions.importers.test_shopcart import line
+from tests.replay_sessions.importers.mapped.test_jsonl import autowebbench_line
+from tests.replay_sessions.importers.mapped.test_shopcart import line
+from tests.replay_sessions.importers.opera.test_opera import PAGE, session_of, write_opera
+from tests.replay_sessions.importers.raw.test_raw import HOME
 
 __all__ = ["KINDS", "Cost", "cost_of"]
 

@@ -29,21 +29,21 @@ import pyarrow.parquet as pq
 
 from replay_sessions import SessionStore
 from replay_sessions.errors import ShopR1Error
-from replay_sessions.exporters.hub import HubExporter
-from replay_sessions.importers.hub import HubImporter
+from replay_sessions.hub.exporter import HubExporter
+from replay_sessions.hub.importer import HubImporter
 from replay_sessions.importers.importer import Importer
-from replay_sessions.importers.jsonl import JsonlImporter
-from replay_sessions.importers.opera import OperaImporter
-from replay_sessions.importers.raw import RawImporter
-from replay_sessions.importers.run import run_import
-from replay_sessions.importers.shopcart import ShopcartImporter
-from replay_sessions.writer import StoreWriter
+from replay_sessions.importers.mapped.jsonl import JsonlImporter
+from replay_sessions.importers.mapped.shopcart import ShopcartImporter
+from replay_sessions.importers.opera.importer import OperaImporter
+from replay_sessions.importers.raw.importer import RawImporter
+from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.store import StoreWriter
 from tests.replay_sessions.conftest import make_session
+from tests.replay_sessions.importers.mapped.test_jsonl import autowebbench_line, miniwob_line
+from tests.replay_sessions.importers.mapped.test_shopcart import actions_of, line, write_lines
 from tests.replay_sessions.importers.mutations import spoiled
-from tests.replay_sessions.importers.test_jsonl import autowebbench_line, miniwob_line
-from tests.replay_sessions.importers.test_opera import session_of, write_opera
-from tests.replay_sessions.importers.test_raw import HOME, RESULTS, row
-from tests.replay_sessions.importers.test_shopcart import actions_of, line, write_lines
+from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
+from tests.replay_sessions.importers.raw.test_raw import HOME, RESULTS, row
 
 __all__ = ["SOURCES", "Batch", "Tally", "run_batch"]
 

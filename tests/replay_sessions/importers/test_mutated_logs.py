@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from replay_sessions import SessionStore
 from replay_sessions.errors import ShopR1Error
-from replay_sessions.importers.jsonl import JsonlImporter
-from replay_sessions.importers.run import run_import
+from replay_sessions.importers.mapped.jsonl import JsonlImporter
+from replay_sessions.importers.running.run_import import run_import
 from tests.replay_sessions.conftest import make_session
-from tests.replay_sessions.importers.test_jsonl import autowebbench_line, miniwob_line
+from tests.replay_sessions.importers.mapped.test_jsonl import autowebbench_line, miniwob_line
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -1,0 +1,66 @@
+"""A store written anew without the sessions that the audit found at fault; each is set aside with its reason."""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from replay_sessions.audit.judge import AuditReport
+from replay_sessions.errors import BadConfig
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.manifest import SET_ASIDE_FILE, SetAside
+
+__all__ = ["repair_store"]
+
+# Leaving a session out mends these faults. Shifted pages are not mended by it: the import has to be done again.
+_REASONS = {
+    "unreadable": "cannot be read",
+    "ungrounded": "too few of its targets stand on the page shown",
+    "duplicates": "repeats another session exactly",
+    "near_duplicates": "nearly repeats a session in train",
+}
+
+
+def repair_store(store: SessionStore, report: AuditReport, *, on_progress: Callable[[int], None] | None = None) -> int:
+    """Replaces a store by what is sound of it; until that is written, the old one stays as it is.
+
+    Returns:
+        How many sessions were set aside.
+
+    Raises:
+        BadConfig: Its pages are shifted, or nothing would be left.
+    """
+    shifted = next((fault for fault in report.faults if fault.code == "shifted"), None)
+    if shifted:
+        raise BadConfig(f"'{store.path}' cannot be repaired by leaving sessions out: {shifted.message}")
+    reasons = {
+        session_id: _REASONS[fault.code]
+        for fault in reversed(report.faults)
+        if fault.code in _REASONS
+        for session_id in fault.sessions
+    }
+    if len(reasons) == len(store):
+        raise BadConfig(f"'{store.path}' cannot be repaired: every session is at fault; import it again")
+    manifest = store.manifest
+    with StoreWriter(
+        store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
+    ) as writer:
+        for record in _set_aside_before(store):
+            writer.set_aside(record.where, record.reason)
+        for action_type, count in manifest.left_out_steps.items():
+            writer.leave_out(action_type, count)
+        for session_id in store.session_ids():
+            if session_id in reasons:
+                writer.set_aside(session_id, reasons[session_id])
+            else:
+                writer.write(store.session(session_id))
+            if on_progress:
+                on_progress(1)
+    return len(reasons)
+
+
+def _set_aside_before(store: SessionStore) -> Iterator[SetAside]:
+    path = store.path / SET_ASIDE_FILE
+    if path.exists():
+        with path.open("rb") as lines:
+            for line in lines:
+                yield msgspec.json.decode(line, type=SetAside)

@@ -1,0 +1,76 @@
+"""Importer `hub`: what `export hub` wrote, from its folder or from the hub, back into a store.
+
+    python -m replay_sessions import hub mine_for_the_hub --split-by official --out STORE
+    python -m replay_sessions import hub OWNER/NAME --revision COMMIT --split-by official --out STORE
+
+With `--split-by official` sessions keep the split that they were exported in.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Self
+
+from replay_sessions.errors import BadSession, ImportFailed
+from replay_sessions.hub.download import download, is_hub_id
+from replay_sessions.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, session_of
+from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.splits import SPLITS
+from replay_sessions.store.manifest import SetAside
+
+__all__ = ["HubImporter"]
+
+
+class HubImporter(Importer):
+    """Reads an exported data set; see the module."""
+
+    def __init__(self, folder: Path) -> None:
+        if not (folder / ABOUT_FILE).is_file():
+            raise ImportFailed(
+                f"'{folder}' holds no {ABOUT_FILE}: a folder that `python -m replay_sessions export hub` wrote was "
+                "expected; records of another form need `import jsonl` or `import shopcart` with a field mapping"
+            )
+        self._files = sorted((folder.absolute() / DATA_FOLDER).glob("*.parquet"))
+        self.source = "hub"
+        self.options = {"folder": folder.name}
+        self.notes = []
+        self.size = sum(path.stat().st_size for path in self._files)
+
+    @classmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--revision", default="main", metavar="COMMIT", help="of a data set of the hub (main)")
+
+    @classmethod
+    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+        if is_hub_id(source):
+            patterns = [ABOUT_FILE, f"{DATA_FOLDER}/*.parquet"]
+            source = download(source.as_posix(), revision=arguments.revision, patterns=patterns, importer="hub")
+        return cls(source)
+
+    def state(self) -> str:
+        stats = [(path.absolute(), path.stat()) for path in self._files]
+        return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
+
+    def parts(self) -> Iterator[Part]:
+        """A file is a part: it holds whole sessions, and is read a few rows at a time."""
+        for path in self._files:
+            yield Part(content=path, size=path.stat().st_size)
+
+    def read(self, part: Part) -> Iterator[Imported]:
+        path: Path = part.content
+        split = next((split for split in SPLITS if path.name.startswith(f"{split}-")), None)
+        for session_id, rows in groupby(_rows(path), key=lambda row: row["session_id"]):
+            try:
+                yield session_of(list(rows), split)
+            except (BadSession, ValueError, TypeError) as error:
+                yield SetAside(where=f"{path.name}, session {session_id}", reason=" ".join(str(error).split()))
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    source = ParquetSource(path)
+    missing = [name for name in COLUMNS if name not in source.columns]
+    if missing:
+        raise ImportFailed(f"'{path}' has no column {missing[0]!r}: it is no file of `export hub`")
+    return source.rows(list(COLUMNS))

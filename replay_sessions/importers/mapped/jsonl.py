@@ -1,0 +1,226 @@
+"""Importer `jsonl`: one session a line, plain or gzip, in our own form or another log's through a field mapping.
+
+    python -m replay_sessions import jsonl sessions.jsonl.gz --out STORE [--mapping NAME|FILE.toml]
+
+Our own form is a Session as JSON (schema.py). Without --mapping it is recognised by the first line's keys.
+"""
+
+import gzip
+import zlib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, ClassVar, Self
+
+import msgspec
+
+from replay_sessions.errors import BadSession, ImportFailed
+from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.mapped.field_mapping import FieldMapping, NoActions, built_in_mappings, load_mapping
+from replay_sessions.importers.sources.field_names import listed
+from replay_sessions.schema import Session
+from replay_sessions.store.manifest import SetAside
+
+__all__ = [
+    "OWN_FORM",
+    "AutowebbenchImporter",
+    "JsonlImporter",
+    "MiniwobImporter",
+    "WebshopImporter",
+    "map_line",
+    "read_lines",
+]
+
+OWN_FORM = "shop_r1"
+_OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
+_PART_BYTES = 16 << 20
+_PART_LINES = 100_000
+_LONGEST_LINE_BYTES = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class _Lines(msgspec.Struct, frozen=True):
+    """Consecutive lines of the file; None stands for one that is too long to be read."""
+
+    first_number: int
+    lines: list[bytes | None]
+
+
+class JsonlImporter(Importer):
+    """Reads JSON lines; see the module."""
+
+    def __init__(self, path: Path, mapping: str | None = None) -> None:
+        self.path = path
+        self.size = _file_size(path)
+        self.notes = []
+        if mapping is None:
+            mapping = self._guess_mapping()
+        else:
+            self._doubt(mapping)
+        self._mapping = None if mapping == OWN_FORM else load_mapping(mapping)
+        self.source = self._mapping.source if self._mapping else "jsonl"
+        self.options = {"file": path.name, "mapping": mapping}
+
+    @classmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        known = ", ".join([OWN_FORM, *built_in_mappings()])
+        parser.add_argument(
+            "--mapping",
+            metavar="NAME|FILE.toml",
+            help=f"how the log's fields become ours: {known}, or a file of your own "
+            "(its format: docs/field_mappings.md); guessed from the first line when not given",
+        )
+
+    @classmethod
+    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+        return cls(source, arguments.mapping)
+
+    def state(self) -> str:
+        status = self.path.stat()
+        return f"{self.path.absolute()} {status.st_size} {status.st_mtime_ns}"
+
+    def parts(self) -> Iterator[Part]:
+        first_number, lines, size, read_before = 1, [], 0, 0
+        with self.path.open("rb") as raw:
+            for line in read_lines(raw, self.path):
+                lines.append(line)
+                size += len(line or b"")
+                if size >= _PART_BYTES or len(lines) == _PART_LINES:
+                    yield Part(content=_Lines(first_number, lines), size=raw.tell() - read_before)
+                    first_number, lines, size, read_before = first_number + len(lines), [], 0, raw.tell()
+            if lines:
+                yield Part(content=_Lines(first_number, lines), size=raw.tell() - read_before)
+
+    def read(self, part: Part) -> Iterator[Imported]:
+        content: _Lines = part.content
+        for number, line in enumerate(content.lines, start=content.first_number):
+            if line is None:
+                yield self._set_aside(number, f"longer than {_LONGEST_LINE_BYTES:,} bytes")
+            elif line.strip():
+                yield from self._read_line(number, line)
+
+    def _read_line(self, number: int, line: bytes) -> Iterator[Imported]:
+        if self._mapping is not None:
+            yield from map_line(self._mapping, line, f"{self.path.name}:{number}")
+            return
+        try:
+            yield msgspec.json.decode(line, type=Session)
+        except (ValueError, RecursionError) as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
+            yield self._set_aside(number, _reason(error))
+
+    def _set_aside(self, number: int, reason: str) -> SetAside:
+        return SetAside(where=f"{self.path.name}:{number}", reason=reason)
+
+    def _guess_mapping(self) -> str:
+        first = self._first_object()
+        mappings: dict[str, FieldMapping] = built_in_mappings()
+        for name, mapping in mappings.items():
+            if mapping.recognises(first):
+                self.notes.append(
+                    f"{self.path.name} looks like {name} ({mapping.description}); --mapping says otherwise"
+                )
+                return name
+        if first.keys() >= _OWN_KEYS:
+            return OWN_FORM
+        keys = listed(first) or "no JSON object on any of the first lines"
+        raise ImportFailed(
+            f"'{self.path}' is of no known form (first line: {keys}): give --mapping, one of "
+            f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help`)"
+        )
+
+    def _doubt(self, mapping: str) -> None:
+        """Tells where the file looks like another log than the one that was named."""
+        known = built_in_mappings()
+        if mapping in known and not known[mapping].recognises(first := self._first_object()):
+            likely = [name for name, other in known.items() if other.recognises(first)]
+            if likely:
+                self.notes.append(f"{self.path.name} is read as {mapping}, and looks like {likely[0]}")
+
+    def _first_object(self) -> dict[str, Any]:
+        with self.path.open("rb") as raw:
+            for _, line in zip(range(100), read_lines(raw, self.path), strict=False):
+                try:
+                    value = msgspec.json.decode(line or b"")
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(value, dict):
+                    return value
+        return {}
+
+
+class _Mapped(JsonlImporter):
+    """JSON lines of one known log."""
+
+    mapping: ClassVar[str]
+
+    @classmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        """Its mapping is fixed."""
+
+    @classmethod
+    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+        return cls(source, cls.mapping)
+
+
+class MiniwobImporter(_Mapped):
+    mapping = "miniwob"
+
+
+class AutowebbenchImporter(_Mapped):
+    mapping = "autowebbench"
+
+
+class WebshopImporter(_Mapped):
+    mapping = "webshop"
+
+
+def map_line(mapping: FieldMapping, line: bytes, where: str) -> Iterator[Imported]:
+    """A line of another log as a session, what was left out of it, or why it was set aside."""
+    try:
+        session, left_out = mapping.read(msgspec.json.decode(line))
+    except NoActions as error:
+        yield from error.left_out
+        yield SetAside(where=where, reason=str(error))
+    except (BadSession, ValueError, RecursionError) as error:
+        yield SetAside(where=where, reason=_reason(error))
+    else:
+        yield from left_out
+        yield session
+
+
+def _file_size(path: Path) -> int:
+    try:
+        with path.open("rb"):
+            return path.stat().st_size
+    except IsADirectoryError as error:
+        raise ImportFailed(f"'{path}' is a folder, and a file of JSON lines was expected") from error
+    except OSError as error:
+        raise ImportFailed(f"cannot read '{path}': {error.strerror}") from error
+
+
+def read_lines(raw: IO[bytes], path: Path) -> Iterator[bytes | None]:
+    """Lines of a plain or gzip file; None for one that is too long.
+
+    Raises:
+        ImportFailed: The file is damaged.
+    """
+    is_gzip = raw.read(2) == _GZIP_MAGIC
+    raw.seek(0)
+    file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_gzip else raw  # type: ignore[assignment]
+    try:
+        while line := file.readline(_LONGEST_LINE_BYTES):
+            if len(line) == _LONGEST_LINE_BYTES and not line.endswith(b"\n"):
+                while (rest := file.readline(_PART_BYTES)) and not rest.endswith(b"\n"):
+                    pass
+                yield None
+            else:
+                yield line
+    except (OSError, EOFError, zlib.error) as error:
+        raise ImportFailed(f"'{path}' is damaged ({error}): nothing was imported; fetch the file again") from error
+
+
+def _reason(error: Exception) -> str:
+    """Why a line was set aside, in one line: an unknown key, which the message quotes, may hold line breaks."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    is_syntax = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
+    return f"no JSON: {reason}" if is_syntax else reason

@@ -1,0 +1,171 @@
+"""Importer `opera`: OPeRA (arXiv 2506.05606), people shopping on Amazon, from a local copy or the hub.
+
+    python -m replay_sessions import opera OPeRA --out STORE                         the filtered version
+    python -m replay_sessions import opera OPeRA --version full --split-by official --out STORE
+    python -m replay_sessions import opera NEU-HAI/OPeRA --out STORE                 fetched, at a pinned revision
+
+Users, sessions and actions are joined: opera_files.py finds the rows of each session, opera_personas.py makes personas
+of surveys and interviews, opera_steps.py makes steps. The official splits stand in every session, and `--split-by
+official` uses them: their sessions are disjoint, their users are not (12 of the 15 test users are in train as well), so
+the default splits by user.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from replay_sessions.errors import ImportFailed
+from replay_sessions.hub.download import download, how_to_fetch, is_hub_id
+from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.opera.files import (
+    OperaVersion,
+    RowGroup,
+    SessionPlace,
+    find_files,
+    find_sessions,
+    read_table,
+)
+from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
+from replay_sessions.importers.opera.steps import ACTION_COLUMNS, ActionRow, steps_of
+from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.schema import Persona, Session
+from replay_sessions.store.manifest import SetAside
+
+__all__ = ["HUB_ID", "REVISION", "OperaImporter"]
+
+HUB_ID = "NEU-HAI/OPeRA"
+REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as others cite it; this project could not fetch it itself
+_PART_ROWS = 256  # pages are 100 kB in the middle and 600 kB at most
+
+
+class _Sessions(msgspec.Struct, frozen=True):
+    """Sessions to read together, the personas of their users, and what was found to be no session."""
+
+    places: list[SessionPlace]
+    personas: dict[str, Persona]
+    set_aside: list[SetAside]
+
+
+class OperaImporter(Importer):
+    """Reads OPeRA; see the module."""
+
+    def __init__(
+        self, folder: Path, version: OperaVersion = "filtered", *, interviews: bool = True, revision: str = REVISION
+    ) -> None:
+        self.source = "opera"
+        self.options = {"version": version, "interviews": str(interviews).lower()}
+        self.notes = []
+        self._interviews = interviews
+        by_hand = how_to_fetch(HUB_ID, revision, _patterns(version), "opera")
+        if is_hub_id(folder):
+            folder = download(folder.as_posix(), revision=revision, patterns=_patterns(version), importer="opera")
+            self.options["revision"] = folder.name
+        elif not folder.is_dir():
+            raise ImportFailed(f"there is no folder '{folder}', and a copy of OPeRA was expected; {by_hand}")
+        self._files = find_files(folder.absolute(), version, by_hand)  # other machines read it too
+        self.size = self._files.action_bytes
+        if not self._files.users:
+            self.notes.append("no user table was found: sessions come without personas")
+        if not self._files.sessions:
+            self.notes.append("no session table was found: users are read from the sessions' ids")
+
+    @classmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        parser.epilog = (
+            "OPeRA's own layout is expected: OPeRA_filtered/action/train-*.parquet and so on. Without a local copy,\n"
+            f"give {HUB_ID} (needs pip install 'shop-r1[hub]' and a network) or fetch it elsewhere:\n\n  "
+            + how_to_fetch(HUB_ID, REVISION, _patterns("filtered"), "opera").replace("`, ", "`,\n  ")
+        )
+        parser.add_argument(
+            "--version",
+            choices=["filtered", "full"],
+            default="filtered",
+            help="full also logs scrolling, navigation and tabs: left out, counted, and told by Step.gap (filtered)",
+        )
+        parser.add_argument(
+            "--no-interviews", action="store_true", help="make personas of the surveys alone (interviews where given)"
+        )
+        parser.add_argument("--revision", default=REVISION, metavar="COMMIT", help=f"of the hub's data ({REVISION})")
+
+    @classmethod
+    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+        interviews = not arguments.no_interviews
+        return cls(source, arguments.version, interviews=interviews, revision=arguments.revision)
+
+    def state(self) -> str:
+        stats = [(path.as_posix(), path.stat()) for path in self._files.all()]
+        return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
+
+    def parts(self) -> Iterator[Part]:
+        people = personas(read_table(self._files.users, USER_COLUMNS), interviews=self._interviews)
+        places, set_aside = find_sessions(self._files)
+        total = sum(place.rows for place in places) or 1
+        for batch in _batches(places):
+            rows = sum(place.rows for place in batch)
+            mine = {place.user_id: people[place.user_id] for place in batch if place.user_id in people}
+            yield Part(content=_Sessions(batch, mine, []), size=self._files.action_bytes * rows // total)
+        if set_aside:
+            yield Part(content=_Sessions([], {}, set_aside), size=0)
+
+    def read(self, part: Part) -> Iterator[Imported]:
+        content: _Sessions = part.content
+        yield from content.set_aside
+        rows = _read_rows(content.places)
+        for place in content.places:
+            steps, left_out = steps_of(rows[place.split, place.session_id])
+            yield from left_out
+            if not steps:
+                types = ", ".join(sorted({event.action_type for event in left_out}))
+                yield SetAside(where=place.session_id, reason=f"no step is an action of ours (only {types})")
+                continue
+            yield Session(
+                session_id=place.session_id,
+                user_id=place.user_id,
+                persona=content.personas.get(place.user_id),
+                official_split=place.split,
+                steps=tuple(steps),
+                source=self.source,
+            )
+
+
+def _patterns(version: OperaVersion) -> list[str]:
+    """The files of a version without its screenshots, which are tens of gigabytes."""
+    return [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
+
+
+def _batches(places: list[SessionPlace]) -> Iterator[list[SessionPlace]]:
+    batch: list[SessionPlace] = []
+    rows = 0
+    for place in places:
+        if batch and rows + place.rows > _PART_ROWS:
+            yield batch
+            batch, rows = [], 0
+        batch.append(place)
+        rows += place.rows
+    if batch:
+        yield batch
+
+
+def _read_rows(places: list[SessionPlace]) -> dict[tuple[str, str], list[ActionRow]]:
+    """The action rows of some sessions by split and session, in the order of the files."""
+    wanted: defaultdict[RowGroup, set[tuple[str, str]]] = defaultdict(set)
+    for place in places:
+        for group in place.row_groups:
+            wanted[group].add((place.split, place.session_id))
+    rows: defaultdict[tuple[str, str], list[ActionRow]] = defaultdict(list)
+    for group, sessions in sorted(wanted.items(), key=lambda item: item[0]):
+        split = next(iter(sessions))[0]
+        for row in _rows_of(group, {session_id for _, session_id in sessions}):
+            rows[split, row["session_id"] or ""].append(row)
+    return rows
+
+
+def _rows_of(group: RowGroup, session_ids: set[str]) -> Iterator[ActionRow]:
+    for row in ParquetSource(group.file).rows(ACTION_COLUMNS, [group.number]):
+        told = {name: None if value is None else str(value) for name, value in row.items()}
+        if told["session_id"] in session_ids:
+            yield told

@@ -1,0 +1,153 @@
+"""Importer `raw`: a shop's own log, as raw pages and a table of actions, through the simplifier.
+
+    visits/                        python -m replay_sessions import raw visits --recipe my_shop.toml --out stores/mine
+      actions.csv                  python -m replay_sessions check stores/mine
+      home.html  results.html.gz
+
+One row an action; raw_rows.py lists the columns, docs/raw_logs.md works an example through. Pages are simplified by the
+site's recipe, which also takes private data out of them; so it is of what was typed and of rationales. What was acted
+on is given by a CSS selector, the element's text or its name in the simplified page (raw_targets.py). An action whose
+page or element is not found is left out, counted and listed with the reason; the next step's `gap` says so.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from replay_sessions.errors import ImportFailed
+from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, Row, read_actions
+from replay_sessions.importers.raw.steps import PageFolder, read_session
+from replay_sessions.simplify import load_recipe
+from replay_sessions.store.manifest import SetAside
+
+__all__ = ["RawImporter"]
+
+_ACTION_FILES = ("actions.csv", "actions.tsv", "actions.jsonl", "actions.csv.gz", "actions.jsonl.gz")
+_PART_ROWS = 64
+
+_EPILOG = """\
+SOURCE is a folder of pages as a browser held them, with a table of what was done on them:
+
+  visits/actions.csv
+    session_id,user_id,page,type,selector,element_text,text
+    v1,u1,home.html,type_and_submit,#search,,red kettle
+    v1,u1,results.html,click,,Red kettle 1.7 l,
+    v1,u1,product.html,terminate,,,
+
+  python -m replay_sessions import raw visits --out stores/mine
+  python -m replay_sessions check stores/mine
+
+columns, in any order (those with * must be there; a cell may be empty):
+{columns}
+How pages are simplified and named is up to a recipe: `python -m replay_sessions show visits/home.html --recipe FILE`
+shows what it makes of a page. docs/raw_logs.md goes through all of it."""
+
+
+class _Rows(msgspec.Struct, frozen=True):
+    """Rows by session, and what of the table is no row."""
+
+    sessions: list[list[Row]]
+    set_aside: list[SetAside]
+
+
+class RawImporter(Importer):
+    """Reads raw pages and a table of actions; see the module."""
+
+    def __init__(
+        self,
+        folder: Path,
+        actions: Path | None = None,
+        *,
+        recipe: str | None = None,
+        private_data: bool = True,
+        ignored_columns: frozenset[str] = frozenset(),
+    ) -> None:
+        if not folder.is_dir():
+            raise ImportFailed(f"there is no folder '{folder}', and a folder of pages was expected")
+        self.source = "raw"
+        self.notes = []
+        self.unit = "actions"
+        self._folder = folder.absolute()
+        self._actions = actions or _find_actions(folder)
+        self._ignored = ignored_columns
+        self.size = len(
+            read_actions(self._actions, self._ignored)
+        )  # read again for its parts: workers need not hold it
+        self._recipe = load_recipe(recipe) if recipe else None
+        self._private_data = private_data
+        self.options = {"actions": self._actions.name, "recipe": recipe or "by site"}
+        self.options["private_data"] = "removed" if private_data else "kept"
+        if not private_data:
+            self.notes.append("private data stays in pages, typed text and rationales")
+
+    @classmethod
+    def add_arguments(cls, parser: ArgumentParser) -> None:
+        lines = [f"  {name + ('*' if name in REQUIRED_COLUMNS else ''):14}{text}" for name, text in COLUMNS.items()]
+        parser.epilog = _EPILOG.format(columns="\n".join(lines))
+        parser.add_argument(
+            "--actions", type=Path, metavar="FILE", help="the table (SOURCE/actions.csv, .tsv or .jsonl, also .gz)"
+        )
+        parser.add_argument(
+            "--recipe", metavar="NAME|FILE", help="how the site's pages are simplified; found by itself when not given"
+        )
+        parser.add_argument("--ignore-columns", default="", metavar="A,B", help="columns that are there and not wanted")
+        parser.add_argument(
+            "--keep-private-data", action="store_true", help="do not take names, addresses and numbers out"
+        )
+
+    @classmethod
+    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+        return cls(
+            source,
+            arguments.actions,
+            recipe=arguments.recipe,
+            private_data=not arguments.keep_private_data,
+            ignored_columns=frozenset(filter(None, arguments.ignore_columns.split(","))),
+        )
+
+    def state(self) -> str:
+        digest = blake2b(digest_size=16)
+        files = [self._actions, *(path for path in self._folder.rglob("*") if path.is_file())]
+        if (recipe := Path(self.options["recipe"])).is_file():
+            files.append(recipe)
+        for path in sorted(files):
+            status = path.stat()
+            digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
+
+    def parts(self) -> Iterator[Part]:
+        table = read_actions(self._actions, self._ignored)
+        if table.set_aside:
+            yield Part(content=_Rows([], table.set_aside), size=0)
+        sessions: list[list[Row]] = []
+        rows = 0
+        for session in table.sessions():
+            sessions.append(session)
+            rows += len(session)
+            if rows >= _PART_ROWS:
+                yield Part(content=_Rows(sessions, []), size=rows)
+                sessions, rows = [], 0
+        if sessions:
+            yield Part(content=_Rows(sessions, []), size=rows)
+
+    def read(self, part: Part) -> Iterator[Imported]:
+        content: _Rows = part.content
+        yield from content.set_aside
+        pages = PageFolder(self._folder, self._recipe, private_data=self._private_data)
+        for rows in content.sessions:
+            yield from read_session(rows, pages, self.source, self._actions.name)
+
+
+def _find_actions(folder: Path) -> Path:
+    found = [folder / name for name in _ACTION_FILES if (folder / name).is_file()]
+    if not found:
+        raise ImportFailed(
+            f"'{folder}' holds no table of actions ({', '.join(_ACTION_FILES[:3])}): give it by --actions FILE; "
+            "`import raw --help` says what stands in it"
+        )
+    return found[0]

@@ -1,0 +1,139 @@
+"""What a raw log says was acted on -> the name of that element in the simplified page.
+
+By the simplified page's own name, by a CSS selector in the raw page, or by the element's text, in this order; what
+cannot be told apart is not guessed at.
+
+A selector finds a node of the raw page, and a simplified page does not tell which node an element was. So every node of
+a copy of the page is numbered in an attribute that the simplifier keeps (`aria-current`); the copy, simplified too,
+tells the name of each number. A click on an icon in a link lands on the link: the nearest named node around it.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from replay_sessions.importers.raw.rows import Row
+from replay_sessions.simplify import Recipe, SimplifiedPage, simplify
+
+__all__ = ["RawPage", "Unresolved"]
+
+_MARK = "shopr1-"
+_DIGITS = str.maketrans("0123456789", "abcdefghij")  # a long number could be taken for somebody's
+_ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
+
+
+class Unresolved(Exception):
+    """A target that no element of the page is, or several are; the message says why."""
+
+
+class RawPage:
+    """A raw page, simplified, whose elements are looked up.
+
+    Raises:
+        BadSession: The page is larger or deeper than any browser would show.
+    """
+
+    def __init__(self, content: bytes, recipe: Recipe | None, *, private_data: bool = True) -> None:
+        self._content = content
+        self._recipe = recipe
+        self._private_data = private_data
+        self.page: SimplifiedPage = simplify(content, recipe, private_data=private_data)
+        self._names = {element.name for element in self.page.elements}
+
+    def find(self, row: Row, *, typed: bool) -> str:
+        """The name of the element that a row's `name`, `selector` or `element_text` means.
+
+        Args:
+            typed: Whether it was typed into: of two elements with one text, only the one that takes text is meant.
+
+        Raises:
+            Unresolved: None of them means one element.
+        """
+        reasons: list[str] = []
+        for column in ("name", "selector", "element_text"):
+            given = row.get(column)
+            if not given:
+                continue
+            try:
+                if column == "name":
+                    return self._named(given)
+                return self._selected(given) if column == "selector" else self._reading(given, typed=typed)
+            except Unresolved as error:
+                reasons.append(str(error))
+        raise Unresolved("; ".join(reasons) or "none of name, selector and element_text is given")
+
+    def _named(self, name: str) -> str:
+        if name not in self._names:
+            raise Unresolved(f"the page has no element named {name!r}")
+        return name
+
+    def _reading(self, text: str, *, typed: bool) -> str:
+        wanted = _plain(text)
+        accepted = ("type",) if typed else ("click", "type")
+        found = {
+            element.name
+            for element in self.page.elements
+            if element.accepts in accepted and _plain(element.text) == wanted
+        }
+        return _only(found, f"reads {text!r}")
+
+    def _selected(self, selector: str) -> str:
+        try:
+            nodes = self._document.css(selector)
+        except (SelectolaxError, ValueError) as error:
+            raise Unresolved(f"{selector!r} is no CSS selector") from error
+        if not nodes:
+            raise Unresolved(f"nothing in the raw page matches {selector!r}")
+        return _only(
+            set().union(*map(self._names_at, nodes)), f"that is shown and can be acted on matches {selector!r}"
+        )
+
+    def _names_at(self, node: LexborNode) -> set[str]:
+        """The name of a node or of the nearest one around it; else all names in it."""
+        around: LexborNode | None = node
+        while around is not None:
+            if name := self._name_of_node.get(self._number_of_node.get(around.mem_id, -1)):
+                return {name}
+            around = around.parent
+        inside = (self._number_of_node.get(below.mem_id, -1) for below in node.css("*"))
+        return {name for number in inside if (name := self._name_of_node.get(number))}
+
+    @cached_property
+    def _document(self) -> LexborHTMLParser:
+        return LexborHTMLParser(self._content, encoding=True)
+
+    @cached_property
+    def _number_of_node(self) -> dict[int, int]:
+        return {node.mem_id: number for number, node in enumerate(self._document.css("*"))}
+
+    @cached_property
+    def _name_of_node(self) -> dict[int, str]:
+        """The names of the numbered nodes that can be acted on."""
+        copy = LexborHTMLParser(self._content, encoding=True)
+        for number, node in enumerate(copy.css("*")):
+            if node.tag != "a" or not _ANCHOR_ATTRIBUTES.issuperset(
+                node.attributes
+            ):  # a bare anchor would become a link
+                node.attrs["aria-current"] = f"{_MARK}{number}".translate(_DIGITS)
+        numbered = simplify(copy.html or "", self._recipe, private_data=self._private_data).html
+        return dict(self._numbered(numbered))
+
+    def _numbered(self, page: str) -> Iterator[tuple[int, str]]:
+        numbers = {f"{_MARK}{number}".translate(_DIGITS): number for number in self._number_of_node.values()}
+        for node in LexborHTMLParser(page).css("[name][aria-current]"):
+            number = numbers.get(node.attributes["aria-current"] or "")
+            name = node.attributes["name"] or ""
+            if number is not None and name in self._names:
+                yield number, name
+
+
+def _only(names: set[str], what: str) -> str:
+    if len(names) != 1:
+        several = ", ".join(sorted(names)[:3])
+        raise Unresolved(f"{len(names)} elements ({several}), not one, {what}" if names else f"no element {what}")
+    return names.pop()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,129 @@
+"""Where the parts of an import are done: in this process, in many, or on the machines of a Ray cluster.
+
+At most one part more than there are workers is in flight, so memory does not grow with the source. Nothing is handed
+back but the part's size: its result lies in the work folder, where it outlives every process.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
+from multiprocessing import connection, get_context, parent_process
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from replay_sessions.errors import ImportFailed, MissingExtra
+from replay_sessions.importers.importer import Importer, Part
+from replay_sessions.importers.running.part_files import do_part
+from replay_sessions.splits import SplitPlan
+
+__all__ = ["Engine", "Job", "WorkerDied", "run_jobs"]
+
+Engine = Literal["processes", "ray"]
+
+
+class WorkerDied(ImportFailed):
+    """A process that did a part was killed; the parts that are done stay done."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One part to do, and where its files go."""
+
+    importer: Importer
+    part: Part
+    number: int
+    work: Path
+    plan: SplitPlan
+
+
+def run_jobs(jobs: Iterator[Job], *, workers: int, engine: Engine = "processes") -> Iterator[int]:
+    """Does the jobs and yields the size of each part as it is done, in any order."""
+    if engine == "ray":
+        yield from _on_ray(jobs)
+        return
+    first = list(islice(jobs, 2))
+    jobs = chain(first, jobs)
+    if workers <= 1 or len(first) < 2:
+        for job in jobs:
+            yield _do(job)
+    else:
+        yield from _in_processes(jobs, workers)
+
+
+def _do(job: Job) -> int:
+    do_part(job.importer, job.part, job.number, job.work, job.plan)
+    return job.part.size
+
+
+def _in_processes(jobs: Iterator[Job], workers: int) -> Iterator[int]:
+    # "spawn": a fork would copy the locks of this process's threads (progress bar, Arrow).
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker) as pool:
+        running: set[Future[int]] = set()
+        try:
+            for job in jobs:
+                running.add(pool.submit(_do, job))
+                while len(running) > workers:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            for future in running:
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise WorkerDied(
+                "a worker process was killed, perhaps for want of memory: run the same command again, with fewer "
+                "--workers; it goes on where it was"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("--engine ray needs Ray: pip install 'shop-r1[ray]'") from error
+    is_ours = not ray.is_initialized()
+    try:
+        if is_ours:  # a cluster's address comes from RAY_ADDRESS; else Ray starts on this machine
+            ray.init(logging_level="ERROR", log_to_driver=False)
+        yield from _in_tasks(ray, jobs)
+    except ray.exceptions.RayTaskError as error:  # holds what the task raised, and a traceback of many lines
+        raise error.cause from error
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise WorkerDied(
+            f"Ray failed ({reason}): see that its machines live, share the folders and have shop-r1 installed, then "
+            "run the same command again; it goes on where it was"
+        ) from error
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+def _in_tasks(ray: Any, jobs: Iterator[Job]) -> Iterator[int]:
+    do = ray.remote(_do)
+    in_flight = int(ray.cluster_resources().get("CPU", 1)) + 1
+    running: list[Any] = []
+    for job in jobs:
+        running.append(do.remote(job))
+        while len(running) > in_flight:
+            done, running = ray.wait(running)
+            yield from ray.get(done)
+    yield from ray.get(running)

@@ -1,0 +1,152 @@
+"""Files of records, JSON lines or parquet, as a stream of JSON lines that each hold one session.
+
+A record is a session with the list of its steps, or a single step: consecutive steps of one session are put together,
+in the order of their times. Nothing but the session at hand is held in memory.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from replay_sessions.errors import BadSession, ImportFailed
+from replay_sessions.importers.mapped.field_mapping import FieldMapping
+from replay_sessions.importers.mapped.jsonl import read_lines
+from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
+from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.importers.sources.timestamps import in_time_order
+from replay_sessions.store.manifest import SetAside
+
+__all__ = ["SessionLine", "find_record_files", "first_record", "session_lines"]
+
+_KINDS = ("*.jsonl", "*.jsonl.gz", "*.parquet")
+
+
+class SessionLine(msgspec.Struct, frozen=True):
+    """A session as one line of JSON, where it began in the source, and how much of the file was read so far."""
+
+    where: str
+    line: bytes
+    done_bytes: int
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """A record of the file as a line of JSON; its fields are decoded where they are needed."""
+
+    where: str
+    line: bytes
+    done_bytes: int
+
+
+def find_record_files(source: Path) -> list[Path]:
+    """The file, or all files of records below the folder, in order of their paths.
+
+    Raises:
+        ImportFailed: There is none.
+    """
+    if source.is_dir():
+        found = sorted(path for kind in _KINDS for path in source.rglob(kind) if path.is_file())
+        if not found:
+            raise ImportFailed(f"'{source}' holds no file that ends in .jsonl, .jsonl.gz or .parquet")
+        return found
+    if not source.is_file():
+        raise ImportFailed(f"there is no file or folder '{source}'")
+    return [source]
+
+
+def first_record(path: Path) -> dict[str, Any]:
+    """The first record of a file that is one.
+
+    Raises:
+        ImportFailed: There is none.
+    """
+    for record in _records(path):
+        if isinstance(record, _Record) and isinstance(fields := _decode(record), dict):
+            return fields
+    raise ImportFailed(f"'{path}' holds no record")
+
+
+def session_lines(path: Path, mapping: FieldMapping) -> Iterator[SessionLine | SetAside]:
+    """The sessions of a file, whichever way its records are cut."""
+    if mapping.session.steps.partition(".")[0] not in first_record(path):
+        yield from _joined(path, mapping)
+        return
+    for record in _records(path):
+        yield record if isinstance(record, SetAside) else SessionLine(record.where, record.line, record.done_bytes)
+
+
+def _joined(path: Path, mapping: FieldMapping) -> Iterator[SessionLine | SetAside]:
+    """Sessions of records that are steps: those that follow each other and name the same session."""
+    session_id: str | None = None
+    records: list[_Record] = []
+    steps: list[dict[str, Any]] = []
+    for record in _records(path):
+        if isinstance(record, SetAside):
+            yield record
+            continue
+        try:
+            step = _decode(record)
+            if isinstance(step, Exception):
+                raise BadSession(f"no JSON: {' '.join(str(step).split())}")
+            named = text_at(step, mapping.session.session_id)
+        except BadSession as error:
+            yield SetAside(where=record.where, reason=str(error))
+            continue
+        if steps and named != session_id:
+            yield _session_line(records, steps, mapping)
+            records, steps = [], []
+        session_id = named
+        records.append(record)
+        steps.append(step)
+    if steps:
+        yield _session_line(records, steps, mapping)
+
+
+def _session_line(records: list[_Record], steps: list[dict[str, Any]], mapping: FieldMapping) -> SessionLine:
+    """One line of what the steps' records say of their session, taken from the first, and of each step."""
+    ordered = in_time_order(steps, lambda step: optional_text_at(step, mapping.step.timestamp))
+    of_session = _roots(mapping.session)
+    only_of_session = of_session - _roots(mapping.step)
+    line = {key: value for key, value in ordered[0].items() if key in of_session}
+    *outer, last = mapping.session.steps.split(".")
+    inner = line
+    for key in outer:
+        inner = inner.setdefault(key, {})
+    inner[last] = [{key: value for key, value in step.items() if key not in only_of_session} for step in ordered]
+    return SessionLine(records[0].where, msgspec.json.encode(line), records[-1].done_bytes)
+
+
+def _roots(fields: msgspec.Struct) -> set[str]:
+    """The first keys of the paths in a mapping."""
+    return {path.partition(".")[0] for path in msgspec.structs.astuple(fields) if isinstance(path, str)}
+
+
+def _decode(record: _Record) -> Any:
+    """What a record says; the error where it is no JSON."""
+    try:
+        return msgspec.json.decode(record.line)
+    except (ValueError, RecursionError) as error:
+        return error
+
+
+def _records(path: Path) -> Iterator[_Record | SetAside]:
+    yield from _parquet_records(path) if path.suffix == ".parquet" else _json_records(path)
+
+
+def _json_records(path: Path) -> Iterator[_Record | SetAside]:
+    with path.open("rb") as raw:
+        for number, line in enumerate(read_lines(raw, path), start=1):
+            where = f"{path.name}:{number}"
+            if line is None:
+                yield SetAside(where=where, reason="the line is too long")
+            elif line.strip():
+                yield _Record(where, line, raw.tell())
+
+
+def _parquet_records(path: Path) -> Iterator[_Record]:
+    source = ParquetSource(path)
+    size = path.stat().st_size
+    for number, row in enumerate(source.rows(), start=1):
+        line = msgspec.json.encode(row, enc_hook=str)
+        yield _Record(f"{path.name}:{number}", line, size * number // source.row_count)

@@ -1,0 +1,6 @@
+"""Stores: sessions on disk, written whole or not at all, read by id, by split or as a stream."""
+
+from replay_sessions.store.reader import SessionStore
+from replay_sessions.store.writer import StoreWriter
+
+__all__ = ["SessionStore", "StoreWriter"]

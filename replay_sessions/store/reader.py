@@ -1,0 +1,167 @@
+"""A store of sessions, read by id, by split or as a stream.
+
+    store = SessionStore.open("demo")            # the embedded demo shop, made on first use
+    store = SessionStore.open("stores/mine")     # a folder that StoreWriter or an importer wrote
+    for session in store.sessions("train"): ...
+
+Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Literal, Self
+
+from replay_sessions.errors import BadConfig, BadSession, StoreNotFound, did_you_mean
+from replay_sessions.schema import Session, Split
+from replay_sessions.splits import SPLITS
+from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, IndexRow, Manifest, read_index, read_manifest
+from replay_sessions.store.shards import ShardReader
+
+__all__ = ["SessionStore"]
+
+_SCAN_CHARACTERS = 8 << 20
+_OPEN_SHARDS = 16
+_REMEDY_OR_REPAIR = f"{REMEDY}; `python -m replay_sessions check STORE --repair` keeps what can be read"
+
+
+class SessionStore:
+    """Reads a store; make one with `SessionStore.open`.
+
+    Attributes:
+        path: The store's folder.
+        manifest: What it holds and where it came from.
+        fingerprint: Hash over every session's content and split.
+    """
+
+    def __init__(self, path: Path, *, salvage: bool = False) -> None:
+        self.path = path
+        self.manifest: Manifest = read_manifest(path)
+        self.fingerprint: str = self.manifest.fingerprint
+        for shard in () if salvage else self.manifest.shards:
+            _check_size(path / shard.file, shard.size_bytes)
+        self._rows = {row.session_id: row for row in read_index(path, self.manifest)}
+        self._shards: OrderedDict[int, ShardReader] = OrderedDict()
+
+    @classmethod
+    def open(cls, path_or_name: str | Path, *, salvage: bool = False) -> Self:
+        """Opens a store by path, or by the name "demo".
+
+        Args:
+            salvage: Open it although shards are missing or truncated; reading what lies in those fails.
+
+        Raises:
+            StoreNotFound: No store there.
+            BadSession: It is damaged or of another schema version.
+        """
+        if path_or_name == "demo":
+            from replay_sessions.demo_shop.cached_store import (
+                demo_store_path,  # the demo shop is loaded only when asked for
+            )
+
+            return cls(demo_store_path(), salvage=salvage)
+        path = Path(path_or_name).expanduser()
+        if not path.exists():
+            raise StoreNotFound(f"no session store at '{path}'. {_remedy(path)}")
+        if not path.is_dir():
+            raise StoreNotFound(f"'{path}' is a file, and a session store is a folder with a {MANIFEST_FILE}")
+        return cls(path, salvage=salvage)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, session_id: object) -> bool:
+        return session_id in self._rows
+
+    def __repr__(self) -> str:
+        return f"SessionStore('{self.path}', {len(self)} sessions)"
+
+    def __reduce__(self) -> tuple[partial[Self], tuple[Path]]:
+        # Open files do not travel to other processes; sizes were checked here if they were to be.
+        return partial(type(self), salvage=True), (self.path,)
+
+    def session_ids(self, split: Split | Literal["all"] = "all") -> list[str]:
+        return [row.session_id for row in self._select(split)]
+
+    def user_id(self, session_id: str) -> str:
+        return self._row(session_id).user_id
+
+    def split_of(self, session_id: str) -> Split:
+        return self._row(session_id).split
+
+    def step_count(self, session_id: str) -> int:
+        return self._row(session_id).steps
+
+    def session(self, session_id: str) -> Session:
+        """Reads one session."""
+        return next(self._read([self._row(session_id)]))
+
+    def sessions(self, split: Split | Literal["all"] = "all") -> Iterator[Session]:
+        """Streams sessions in storage order, a few megabytes at a time."""
+        batch: list[IndexRow] = []
+        characters = 0
+        for row in self._select(split):
+            if batch and (row.shard != batch[0].shard or characters + row.page_characters > _SCAN_CHARACTERS):
+                yield from self._read(batch)
+                batch, characters = [], 0
+            batch.append(row)
+            characters += row.page_characters
+        if batch:
+            yield from self._read(batch)
+
+    def index(self) -> list[IndexRow]:
+        """What is known of each session without reading it, in storage order."""
+        return list(self._rows.values())
+
+    def _select(self, split: Split | Literal["all"]) -> list[IndexRow]:
+        if split != "all" and split not in SPLITS:
+            raise BadConfig(f"unknown split {split!r}. {did_you_mean(str(split), [*SPLITS, 'all'])}")
+        return [row for row in self._rows.values() if split in ("all", row.split)]
+
+    def _row(self, session_id: str) -> IndexRow:
+        try:
+            return self._rows[session_id]
+        except KeyError:
+            near = did_you_mean(session_id, self._rows) if len(self._rows) < 10_000 else ""
+            hint = (
+                near if near.startswith("Did") else f"`python -m replay_sessions show {self.path}` lists its sessions."
+            )
+            raise StoreNotFound(f"no session {session_id!r} in store '{self.path}'. {hint}") from None
+
+    def _read(self, rows: list[IndexRow]) -> Iterator[Session]:
+        """Reads sessions of one shard, and checks that they are those that the index promised."""
+        sessions = self._shard(rows[0].shard).read([row.row_group for row in rows])
+        for row, session in zip(rows, sessions, strict=True):
+            if (session.session_id, session.user_id, len(session.steps)) != (row.session_id, row.user_id, row.steps):
+                raise BadSession(
+                    f"store '{self.path}': where the index has session {row.session_id!r} with {row.steps} steps, the "
+                    f"file holds {session.session_id!r} with {len(session.steps)}: {REMEDY}"
+                )
+            yield session
+
+    def _shard(self, number: int) -> ShardReader:
+        if number not in self._shards:
+            self._shards[number] = ShardReader(self.path / self.manifest.shards[number].file)
+            if len(self._shards) > _OPEN_SHARDS:
+                self._shards.popitem(last=False)
+        self._shards.move_to_end(number)
+        return self._shards[number]
+
+
+def _check_size(shard: Path, size_bytes: int) -> None:
+    try:
+        found = shard.stat().st_size
+    except OSError as error:
+        raise BadSession(f"'{shard}' is missing: {_REMEDY_OR_REPAIR}") from error
+    if found != size_bytes:
+        raise BadSession(f"'{shard}' has {found:,} bytes where {size_bytes:,} were written: {_REMEDY_OR_REPAIR}")
+
+
+def _remedy(path: Path) -> str:
+    parent = path.parent
+    stores = [str(entry) for entry in parent.iterdir() if (entry / MANIFEST_FILE).is_file()] if parent.is_dir() else []
+    hint = did_you_mean(str(path), [*stores, "demo"])
+    if hint.startswith("Did"):
+        return hint
+    return f"Make one with `python -m replay_sessions generate --sessions 300 --seed 0 --out {path}`, or use 'demo'."

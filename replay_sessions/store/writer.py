@@ -1,0 +1,208 @@
+"""Sessions -> a store on disk, all of it or nothing.
+
+    with StoreWriter("stores/mine", source="my_logs") as writer:
+        for session in sessions:
+            writer.write(session)
+
+Everything goes to a hidden folder beside the target and is renamed at the end; an exception removes that folder, and
+what a killed process left behind is removed by the next writer of the same store (placing.py). Imports, which may take
+hours and go on after being killed, write the same files part by part (importers/run.py).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from replay_sessions.errors import BadSession
+from replay_sessions.schema import Session
+from replay_sessions.splits import SPLITS, SplitPlan, assign_split
+from replay_sessions.store.manifest import (
+    MANIFEST_FILE,
+    SET_ASIDE_FILE,
+    SHARD_FOLDER,
+    IndexRow,
+    Manifest,
+    SetAside,
+    Shard,
+    fingerprint,
+    write_index,
+)
+from replay_sessions.store.set_aside_file import SetAsideLog
+from replay_sessions.store.shards import ShardWriter, session_digest
+from replay_sessions.store.whole_folder import WorkFolder, check_target
+
+__all__ = ["StoreContents", "StoreWriter", "index_row"]
+
+# A shard's footer grows with its sessions and is read before the first of them.
+_SHARD_SESSIONS = 256
+_SHARD_CHARACTERS = 256 << 20
+
+
+class StoreContents:
+    """What a store is to hold, apart from its shards: rows, counts and what was set aside.
+
+    Args:
+        folder: The folder that becomes the store.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.set_aside = SetAsideLog(folder / SET_ASIDE_FILE)
+        self.rows: list[IndexRow] = []
+        self.action_counts: Counter[str] = Counter()
+        self.left_out_steps: Counter[str] = Counter()
+        self._ids: set[str] = set()
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._ids
+
+    def add(self, row: IndexRow, action_counts: Mapping[str, int]) -> None:
+        self.rows.append(row)
+        self.action_counts.update(action_counts)
+        self._ids.add(row.session_id)
+
+    def finish(
+        self, folder: Path, *, source: str, plan: SplitPlan, options: Mapping[str, str], shards: Iterable[str]
+    ) -> None:
+        """Writes index, list of what was set aside, and manifest into a folder that holds the shards."""
+        write_index(folder, self.rows)
+        self.set_aside.close()
+        splits = Counter(row.split for row in self.rows)
+        sizes = {name: (folder / SHARD_FOLDER / name).stat().st_size for name in shards}
+        manifest = Manifest(
+            fingerprint=fingerprint(self.rows),
+            source=source,
+            sessions=len(self.rows),
+            users=len({row.user_id for row in self.rows}),
+            steps=sum(row.steps for row in self.rows),
+            action_counts=dict(sorted(self.action_counts.items())),
+            split_sessions={split: splits[split] for split in SPLITS},
+            split_plan=plan,
+            options=dict(options),
+            set_aside=self.set_aside.count,
+            left_out_steps=dict(sorted(self.left_out_steps.items())),
+            shards=tuple(Shard(file=f"{SHARD_FOLDER}/{name}", size_bytes=size) for name, size in sizes.items()),
+        )
+        manifest_json = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+        (folder / MANIFEST_FILE).write_bytes(manifest_json + b"\n")
+
+
+class StoreWriter:
+    """Writes a store; see the module.
+
+    Args:
+        path: The store's folder; its parents are made.
+        source: What the sessions come from (manifest).
+        splits: How sessions are split.
+        overwrite: Replace a store that is there; anything but a store is never replaced.
+        options: How the sessions were made (manifest).
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        source: str,
+        splits: SplitPlan | None = None,
+        overwrite: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.source = source
+        self.splits = splits or SplitPlan()
+        self.options = dict(options or {})
+        self.contents: StoreContents  # of the work folder, when that is there
+        self._overwrite = overwrite
+        self._work = WorkFolder(self.path)
+        self._shard: ShardWriter | None = None
+        self._shard_characters = 0
+        self._shard_names: list[str] = []
+
+    def __enter__(self) -> Self:
+        check_target(self.path, overwrite=self._overwrite)
+        self._work.__enter__()
+        (self._work.store / SHARD_FOLDER).mkdir()
+        self.contents = StoreContents(self._work.store)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._shard is not None:
+                self._shard.close()
+            self.contents.set_aside.close()
+            if error is None:
+                self.contents.finish(
+                    self._work.store,
+                    source=self.source,
+                    plan=self.splits,
+                    options=self.options,
+                    shards=self._shard_names,
+                )
+                self._work.put_in_place(overwrite=self._overwrite)
+        finally:
+            self._work.__exit__(kind, error, trace)
+
+    def write(self, session: Session) -> None:
+        """Adds a session.
+
+        Raises:
+            BadSession: Its id was written before, or its text is no Unicode (lone surrogates).
+        """
+        if session.session_id in self.contents:
+            raise BadSession(f"session {session.session_id!r} is there already: ids must differ")
+        row = index_row(session, self.splits)
+        row_group = self._open_shard(row).write(session)
+        row = msgspec.structs.replace(row, shard=len(self._shard_names) - 1, row_group=row_group)
+        self.contents.add(row, action_counts(session))
+
+    def set_aside(self, where: str, reason: str) -> None:
+        """Records that something at `where` was not taken in."""
+        self.contents.set_aside.add(SetAside(where=where, reason=reason))
+
+    def leave_out(self, action_type: str, count: int = 1) -> None:
+        """Counts logged events that are no action of the schema."""
+        self.contents.left_out_steps[action_type] += count
+
+    def _open_shard(self, row: IndexRow) -> ShardWriter:
+        """The shard to write to: another one when this one is full."""
+        characters = self._shard_characters + row.page_characters
+        if self._shard is not None:
+            if self._shard.row_groups < _SHARD_SESSIONS and characters <= _SHARD_CHARACTERS:
+                self._shard_characters = characters
+                return self._shard
+            self._shard.close()
+        self._shard_names.append(f"{len(self._shard_names):05}.parquet")
+        self._shard = ShardWriter(self._work.store / SHARD_FOLDER / self._shard_names[-1])
+        self._shard_characters = row.page_characters
+        return self._shard
+
+
+def index_row(session: Session, plan: SplitPlan) -> IndexRow:
+    """A session's row of the index; the shard and row group are filled in when it is written.
+
+    Raises:
+        BadSession: Its text is no Unicode, or it has no place in the split plan.
+    """
+    try:
+        return IndexRow(
+            session_id=session.session_id,
+            user_id=session.user_id,
+            split=assign_split(session, plan),
+            steps=len(session.steps),
+            page_characters=sum(len(step.page) for step in session.steps),
+            shard=-1,
+            row_group=-1,
+            digest=session_digest(session),
+        )
+    except UnicodeEncodeError as error:
+        raise BadSession(f"session {session.session_id!r} holds text that is no Unicode ({error.reason})") from error
+
+
+def action_counts(session: Session) -> Counter[str]:
+    """How many actions of each type a session has."""
+    return Counter(str(step.action.__struct_config__.tag) for step in session.steps)

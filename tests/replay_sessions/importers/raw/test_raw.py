@@ -1,0 +1,244 @@
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
+from replay_sessions.__main__ import main
+from replay_sessions.errors import ImportFailed
+from replay_sessions.importers.raw.importer import RawImporter
+from replay_sessions.importers.raw.targets import RawPage
+from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.splits import SplitPlan
+
+ROOT = Path(__file__).parents[4]
+HOME = b"""<!doctype html><title>Shop</title><form role="search"><input id="q" placeholder="Search"></form>
+<a href="/sale">Sale</a><p style="display:none"><a href="/x" id="hidden">Hidden</a></p>"""
+RESULTS = """<!doctype html><meta charset="utf-8"><title>kettle</title>
+<div class="card" id="a"><h2><a href="/1">Red kettle</a></h2><button><svg></svg><i>Add</i></button></div>
+<div class="card" id="b"><h2><a href="/2">Wasserkocher für 2 l</a></h2><button><svg></svg><i>Add</i></button></div>
+<div class="one"><span>Only</span><a href="/3">Contact</a></div><a class="top" id="top"></a>""".encode()
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    folder = tmp_path / "visits"
+    (folder / "results").mkdir(parents=True)
+    (folder / "home.html").write_bytes(HOME)
+    (folder / "results" / "1.html.gz").write_bytes(gzip.compress(RESULTS))
+    return folder
+
+
+def row(page: str = "home.html", kind: str = "click", session: str = "v1", **more: Any) -> dict[str, Any]:
+    return {"session_id": session, "page": page, "type": kind, **more}
+
+
+def imported(folder: Path, *rows: Any, **options: Any) -> SessionStore:
+    lines = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in rows)
+    (folder / "actions.jsonl").write_text(lines)
+    run_import(RawImporter(folder, **options), folder.parent / "store", overwrite=True)
+    return SessionStore.open(folder.parent / "store")
+
+
+def reasons(store: SessionStore) -> dict[str, str]:
+    lines = (store.path / "set_aside.jsonl").read_text().splitlines()
+    return {record["where"]: record["reason"] for record in map(json.loads, lines)}
+
+
+def test_the_worked_example_of_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "raw_logs.md").read_text()
+    blocks = re.findall(r"```(html|csv|sh|text)\n(.*?)```", text, re.DOTALL)
+    files = re.findall(r"`(visits/[\w.]+)`(?:(?!\n\n).)*:\n\n```", text, re.DOTALL)
+    (tmp_path / "visits").mkdir()
+    for name, (_, content) in zip(files, [block for block in blocks if block[0] in ("html", "csv")], strict=True):
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    command = next(content for kind, content in blocks if kind == "sh").split()
+    assert command[:3] == ["python", "-m", "replay_sessions"]
+    assert main(command[3:]) == 0
+    told = capsys.readouterr().out
+    for line in next(content for kind, content in blocks if kind == "text").splitlines():
+        assert line in told
+    store = SessionStore.open("stores/kettles")
+    session = store.session("v1")
+    assert [(step.action, step.gap) for step in session.steps] == [
+        (TypeAndSubmit(name="header.search.search", text="red kettle"), 0), (Click(name="blue_kettle"), 1),
+        (Click(name="add_to_cart"), 0), (Terminate(), 1),
+    ]  # fmt: skip
+    assert reasons(store) == {"actions.csv:6": "2 elements (add_to_cart, add_to_cart_2), not one, reads 'Add to cart'"}
+    assert "Lindqvist" not in session.steps[0].page
+    assert main(["check", "stores/kettles"]) == 0
+
+
+class TestTargets:
+    def name(self, **given: str) -> str:
+        return RawPage(RESULTS, None).find(given, typed=False)  # type: ignore[arg-type]
+
+    def test_a_selector_of_something_inside_means_the_element_around_it(self) -> None:
+        assert self.name(selector="#a i") == self.name(selector="#a svg") == self.name(selector="#a button")
+        assert self.name(selector="#b i") != self.name(selector="#a i")
+
+    def test_a_selector_of_something_around_means_the_only_element_in_it(self) -> None:
+        assert self.name(selector=".one") == self.name(element_text="contact") == "contact"
+
+    def test_text_is_compared_whole_and_without_case_or_line_breaks(self) -> None:
+        assert self.name(element_text=" WASSERKOCHER\nfür 2 L") == self.name(selector="#b a")
+        assert self.name(name="red_kettle") == "red_kettle"
+
+    def test_the_first_that_means_one_element_counts(self) -> None:
+        assert self.name(name="gone", selector="#nothing", element_text="Red kettle") == "red_kettle"
+
+    @pytest.mark.parametrize(
+        ("given", "reason"),
+        [
+            ({"name": "gone"}, "the page has no element named 'gone'"),
+            ({"selector": "#nothing"}, "nothing in the raw page matches '#nothing'"),
+            ({"selector": "a[["}, r"'a\[\[' is no CSS selector"),
+            ({"selector": "#top"}, "no element that is shown and can be acted on matches '#top'"),
+            ({"selector": ".card"}, r"4 elements \(.*\), not one, that is shown"),
+            ({"element_text": "Add"}, r"2 elements \(add, add_2\), not one, reads 'Add'"),
+            ({"element_text": "Kettle"}, "no element reads 'Kettle'"),
+            ({}, "none of name, selector and element_text is given"),
+        ],
+    )
+    def test_what_means_no_element_or_several_is_not_guessed_at(self, given: dict[str, str], reason: str) -> None:
+        with pytest.raises(Exception, match=reason):
+            self.name(**given)
+
+    def test_every_named_element_of_real_pages_is_found_by_its_node(self, shared_data: Path) -> None:
+        for file in ("mock_parse_results_amz.html.gz", "mock_parse_item_page_amz.html.gz"):
+            page = RawPage(gzip.decompress((shared_data / "raw_pages" / file).read_bytes()), None)
+            assert set(page._name_of_node.values()) == {element.name for element in page.page.elements}
+
+
+class TestRows:
+    def test_types_texts_and_what_belongs_to_the_session(self, visits: Path) -> None:
+        store = imported(
+            visits,
+            row(kind="input", element_text="Search", text="ket", user_id="u1", timestamp=1, persona="Frugal."),
+            row(kind="type_and_submit", selector="#q", text=17, goal="a kettle", timestamp=2, rationale="", url="/"),
+            row("results/1.html.gz", selector="#a a", click_type="product_link", timestamp=3, split="test"),
+            row("results/1.html.gz", "terminate", timestamp=4),
+        )
+        session = store.session("v1")
+        assert [step.action for step in session.steps] == [
+            TypeAndSubmit(name="search.search", text="ket", submitted=False),
+            TypeAndSubmit(name="search.search", text="17"),
+            Click(name="red_kettle", click_type="product_link"),
+            Terminate(),
+        ]
+        assert (session.user_id, session.goal, session.official_split) == ("u1", "a kettle", "test")
+        assert session.persona is not None
+        assert session.persona.text == "Frugal."
+        assert (session.steps[1].rationale, session.steps[1].url, session.steps[1].timestamp) == (None, "/", "2")
+
+    def test_rows_are_taken_by_session_and_in_the_order_of_time(self, visits: Path) -> None:
+        sale = {"element_text": "Sale"}
+        store = imported(
+            visits,
+            row(kind="terminate", session="b", timestamp="2025-01-01T10:00:05Z"),
+            row(session="a", **sale),
+            row(session="b", timestamp="2025-01-01T12:00:01+02:00", **sale),
+            row(session="a", kind="terminate"),
+        )
+        assert store.session_ids() == ["b", "a"]
+        for session in store.sessions():
+            assert [type(step.action) for step in session.steps] == [Click, Terminate]
+
+    def test_what_cannot_be_taken_in_is_left_out_counted_and_listed(self, visits: Path, tmp_path: Path) -> None:
+        (tmp_path / "secret.html").write_bytes(HOME)
+        (visits / "broken.html.gz").write_bytes(gzip.compress(HOME)[:20])
+        store = imported(
+            visits,
+            row(element_text="Sale"),
+            row("gone.html", element_text="Sale"),
+            row("../secret.html", element_text="Sale"),
+            row("broken.html.gz", element_text="Sale"),
+            row(selector="#hidden"),
+            row(kind="hover"),
+            row(kind=None),  # type: ignore[arg-type]
+            row(kind="terminate"),
+            "{broken",
+            row(session=""),
+            row(session="all", page="gone.html"),
+            row(session="split", element_text="Sale", split="dev"),
+            "[1]",
+        )
+        assert store.manifest.left_out_steps == {"click not found on its page": 5, "hover": 1, "without a type": 1}
+        assert [(type(step.action), step.gap) for step in store.session("v1").steps] == [(Click, 0), (Terminate, 6)]
+        told = reasons(store)
+        assert told["actions.jsonl:2"] == "page 'gone.html' cannot be read: No such file or directory"
+        assert told["actions.jsonl:3"] == "page '../secret.html' lies outside the folder"
+        assert told["actions.jsonl:4"].startswith("page 'broken.html.gz' cannot be read: ")
+        assert told["actions.jsonl:5"].startswith("no element that is shown")
+        assert told["actions.jsonl:10"] == "session_id is empty"
+        assert told["actions.jsonl:13"] == "the line is no JSON object"
+        assert told["all"] == "none of its actions could be taken in"
+        assert told["split"] == "split is 'dev', and train, validation or test was expected"
+        assert len(told) == store.manifest.set_aside == 10
+
+    def test_private_data_is_taken_out_of_pages_texts_and_rationales(self, visits: Path) -> None:
+        (visits / "home.html").write_bytes(HOME + b"<p>Write to maria@example.org</p>")
+        line = row(kind="type_and_submit", selector="#q", text="maria@example.org", rationale="I am maria@example.org.")
+        step = imported(visits, line).session("v1").steps[0]
+        assert "maria" not in str(step)
+        assert isinstance(step.action, TypeAndSubmit)
+        assert step.action.text == "[email]"
+        kept = imported(visits, line, private_data=False).session("v1").steps[0]
+        assert str(kept).count("maria@example.org") == 3
+
+    def test_csv_with_quotes_line_breaks_and_rows_that_do_not_fit(self, visits: Path) -> None:
+        (visits / "actions.csv").write_text(
+            "\ufeffsession_id,page,type,element_text,text,cookie\n"
+            'v1,home.html,type_and_submit,Search,"a ""red"" kettle,\n1.7 l",x\n'
+            "v1,home.html,terminate,,\n"
+            "007,home.html,click,Sale,,x\n"
+            "007,home.html,click,gone,,x\n",
+            encoding="utf-8",
+        )
+        with pytest.raises(ImportFailed, match=r"has a column 'cookie' that is not known.* --ignore-columns cookie"):
+            RawImporter(visits)
+        run_import(RawImporter(visits, ignored_columns=frozenset({"cookie"})), visits.parent / "store")
+        store = SessionStore.open(visits.parent / "store")
+        assert store.session_ids() == ["v1", "007"]
+        action = store.session("v1").steps[0].action
+        assert isinstance(action, TypeAndSubmit)
+        assert action.text == 'a "red" kettle,\n1.7 l'
+        assert reasons(store) == {
+            "actions.csv:3": "5 columns where 6 were expected",
+            "actions.csv:5": "no element reads 'gone'",
+        }
+
+    def test_parts_and_processes_make_the_same_store(self, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        rows = [row(session=f"v{i // 3}", element_text="Sale") for i in range(30)]
+        whole = imported(visits, *rows).fingerprint
+        monkeypatch.setattr("replay_sessions.importers.raw.importer._PART_ROWS", 5)
+        done: list[int] = []
+        importer = RawImporter(visits)
+        run_import(importer, visits.parent / "parts", workers=2, on_progress=done.append, splits=SplitPlan())
+        assert (len(done), sum(done), importer.size) == (5, 30, 30)
+        assert SessionStore.open(visits.parent / "parts").fingerprint == whole
+
+    def test_wrong_calls_are_one_line(self, visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        out = str(visits.parent / "store")
+        assert main(["import", "raw", str(visits / "home.html"), "--out", out]) == 2
+        assert main(["import", "raw", str(visits), "--out", out]) == 2
+        (visits / "actions.csv").write_text("session_id,page\n")
+        assert main(["import", "raw", str(visits), "--out", out]) == 2
+        assert main(["import", "raw", str(visits), "--actions", "nowhere.csv", "--out", out]) == 2
+        assert main(["import", "raw", str(visits), "--recipe", "amazn", "--out", out]) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert [line[:7] for line in told] == ["error: "] * 5
+        assert "holds no table of actions" in told[1]
+        assert "has no column 'type'" in told[2]
+
+    def test_help_teaches_the_columns(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["import", "raw", "--help"]) == 0
+        told = capsys.readouterr().out
+        for column in ("session_id*", "page*", "type*", "selector", "element_text", "rationale", "timestamp"):
+            assert f"  {column} " in told

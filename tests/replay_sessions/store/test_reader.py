@@ -1,0 +1,217 @@
+import json
+import pickle
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay_sessions import Click, Session, SessionStore, Step, StoreWriter
+from replay_sessions.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound
+from replay_sessions.splits import SplitPlan
+from tests.replay_sessions.conftest import make_session, sessions
+
+MakeStore = Callable[..., SessionStore]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(sessions, min_size=1, max_size=4, unique_by=lambda session: session.session_id))
+def test_any_sessions_come_back_as_they_went_in(tmp_path_factory: pytest.TempPathFactory, given: list[Session]) -> None:
+    path = tmp_path_factory.mktemp("stores") / "store"
+    with StoreWriter(path, source="test") as writer:
+        for session in given:
+            writer.write(session)
+    store = SessionStore.open(path)
+    assert list(store.sessions()) == given
+    assert [store.session(session.session_id) for session in given] == given
+
+
+def test_sessions_of_a_split_are_those_of_its_users(make_store: MakeStore) -> None:
+    store = make_store([make_session(i) for i in range(60)])
+    assert len(store) == 60
+    assert store.session_ids() == [f"session-{i:04}" for i in range(60)]
+    parts = [store.session_ids(split) for split in ("train", "validation", "test")]
+    assert sorted(parts[0] + parts[1] + parts[2]) == store.session_ids()
+    assert all(parts)
+    for session in store.sessions("test"):
+        assert store.split_of(session.session_id) == "test"
+        assert store.user_id(session.session_id) == session.user_id
+    users = [{store.user_id(i) for i in part} for part in parts]
+    assert not (users[0] & users[1] or users[0] & users[2] or users[1] & users[2])
+
+
+def test_the_manifest_counts_what_is_there(make_store: MakeStore) -> None:
+    manifest = make_store([make_session(i, steps=3) for i in range(10)]).manifest
+    assert (manifest.sessions, manifest.users, manifest.steps) == (10, 5, 30)
+    assert manifest.action_counts == {"click": 20, "terminate": 10}
+    assert sum(manifest.split_sessions.values()) == 10
+    assert manifest.source == "test"
+
+
+def test_the_fingerprint_tells_content_and_split_but_neither_order_nor_shards(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = [make_session(i) for i in range(6)]
+    fingerprint = make_store(written).fingerprint
+    assert make_store(written[::-1], "reversed").fingerprint == fingerprint
+    monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 2)
+    many_shards = make_store(written, "many_shards")
+    assert len(many_shards.manifest.shards) == 3
+    assert many_shards.fingerprint == fingerprint
+    assert list(many_shards.sessions()) == written
+    changed = [*written[:-1], make_session(5, page="<p>changed</p>")]
+    assert make_store(changed, "changed").fingerprint != fingerprint
+    assert make_store(written, "split", SplitPlan(test=0.7)).fingerprint != fingerprint
+
+
+def test_nearly_equal_pages_of_a_session_compress_against_each_other(make_store: MakeStore) -> None:
+    noise = random.Random(0)
+    page = "".join(chr(noise.randrange(32, 127)) for _ in range(60_000))
+    one = make_store([make_session(steps=1, page=page)], "one")
+    actions = [Step(page=f"<p>{i}</p>{page}", action=Click(name="x")) for i in range(12)]
+    many = make_store([msgspec.structs.replace(make_session(), steps=tuple(actions))], "many")
+    sizes = [store.manifest.shards[0].size_bytes for store in (one, many)]
+    assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_a_store_travels_to_other_processes(make_store: MakeStore) -> None:
+    store = make_store([make_session(i) for i in range(3)])
+    list(store.sessions())
+    assert list(pickle.loads(pickle.dumps(store)).sessions()) == list(store.sessions())
+
+
+def test_an_unknown_session_or_split_is_told(make_store: MakeStore) -> None:
+    store = make_store([make_session(i) for i in range(3)])
+    with pytest.raises(StoreNotFound, match=r"no session 'session-001' .* Did you mean 'session-0001'"):
+        store.session("session-001")
+    with pytest.raises(BadConfig, match=r"unknown split 'tests'. Did you mean 'test'"):
+        store.session_ids("tests")  # type: ignore[arg-type]
+
+
+class TestNotFound:
+    def test_a_near_name_is_suggested(self, make_store: MakeStore) -> None:
+        path = make_store([make_session()], "my_shop").path
+        with pytest.raises(StoreNotFound, match=f"Did you mean '{path}'"):
+            SessionStore.open(path.with_name("my_shp"))
+        with pytest.raises(StoreNotFound, match="Did you mean 'demo'"):
+            SessionStore.open("demoo")
+
+    def test_without_a_near_name_a_command_is_suggested(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreNotFound, match="Make one with `python -m replay_sessions generate"):
+            SessionStore.open(tmp_path / "zzzzzzzz" / "deeper")
+
+    def test_a_file_or_another_folder_is_no_store(self, tmp_path: Path) -> None:
+        (tmp_path / "file.parquet").write_bytes(b"")
+        with pytest.raises(StoreNotFound, match="is a file"):
+            SessionStore.open(tmp_path / "file.parquet")
+        with pytest.raises(StoreNotFound, match=r"no manifest\.json"):
+            SessionStore.open(tmp_path)
+
+
+class TestDamage:
+    @pytest.fixture
+    def store(self, make_store: MakeStore) -> Path:
+        return make_store([make_session(i, steps=4) for i in range(8)]).path
+
+    @staticmethod
+    def read_all(path: Path) -> None:
+        for session in SessionStore.open(path).sessions():
+            assert session.source == "test"
+
+    @pytest.mark.parametrize("file", ["index.parquet", "shards/00000.parquet", "manifest.json"])
+    @pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.9, 0.98])
+    def test_a_truncated_file_is_told_in_one_line(self, store: Path, file: str, kept: float) -> None:
+        content = (store / file).read_bytes()
+        (store / file).write_bytes(content[: int(len(content) * kept)])
+        with pytest.raises(BadSession) as told:
+            self.read_all(store)
+        assert "\n" not in str(told.value)
+        assert file.split("/")[-1] in str(told.value)
+
+    def test_a_truncated_shard_is_told_even_if_the_manifest_agrees(self, store: Path) -> None:
+        shard = store / "shards/00000.parquet"
+        shard.write_bytes(shard.read_bytes()[:-20])
+        manifest = json.loads((store / "manifest.json").read_text())
+        manifest["shards"][0]["size_bytes"] = shard.stat().st_size
+        (store / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(BadSession, match=r"00000\.parquet' is damaged"):
+            self.read_all(store)
+
+    @pytest.mark.parametrize("file", ["index.parquet", "shards/00000.parquet"])
+    def test_a_changed_byte_never_gives_other_sessions(self, store: Path, file: str) -> None:
+        expected = list(SessionStore.open(store).sessions())
+        content = (store / file).read_bytes()
+        told = 0
+        for place in range(0, len(content), max(1, len(content) // 60)):
+            changed = bytearray(content)
+            changed[place] ^= 0x55
+            (store / file).write_bytes(changed)
+            try:
+                assert list(SessionStore.open(store).sessions()) == expected
+            except ShopR1Error as error:
+                assert "\n" not in str(error)
+                told += 1
+        assert told > 10
+
+    def test_a_missing_shard_is_told(self, store: Path) -> None:
+        (store / "shards/00000.parquet").unlink()
+        with pytest.raises(BadSession, match=r"00000\.parquet' is missing"):
+            SessionStore.open(store)
+
+    def test_a_missing_manifest_is_told(self, store: Path) -> None:
+        (store / "manifest.json").unlink()
+        with pytest.raises(StoreNotFound, match=r"no manifest\.json"):
+            SessionStore.open(store)
+
+    @pytest.mark.parametrize(("version", "remedy"), [(0, "import it again"), (99, "update shop-r1")])
+    def test_another_schema_version_is_told(self, store: Path, version: int, remedy: str) -> None:
+        manifest = json.loads((store / "manifest.json").read_text())
+        manifest["schema_version"] = version
+        (store / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(BadSession, match=f"schema version {version}, .* reads 1: {remedy}"):
+            SessionStore.open(store)
+
+    def test_an_unknown_manifest_field_is_told(self, store: Path) -> None:
+        manifest = json.loads((store / "manifest.json").read_text())
+        (store / "manifest.json").write_text(json.dumps({**manifest, "more": 1}))
+        with pytest.raises(BadSession, match=r"manifest\.json is damaged .*more"):
+            SessionStore.open(store)
+
+    def test_another_stores_shard_or_index_is_told(self, store: Path, make_store: MakeStore) -> None:
+        other = make_store([make_session(i + 100, steps=4) for i in range(8)], "other").path
+        shutil.copy(other / "index.parquet", store / "index.parquet")
+        with pytest.raises(BadSession, match=r"index\.parquet lists 8 sessions and does not match manifest\.json"):
+            SessionStore.open(store)
+        shutil.copy(store / "shards/00000.parquet", other / "shards/00000.parquet")
+        manifest = json.loads((other / "manifest.json").read_text())
+        manifest["shards"][0]["size_bytes"] = (other / "shards/00000.parquet").stat().st_size
+        (other / "manifest.json").write_text(json.dumps(manifest))
+        shutil.copy(other / "index.parquet", store / "index.parquet")
+        with pytest.raises(BadSession, match=r"the index has session 'session-0100' .* the file holds 'session-0000'"):
+            self.read_all(other)
+
+    def test_an_index_of_other_columns_is_told(self, store: Path) -> None:
+        pa.parquet.write_table(pa.table({"session_id": ["a"]}), store / "index.parquet")
+        with pytest.raises(BadSession, match=r"index\.parquet is damaged"):
+            SessionStore.open(store)
+
+
+def test_the_demo_store_is_made_once_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path))
+    monkeypatch.setattr("replay_sessions.demo_shop.cached_store.DEMO_SESSIONS", 12)
+    first = SessionStore.open("demo")
+    made = first.path.stat().st_mtime_ns
+    assert len(first) == 12
+    assert first.manifest.source == "demo_shop"
+    second = SessionStore.open("demo")
+    assert (second.path.stat().st_mtime_ns, second.fingerprint) == (made, first.fingerprint)
+
+
+def test_records_are_strict_when_read_back(make_store: MakeStore) -> None:
+    with pytest.raises(msgspec.ValidationError, match="unknown field"):
+        msgspec.json.decode(b'{"session_id":"a","user_id":"b","source":"c","steps":[],"x":1}', type=Session)
