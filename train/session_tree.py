@@ -30,6 +30,7 @@ __all__ = [
     "hidden_states",
     "pack",
     "pack_trunks",
+    "predicting_states",
 ]
 
 IMPLEMENTATION = "session_tree"
@@ -209,6 +210,14 @@ def hidden_states(model: Any, input_ids: Tensor, position_ids: Tensor, attention
     output = decoder(input_ids=input_ids, position_ids=position_ids, layout=attention, use_cache=False)
     states: Tensor = output.last_hidden_state
     return states[0]
+
+
+def predicting_states(model: Any, packed: PackedTrees) -> Tensor:
+    """The hidden states (N, H) that predict the reply tokens of packed trees."""
+    states = hidden_states(model, packed.input_ids, packed.position_ids, packed)
+    # All replies to a prompt begin at one place, so places repeat. `index_select` adds their gradients up in order;
+    # indexing adds them as its threads come along, and no two runs on a busy machine would be alike.
+    return states.index_select(0, packed.predicted_from)
 
 
 def _tree_attention(

@@ -12,7 +12,7 @@ import msgspec
 from replay_sessions.errors import BadConfig
 from train.loop import BatchPlan, Optimizer, OptimizerConfig
 from train.policy_stats import policy_stats
-from train.session_tree import hidden_states, pack_trunks
+from train.session_tree import pack_trunks, predicting_states
 from train.tokens import SessionTokens
 
 __all__ = ["SftConfig", "SftStage", "SftTrainer"]
@@ -73,8 +73,7 @@ class SftTrainer:
             kept = trunk.replies[:replies]
             batch.append((trunk.tokens[: kept[-1].end], [(reply.start, reply.end) for reply in kept]))
         packed = pack_trunks(batch).to(self._model.device)
-        hidden = hidden_states(self._model, packed.input_ids, packed.position_ids, packed)
         weight = self._model.get_output_embeddings().weight
-        loss = -policy_stats(hidden[packed.predicted_from], weight, packed.targets).log_probs.mean()
+        loss = -policy_stats(predicting_states(self._model, packed), weight, packed.targets).log_probs.mean()
         loss.backward()
         return {"loss": loss.item(), "tokens": packed.input_ids.numel(), **self.optimizer.step(step)}

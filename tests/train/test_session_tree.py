@@ -8,7 +8,7 @@ import torch
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.policy_stats import policy_stats
-from train.session_tree import SessionTree, hidden_states, pack, pack_trunks
+from train.session_tree import SessionTree, hidden_states, pack, pack_trunks, predicting_states
 
 TOLERANCE = 1e-5
 
@@ -33,8 +33,9 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     plain = tiny.plain_model()
     tiny.model.zero_grad()
     packed = pack(trees)
-    hidden = hidden_states(tiny.model, packed.input_ids, packed.position_ids, packed)
-    stats = policy_stats(hidden[packed.predicted_from], tiny.model.lm_head.weight, packed.targets, temperature=0.6)
+    stats = policy_stats(
+        predicting_states(tiny.model, packed), tiny.model.lm_head.weight, packed.targets, temperature=0.6
+    )
     rows = [
         unpacked_log_probs(plain, tree.trunk[:fork], reply, 0.6)
         for tree in trees
@@ -66,8 +67,7 @@ def test_trunks_alone_predict_their_own_replies(tiny: Tiny) -> None:
     wanted = [token for reply in trunk.replies for token in trunk.tokens[reply.start : reply.end]]
     assert packed.targets.tolist() == wanted
     with torch.no_grad():
-        hidden = hidden_states(tiny.model, packed.input_ids, packed.position_ids, packed)
-        stats = policy_stats(hidden[packed.predicted_from], tiny.model.lm_head.weight, packed.targets)
+        stats = policy_stats(predicting_states(tiny.model, packed), tiny.model.lm_head.weight, packed.targets)
         plain = tiny.plain_model()
         rows = [
             unpacked_log_probs(plain, trunk.tokens[: r.start], trunk.tokens[r.start : r.end], 1.0)

@@ -28,7 +28,7 @@ from train.grpo.loss import grpo_loss, reply_means
 from train.loop import BatchPlan, Optimizer, OptimizerConfig
 from train.policy_stats import PolicyStats, policy_stats
 from train.rollout_engines.local import SamplingConfig, generate
-from train.session_tree import PackedTrees, SessionTree, hidden_states, pack
+from train.session_tree import PackedTrees, SessionTree, pack, predicting_states
 from train.tokens import ReplySpan, SessionTokens, decode_replies, rationale_tokens
 
 __all__ = ["GrpoConfig", "GrpoTrainer"]
@@ -192,9 +192,8 @@ class GrpoTrainer:
         return {"loss": loss.item(), "kl": kl.item(), "entropy": entropy.item(), "tokens": packed.input_ids.numel()}
 
     def _stats(self, model: Any, packed: PackedTrees) -> PolicyStats:
-        hidden = hidden_states(model, packed.input_ids, packed.position_ids, packed)
         return policy_stats(
-            hidden[packed.predicted_from],
+            predicting_states(model, packed),
             model.get_output_embeddings().weight,
             packed.targets,
             temperature=self._config.temperature,

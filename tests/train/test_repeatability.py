@@ -1,0 +1,73 @@
+"""The same seed and thread count give the same weights, bit for bit, whatever else the machine does."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import torch
+
+from shop_env.reward import RewardConfig
+from tests.train.conftest import Tiny
+from train.grpo.trainer import GrpoConfig, GrpoTrainer
+from train.loop import OptimizerConfig
+from train.session_tree import SessionTree, enable_tree_attention, pack, predicting_states
+from train.tiny import TinyModelConfig, build_model
+
+BUSY = "import os, time\nend = time.monotonic() + 600\nwhile time.monotonic() < end and os.getppid() > 1: pass"
+# Backward passes whose threads add to one place in any order (torch.use_deterministic_algorithms names them).
+UNORDERED = {"IndexBackward0", "IndexPutBackward0", "PutBackward0", "TakeBackward0"}
+
+
+def test_no_operation_behind_a_reply_token_adds_up_gradients_in_any_order(tiny: Tiny) -> None:
+    trunk = tiny.trunks[0]
+    groups = [[trunk.tokens[reply.start : reply.end]] * 2 for reply in trunk.replies]
+    packed = pack([SessionTree(trunk.tokens, [reply.start for reply in trunk.replies], groups)])
+    assert operations(predicting_states(tiny.model, packed).grad_fn) & UNORDERED == set()
+
+
+def operations(node: Any) -> set[str]:
+    """The names of all operations behind a tensor."""
+    found: set[Any] = set()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            waiting += [earlier for earlier, _ in node.next_functions]
+    return {node.name() for node in found}
+
+
+@pytest.fixture
+def busy_machine() -> Iterator[None]:
+    """More busy processes than the machine has cores, so that the threads of one operation run far apart."""
+    with ExitStack() as started:
+        processes = [started.enter_context(subprocess.Popen([sys.executable, "-c", BUSY])) for _ in range(3)]
+        yield
+        for process in processes:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("busy_machine")
+def test_grpo_gives_the_same_weights_bit_for_bit_beside_busy_processes(tiny: Tiny) -> None:
+    first, *others = [weights_after_grpo(tiny) for _ in range(6)]
+    for other in others:
+        assert all(torch.equal(one, two) for one, two in zip(first, other, strict=True))
+
+
+def weights_after_grpo(tiny: Tiny) -> list[torch.Tensor]:
+    """The weights after two steps in which all groups teach, those with equal rewards too."""
+    size = TinyModelConfig(hidden_size=64, layers=2, heads=4, key_value_heads=2, intermediate_size=96)
+    model, reference = build_model(tiny.tokenizer, size, seed=0), build_model(tiny.tokenizer, size, seed=0)
+    for policy in (model, reference):
+        enable_tree_attention(policy)
+    config = GrpoConfig(
+        optimizer=OptimizerConfig(lr=1e-3), steps=2, sessions_per_batch=12, max_new_tokens=24, skip_equal_groups=False
+    )
+    trainer = GrpoTrainer(model, reference, tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
+    for step in range(config.steps):
+        assert trainer.step(step)["groups_used"] > 20
+    return [parameter.detach().clone() for parameter in model.parameters()]
