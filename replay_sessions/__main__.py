@@ -80,7 +80,7 @@ def _import(arguments: argparse.Namespace) -> int:
     check_target(arguments.out, overwrite=arguments.overwrite)
     importer = load_importer(arguments.importer).from_arguments(arguments.source, arguments)
     for note in importer.notes:
-        _console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+        _note(note)
     try:
         with (
             terminable(),
@@ -94,6 +94,7 @@ def _import(arguments: argparse.Namespace) -> int:
                 workers=arguments.workers,
                 engine=arguments.engine,
                 on_progress=advance,
+                tell=_note,
             )
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"{STOPPED}\n")
@@ -178,6 +179,10 @@ def _tell(store: SessionStore) -> None:
             lines.append(f"  warning: no session is in {split}; with few users, try --split-by session")
     for line in lines:
         print(line)
+
+
+def _note(line: str) -> None:
+    _console().print(line, style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def _console(*, stderr: bool = False) -> Console:

@@ -8,6 +8,7 @@
     ├── AgentFailed                              an agent could not answer (time-out, server down); never a score of 0
     ├── MissingExtra       (ImportError)         an optional dependency that is not installed
     ├── BadConfig          (ValueError)          an option, preset or flag that does not fit
+    ├── WriteFailed        (OSError)             the system refused to write: a full disk, a limit on files
     ├── CheckpointMismatch                       a checkpoint that belongs to something else
     └── TrainingDiverged                         a loss or gradient that is not finite
 
@@ -30,6 +31,7 @@ __all__ = [
     "StoreNotFound",
     "TrainingDiverged",
     "UnknownAgent",
+    "WriteFailed",
     "did_you_mean",
     "run_command",
 ]
@@ -65,6 +67,10 @@ class MissingExtra(ShopR1Error, ImportError):
 
 class BadConfig(ShopR1Error, ValueError):
     """An option, preset or flag that does not fit."""
+
+
+class WriteFailed(ShopR1Error, OSError):
+    """The system refused to write: a full disk, a limit on files."""
 
 
 class CheckpointMismatch(ShopR1Error):

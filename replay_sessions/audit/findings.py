@@ -1,4 +1,4 @@
-"""What an audit is told and what it tells: its limits, findings and report (see audit.py)."""
+"""What an audit is told and what it tells: its limits, findings and report (see judge.py)."""
 
 import msgspec
 

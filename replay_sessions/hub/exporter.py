@@ -4,7 +4,7 @@
     python -m replay_sessions import hub mine_for_the_hub --split-by official --out stores/again
     python -m replay_sessions export hub stores/mine --out mine_for_the_hub --upload OWNER/NAME
 
-One row a step (hub_rows.py), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
+One row a step (rows.py), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
 Nothing leaves the machine without `--upload`, and then it becomes a private data set. Uploading is written and was
 never run: there was no network.
 """

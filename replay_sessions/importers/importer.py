@@ -71,6 +71,13 @@ class Importer(ABC):
     def state(self) -> str:
         """Changes when the source does: paths, sizes, times. A killed import goes on only with the same state."""
 
+    def rules(self) -> Any:
+        """What says how the source is read, such as a field mapping or a recipe: its content, not its name.
+
+        A killed import goes on only with the same rules. Structs and plain values that JSON can hold.
+        """
+        return None
+
     @abstractmethod
     def parts(self) -> Iterator[Part]:
         """Cuts the source into parts of bounded size."""

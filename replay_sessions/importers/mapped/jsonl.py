@@ -79,6 +79,9 @@ class JsonlImporter(Importer):
         status = self.path.stat()
         return f"{self.path.absolute()} {status.st_size} {status.st_mtime_ns}"
 
+    def rules(self) -> FieldMapping | None:
+        return self._mapping
+
     def parts(self) -> Iterator[Part]:
         first_number, lines, size, read_before = 1, [], 0, 0
         with self.path.open("rb") as raw:

@@ -101,6 +101,9 @@ class ShopcartImporter(Importer):
         stats = [(path.absolute(), path.stat()) for path in self._files]
         return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
 
+    def rules(self) -> FieldMapping:
+        return self._mapping
+
     def parts(self) -> Iterator[Part]:
         for path in self._files:
             lines: list[SessionLine] = []
