@@ -17,6 +17,8 @@ code 2 (`run_command`); everything else is a bug and keeps its traceback.
 """
 
 import difflib
+import errno
+import os
 import sys
 from collections.abc import Callable, Iterable
 
@@ -95,11 +97,19 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 def run_command(command: Callable[[], int | None]) -> int:
-    """Runs a command's body and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130."""
+    """Runs a command's body and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130.
+
+    So is a disk that is full, whatever was written, standard output included.
+    """
     try:
         return command() or 0
     except ShopR1Error as error:
         sys.stderr.write(f"error: {error}\n")
+        return 2
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        sys.stderr.write(f"error: cannot write {error.filename or 'the output'}: {os.strerror(error.errno)}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")

@@ -4,11 +4,15 @@ So a registry can name what needs an extra package, or what would otherwise impo
 """
 
 import importlib
+import inspect
+from types import ModuleType
 from typing import Any
 
 import msgspec
 
-__all__ = ["Entry", "load"]
+from replay_sessions.errors import did_you_mean
+
+__all__ = ["Entry", "NoSuchName", "load", "member"]
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -16,6 +20,10 @@ class Entry(msgspec.Struct, frozen=True):
 
     target: str
     summary: str
+
+
+class NoSuchName(AttributeError):
+    """A module that has nothing of the name that was asked for; the message names what is near."""
 
 
 def load(target: str) -> Any:
@@ -26,7 +34,14 @@ def load(target: str) -> Any:
 
     Raises:
         ImportError: No such module, or one that it needs is missing.
-        AttributeError: The module has nothing of that name.
+        NoSuchName: The module has nothing of that name.
     """
     module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return member(importlib.import_module(module), name)
+
+
+def member(module: ModuleType, name: str) -> Any:
+    """What a module has of a name, or NoSuchName."""
+    if not hasattr(module, name):
+        raise NoSuchName(did_you_mean(name, [key for key, value in vars(module).items() if inspect.isclass(value)]))
+    return getattr(module, name)

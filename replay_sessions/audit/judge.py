@@ -54,6 +54,7 @@ def audit_store(
         *_shared_users(store, fault=False),
         *_leaks(store, leaks, limits, fault=False),
         *_doubtful_steps(read),
+        *_endless(store, limits),
         *_over_context(read, limits),
         *_private(read),
         *_empty_splits(store),
@@ -207,6 +208,18 @@ def _doubtful_steps(facts: Sequence[SessionFacts]) -> list[Finding]:
         _finding("doubtful_steps", f"{counted(len(ids), 'session')} with {reason}", ids)
         for reason, ids in sorted(reasons.items())
     ]
+
+
+def _endless(store: SessionStore, limits: AuditLimits) -> list[Finding]:
+    rows = sorted(store.index(), key=lambda row: -row.steps)
+    endless = [row for row in rows if row.steps > limits.session_steps]
+    if not endless:
+        return []
+    message = (
+        f"{counted(len(endless), 'session')} of more than {limits.session_steps:,} steps, the longest of "
+        f"{endless[0].steps:,}: a crawler's, or of a log whose session ids tell no visits apart?"
+    )
+    return [_finding("endless", message, (row.session_id for row in endless))]
 
 
 def _over_context(facts: Sequence[SessionFacts], limits: AuditLimits) -> list[Finding]:

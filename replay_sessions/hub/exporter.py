@@ -26,6 +26,7 @@ from replay_sessions.hub.rows import ABOUT_FILE, DATA_FOLDER, ROW_SCHEMA, About,
 from replay_sessions.schema import Session, Split
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
+from replay_sessions.store.durable_files import writing
 from replay_sessions.store.whole_folder import WorkFolder, check_target
 
 __all__ = ["HubExporter"]
@@ -75,7 +76,7 @@ class HubExporter(Exporter):
 
     def export(self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
         check_target(self._out, overwrite=self._overwrite, marker=ABOUT_FILE)
-        with WorkFolder(self._out, marker=ABOUT_FILE) as work:
+        with WorkFolder(self._out, marker=ABOUT_FILE) as work, writing(self._out):
             (work.store / DATA_FOLDER).mkdir()
             for split in SPLITS:
                 _write_split(work.store / DATA_FOLDER, split, store.sessions(split), on_progress)

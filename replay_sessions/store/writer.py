@@ -41,6 +41,7 @@ __all__ = ["StoreContents", "StoreWriter", "index_row"]
 # A shard's footer grows with its sessions and is read before the first of them.
 _SHARD_SESSIONS = 256
 _SHARD_CHARACTERS = 256 << 20
+_LONGEST_SESSION_CHARACTERS = 512 << 20  # Arrow counts a row group's text in 31 bits, and a character may take 4 bytes
 
 
 class StoreContents:
@@ -196,15 +197,21 @@ def index_row(session: Session, plan: SplitPlan) -> IndexRow:
     """A session's row of the index; the shard and row group are filled in when it is written.
 
     Raises:
-        BadSession: Its text is no Unicode, or it has no place in the split plan.
+        BadSession: Its text is no Unicode, it is too long, or it has no place in the split plan.
     """
+    page_characters = sum(len(step.page) for step in session.steps)
+    if page_characters > _LONGEST_SESSION_CHARACTERS:
+        raise BadSession(
+            f"session {session.session_id!r} has pages of {page_characters:,} characters, and a store holds "
+            f"sessions of {_LONGEST_SESSION_CHARACTERS:,} at most"
+        )
     try:
         return IndexRow(
             session_id=session.session_id,
             user_id=session.user_id,
             split=assign_split(session, plan),
             steps=len(session.steps),
-            page_characters=sum(len(step.page) for step in session.steps),
+            page_characters=page_characters,
             shard=-1,
             row_group=-1,
             digest=session_digest(session),

@@ -25,6 +25,7 @@ from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, Row, r
 from replay_sessions.importers.raw.steps import PageFolder, read_session
 from replay_sessions.simplify import load_recipe
 from replay_sessions.simplify.recipes import Rule
+from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
 
 __all__ = ["RawImporter"]
@@ -76,6 +77,8 @@ class RawImporter(Importer):
         self.unit = "actions"
         self._folder = folder.absolute()
         self._actions = actions or _find_actions(folder)
+        check_name(self._folder)
+        check_name(self._actions)
         self._ignored = ignored_columns
         self.size = len(
             read_actions(self._actions, self._ignored)
@@ -143,7 +146,7 @@ class RawImporter(Importer):
         yield from content.set_aside
         pages = PageFolder(self._folder, self._recipe, private_data=self._private_data)
         for rows in content.sessions:
-            yield from read_session(rows, pages, self.source, self._actions.name)
+            yield from read_session(rows, pages, self.source, self._actions.name, self.longest_session_bytes)
 
 
 def _find_actions(folder: Path) -> Path:

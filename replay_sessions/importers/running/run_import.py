@@ -35,6 +35,7 @@ _PLAN_WORDS = {
     "options": "the options",
     "state": "the source",
     "rules": "the field mapping or recipe",
+    "longest_session_bytes": "the longest session",
     "splits": "the split",
     "code": "shop-r1 itself",
 }
@@ -52,6 +53,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str]
     state: str
     rules: str
+    longest_session_bytes: int
     splits: SplitPlan
     code: str
 
@@ -129,6 +131,7 @@ def _take_up(work: Path, importer: Importer, splits: SplitPlan, tell: Callable[[
         options=importer.options,
         state=importer.state(),
         rules=_digest(msgspec.json.encode(importer.rules())),
+        longest_session_bytes=importer.longest_session_bytes,
         splits=splits,
         code=_code_digest(),
     )
