@@ -64,6 +64,7 @@ class WorkFolder:
             self.target.parent.mkdir(parents=True, exist_ok=True)
             if self._resume:
                 self.path = self.target.parent / f".{self.target.name}.importing"
+                self.keep = self.path.exists()  # what an earlier process did, until it is known that it is of no use
                 self.path.mkdir(exist_ok=True)
             else:
                 self._remove_leftovers()

@@ -138,7 +138,7 @@ def _take_up(work: Path, importer: Importer, splits: SplitPlan, tell: Callable[[
     path = work / _PLAN_FILE
     changed = _changed(path, plan)
     if changed is not None:
-        if changed:
+        if changed and (work / "parts").exists():
             tell(f"an import that was stopped is not gone on with: {changed} changed since; everything is read anew")
         for folder in ("parts", "store"):
             shutil.rmtree(work / folder, ignore_errors=True)
@@ -159,7 +159,7 @@ def _changed(path: Path, plan: _Plan) -> str | None:
         return ""
     try:
         before = msgspec.json.decode(content, type=_Plan)
-    except msgspec.DecodeError:  # of another version, or cut short
+    except msgspec.DecodeError:  # of another version
         return _PLAN_WORDS["code"]
     changed = [word for field, word in _PLAN_WORDS.items() if getattr(before, field) != getattr(plan, field)]
     return " and ".join(changed) or None

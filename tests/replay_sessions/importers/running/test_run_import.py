@@ -1,3 +1,4 @@
+import errno
 import os
 import random
 import signal
@@ -164,6 +165,22 @@ def test_a_plan_of_another_version_is_told_too(log: Path, tmp_path: Path) -> Non
     told: list[str] = []
     assert run_import(JsonlImporter(log), tmp_path / "store", tell=told.append) == 0
     assert "shop-r1 itself changed since" in told[0]
+
+
+def test_a_place_that_cannot_be_replaced_costs_nothing_of_what_was_done(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RuntimeError):
+        run_import(KeepsBreaking(log), tmp_path / "store")
+    (tmp_path / "store").mkdir()
+
+    def is_mounted(source: Path, target: Path) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    with monkeypatch.context() as patch, pytest.raises(BadConfig, match="cannot be replaced by a finished folder"):
+        patch.setattr(os, "rename", is_mounted)
+        run_import(JsonlImporter(log), tmp_path / "store")
+    assert run_import(JsonlImporter(log), tmp_path / "store") == 3
 
 
 def stop_after(parts: int) -> Callable[[int], None]:
