@@ -10,7 +10,6 @@
 Classes are imported when they are asked for, so that a missing extra costs nothing until it is used.
 """
 
-import importlib
 import importlib.metadata
 import importlib.util
 import inspect
@@ -27,6 +26,7 @@ import msgspec
 
 from agents.protocol import Agent
 from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
+from replay_sessions.plugins import NoSuchName, load, member
 from replay_sessions.store import SessionStore
 
 __all__ = ["AGENTS", "CHECKPOINT_MARKER", "AgentSpec", "agent_class", "known_agents", "make_agent", "parse_spec"]
@@ -121,7 +121,8 @@ def agent_class(spec: AgentSpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _imported(names[target], target), ()
     file, colon, class_name = target.rpartition(":")
     if colon and file.endswith(".py"):
-        return _member(_load_file(Path(file), target), class_name, target), ()
+        module = _load_file(Path(file), target)
+        return _callable(lambda: member(module, class_name), class_name, target), ()
     if colon and re.fullmatch(r"\w+(\.\w+)*", file):
         return _imported(target, target), ()
     if Path(target).is_dir():
@@ -145,14 +146,13 @@ def _imported(address: str, target: str) -> Callable[..., Any]:
     if "" not in sys.path and str(Path.cwd()) not in sys.path:  # an installed command starts without it
         sys.path.append(str(Path.cwd()))
     try:
-        module = importlib.import_module(module_name)
+        return _callable(lambda: load(address), class_name, target)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise UnknownAgent(
                 f"No module '{module_name}' for agent '{target}': it is neither installed nor in the current folder"
             ) from error
         raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
-    return _member(module, class_name, target)
 
 
 def _load_file(file: Path, target: str) -> ModuleType:
@@ -179,11 +179,13 @@ def _load_file(file: Path, target: str) -> ModuleType:
     return module
 
 
-def _member(module: ModuleType, class_name: str, target: str) -> Callable[..., Any]:
-    found = getattr(module, class_name, None)
+def _callable(find: Callable[[], Any], class_name: str, target: str) -> Callable[..., Any]:
+    try:
+        found = find()
+    except NoSuchName as error:
+        raise UnknownAgent(f"No class '{class_name}' for agent '{target}'. {error}") from error
     if not callable(found):
-        classes = [name for name, value in vars(module).items() if inspect.isclass(value)]
-        raise UnknownAgent(f"No class '{class_name}' for agent '{target}'. {did_you_mean(class_name, classes)}")
+        raise UnknownAgent(f"'{class_name}' for agent '{target}' is no class")
     return found  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
 
 

@@ -79,8 +79,11 @@ def _generate(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     check_target(arguments.out, overwrite=arguments.overwrite)
     importer = load_importer(arguments.importer).from_arguments(arguments.source, arguments)
+    if arguments.max_session_mib < 1:
+        raise BadConfig(f"--max-session-mib is {arguments.max_session_mib}, and at least 1 was expected")
+    importer.longest_session_bytes = arguments.max_session_mib << 20
     for note in importer.notes:
-        _console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+        _note(note)
     try:
         with (
             terminable(),
@@ -94,6 +97,7 @@ def _import(arguments: argparse.Namespace) -> int:
                 workers=arguments.workers,
                 engine=arguments.engine,
                 on_progress=advance,
+                tell=_note,
             )
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"{STOPPED}\n")
@@ -173,11 +177,18 @@ def _tell(store: SessionStore) -> None:
         lines.append(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
     if manifest.set_aside:
         lines.append(f"  set aside: {manifest.set_aside:,} records, with reasons in {store.path / SET_ASIDE_FILE}")
+    longest = max(store.index(), key=lambda row: row.steps)
+    if longest.steps > AuditLimits().session_steps:
+        lines.append(f"  warning: session {longest.session_id!r} has {longest.steps:,} steps: a crawler's?")
     for split, count in manifest.split_sessions.items():
         if not count:
             lines.append(f"  warning: no session is in {split}; with few users, try --split-by session")
     for line in lines:
         print(line)
+
+
+def _note(line: str) -> None:
+    _console().print(line, style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def _console(*, stderr: bool = False) -> Console:

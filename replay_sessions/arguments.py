@@ -9,6 +9,7 @@ from typing import NoReturn
 from replay_sessions.audit.judge import AuditLimits
 from replay_sessions.exporters import EXPORTERS, load_exporter
 from replay_sessions.importers import IMPORTERS, load_importer
+from replay_sessions.importers.importer import Importer
 
 __all__ = ["command_parser"]
 
@@ -83,6 +84,14 @@ def _add_import(commands: "_Commands[_Parser]", words: list[str]) -> None:
             choices=["processes", "ray"],
             default="processes",
             help="ray: the machines of a Ray cluster that share the folder of --out (processes)",
+        )
+        inner.add_argument(
+            "--max-session-mib",
+            type=int,
+            default=Importer.longest_session_bytes >> 20,
+            metavar="N",
+            help="set sessions aside whose pages or lines are longer; a session is held in memory as a whole "
+            f"({Importer.longest_session_bytes >> 20})",
         )
         inner.set_defaults(command="import", importer=name)
 

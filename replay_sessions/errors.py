@@ -8,6 +8,7 @@
     ├── AgentFailed                              an agent could not answer (time-out, server down); never a score of 0
     ├── MissingExtra       (ImportError)         an optional dependency that is not installed
     ├── BadConfig          (ValueError)          an option, preset or flag that does not fit
+    ├── WriteFailed        (OSError)             the system refused to write: a full disk, a limit on files
     ├── CheckpointMismatch                       a checkpoint that belongs to something else
     └── TrainingDiverged                         a loss or gradient that is not finite
 
@@ -16,6 +17,8 @@ code 2 (`run_command`); everything else is a bug and keeps its traceback.
 """
 
 import difflib
+import errno
+import os
 import sys
 from collections.abc import Callable, Iterable
 
@@ -30,6 +33,7 @@ __all__ = [
     "StoreNotFound",
     "TrainingDiverged",
     "UnknownAgent",
+    "WriteFailed",
     "did_you_mean",
     "run_command",
 ]
@@ -67,6 +71,10 @@ class BadConfig(ShopR1Error, ValueError):
     """An option, preset or flag that does not fit."""
 
 
+class WriteFailed(ShopR1Error, OSError):
+    """The system refused to write: a full disk, a limit on files."""
+
+
 class CheckpointMismatch(ShopR1Error):
     """A checkpoint that is damaged or belongs to something else."""
 
@@ -89,11 +97,19 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 def run_command(command: Callable[[], int | None]) -> int:
-    """Runs a command's body and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130."""
+    """Runs a command's body and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130.
+
+    So is a disk that is full, whatever was written, standard output included.
+    """
     try:
         return command() or 0
     except ShopR1Error as error:
         sys.stderr.write(f"error: {error}\n")
+        return 2
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        sys.stderr.write(f"error: cannot write {error.filename or 'the output'}: {os.strerror(error.errno)}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")

@@ -26,7 +26,7 @@ __all__ = [
     "reply_action",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: shards are named by their content
 
 ActionType = Literal["click", "type_and_submit", "terminate"]
 Split = Literal["train", "validation", "test"]

@@ -11,9 +11,10 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from replay_sessions.elements import find_elements
-from replay_sessions.errors import BadConfig, StoreNotFound
+from replay_sessions.errors import BadConfig, BadSession, StoreNotFound
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.simplify import simplify
+from replay_sessions.simplify.bounds import MAX_BYTES
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
 
@@ -108,11 +109,15 @@ def show_page(page: str, console: Console) -> None:
 def show_page_file(path: Path, recipe: str | None, console: Console, *, as_is: bool = False) -> None:
     """A raw page from a file, simplified; `as_is` for one that is simplified already."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
         if raw.startswith(_GZIP_MAGIC):
-            raw = gzip.decompress(raw)
+            with gzip.open(path) as packed:
+                raw = packed.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise StoreNotFound(f"cannot read '{path}': {error}") from error
+    if len(raw) > MAX_BYTES:
+        raise BadSession(f"'{path}' is longer than {MAX_BYTES:,} bytes, which no page is")
     show_page(raw.decode("utf-8", errors="replace") if as_is else simplify(raw, recipe).html, console)
 
 

@@ -1,4 +1,4 @@
-"""What an audit is told and what it tells: its limits, findings and report (see audit.py)."""
+"""What an audit is told and what it tells: its limits, findings and report (see judge.py)."""
 
 import msgspec
 
@@ -15,6 +15,7 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         shift: By how much a neighbouring page may explain the targets better than their own.
         leakage: Greatest share of held-out sessions with a near-duplicate in train.
         context_tokens: Pages estimated to be longer are warned of.
+        session_steps: Sessions of more steps are warned of: crawlers, or ids that tell no visits apart.
         private_pages: About how many pages are searched for private data, spread over the store.
     """
 
@@ -22,6 +23,7 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shift: float = 0.2
     leakage: float = 0.01
     context_tokens: int = 32_768
+    session_steps: int = 1000
     private_pages: int = 500
 
     def __post_init__(self) -> None:
@@ -30,6 +32,8 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 raise BadConfig(f"{name} is {share}, and a share from 0 to 1 was expected, such as 0.8 for 80%")
         if self.context_tokens < 1:
             raise BadConfig(f"context_tokens is {self.context_tokens}, and at least 1 was expected")
+        if self.session_steps < 1:
+            raise BadConfig(f"session_steps is {self.session_steps}, and at least 1 was expected")
         if self.private_pages < 0:
             raise BadConfig(f"private_pages is {self.private_pages}, and 0 (none) or more was expected")
 

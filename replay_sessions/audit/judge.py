@@ -2,7 +2,7 @@
 
     scan_store   each session -> SessionFacts: its targets and whether they stand on the page, digests, lengths
     audit_store  facts -> AuditReport: faults (exit code 1), warnings, figures
-    audit_report.py prints it; repair.py sets the sessions at fault aside
+    terminal_table.py prints it; repair.py sets the sessions at fault aside
 
 Grounding: the share of logged targets whose name stands on the page shown. A log whose pages are shifted by one step
 (reported of ShopCART) trains a model to click on what it cannot see; offset -1 asks after the page one step earlier.
@@ -16,6 +16,7 @@ from replay_sessions.audit.findings import AuditLimits, AuditReport, Finding, Gr
 from replay_sessions.audit.scan import OFFSETS, SessionFacts, scan_store
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
+from replay_sessions.store.manifest import REMEDY
 
 __all__ = ["AuditLimits", "AuditReport", "Finding", "Grounding", "audit_size", "audit_store"]
 
@@ -42,7 +43,7 @@ def audit_store(
     copies = {copy for _, copy in doubled}
     leaks = leaks_across_splits(store, [fact for fact in read if fact.session_id not in copies], on_progress)
     faults = [
-        *_unreadable(facts),
+        *(_unreadable(facts) or _altered(store)),
         *_ungrounded(read, limits),
         *_shifted(read, limits),
         *_duplicates(doubled),
@@ -53,6 +54,7 @@ def audit_store(
         *_shared_users(store, fault=False),
         *_leaks(store, leaks, limits, fault=False),
         *_doubtful_steps(read),
+        *_endless(store, limits),
         *_over_context(read, limits),
         *_private(read),
         *_empty_splits(store),
@@ -92,6 +94,15 @@ def _unreadable(facts: Sequence[SessionFacts]) -> list[Finding]:
         return []
     message = f"{counted(len(bad), 'session')} cannot be read: {bad[0].problem}"
     return [_finding("unreadable", message, (fact.session_id for fact in bad))]
+
+
+def _altered(store: SessionStore) -> list[Finding]:
+    """Files that hold the right sessions and yet are not those that were written."""
+    files = store.altered_shards()
+    if not files:
+        return []
+    message = f"{counted(len(files), 'shard')} not as written, byte for byte, such as {files[0]}; {REMEDY}"
+    return [_finding("altered", message, ())]
 
 
 def _grounding(facts: Iterable[SessionFacts]) -> tuple[Grounding, ...]:
@@ -197,6 +208,18 @@ def _doubtful_steps(facts: Sequence[SessionFacts]) -> list[Finding]:
         _finding("doubtful_steps", f"{counted(len(ids), 'session')} with {reason}", ids)
         for reason, ids in sorted(reasons.items())
     ]
+
+
+def _endless(store: SessionStore, limits: AuditLimits) -> list[Finding]:
+    rows = sorted(store.index(), key=lambda row: -row.steps)
+    endless = [row for row in rows if row.steps > limits.session_steps]
+    if not endless:
+        return []
+    message = (
+        f"{counted(len(endless), 'session')} of more than {limits.session_steps:,} steps, the longest of "
+        f"{endless[0].steps:,}: a crawler's, or of a log whose session ids tell no visits apart?"
+    )
+    return [_finding("endless", message, (row.session_id for row in endless))]
 
 
 def _over_context(facts: Sequence[SessionFacts], limits: AuditLimits) -> list[Finding]:

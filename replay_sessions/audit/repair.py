@@ -13,7 +13,7 @@ __all__ = ["repair_store"]
 
 # Leaving a session out mends these faults. Shifted pages are not mended by it: the import has to be done again.
 _REASONS = {
-    "unreadable": "cannot be read",
+    "unreadable": "cannot be read as it was written",
     "ungrounded": "too few of its targets stand on the page shown",
     "duplicates": "repeats another session exactly",
     "near_duplicates": "nearly repeats a session in train",
@@ -52,7 +52,7 @@ def repair_store(store: SessionStore, report: AuditReport, *, on_progress: Calla
             if session_id in reasons:
                 writer.set_aside(session_id, reasons[session_id])
             else:
-                writer.write(store.session(session_id))
+                writer.write(store.verified_session(session_id))
             if on_progress:
                 on_progress(1)
     return len(reasons)

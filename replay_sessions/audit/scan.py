@@ -1,10 +1,12 @@
-"""The audit's one pass over a store: each session -> the few facts that the audit counts (see audit.py)."""
+"""The audit's one pass over a store: each session -> the few facts that the audit counts (see judge.py)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from hashlib import blake2b
 from multiprocessing import get_context
+from pathlib import Path
 
 import msgspec
 
@@ -26,7 +28,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the audit keeps of a session.
 
     Attributes:
-        problem: Why it cannot be read; the other facts are empty then.
+        problem: Why it cannot be read, or that it is not what was written; the other facts are empty then.
         targets: Logged names by action type; not those of steps whose page was not logged at all, which is so of the
             first or last step where a log's pages are shifted by one.
         on_page: How many of them stand on the page shown.
@@ -79,10 +81,14 @@ def scan_store(
                 on_progress(len(chunk))
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for facts in pool.map(_scan, [store] * len(chunks), chunks):
+        for facts in pool.map(partial(_scan_elsewhere, store.path, store.fingerprint), chunks):
             yield from facts
             if on_progress:
                 on_progress(len(facts))
+
+
+def _scan_elsewhere(path: Path, fingerprint: str, tasks: list[tuple[str, bool]]) -> list[SessionFacts]:
+    return _scan(SessionStore.reopen(path, fingerprint), tasks)
 
 
 def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFacts]:
@@ -90,7 +96,7 @@ def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFac
     for session_id, search in tasks:
         split = store.split_of(session_id)
         try:
-            session = store.session(session_id)
+            session = store.verified_session(session_id)
         except BadSession as error:
             facts.append(SessionFacts(session_id=session_id, split=split, problem=str(error)))
         else:

@@ -5,11 +5,9 @@ An exporter is a class (`exporter.Exporter`) that is named here and imported onl
     python -m replay_sessions export NAME STORE --out ...
 """
 
-import importlib
-
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.exporters.exporter import Exporter
-from replay_sessions.importers import ImporterEntry as Entry
+from replay_sessions.plugins import Entry, load
 
 __all__ = ["EXPORTERS", "load_exporter"]
 
@@ -33,6 +31,5 @@ def load_exporter(name: str) -> type[Exporter]:
     """
     if name not in EXPORTERS:
         raise BadConfig(f"unknown exporter {name!r}. {did_you_mean(name, EXPORTERS)}")
-    module, _, attribute = EXPORTERS[name].target.partition(":")
-    loaded: type[Exporter] = getattr(importlib.import_module(module), attribute)
+    loaded: type[Exporter] = load(EXPORTERS[name].target)
     return loaded

@@ -31,6 +31,7 @@ from replay_sessions.errors import BadConfig, MissingExtra
 from replay_sessions.exporters.exporter import Exporter
 from replay_sessions.schema import Split, Step, reply_action
 from replay_sessions.store import SessionStore
+from replay_sessions.store.durable_files import sync_tree, writing
 
 __all__ = ["MinariExporter"]
 
@@ -94,10 +95,11 @@ class MinariExporter(Exporter):
         dataset_id = f"shopr1/{_dataset_name(self._name or Path(store_name).name)}/human-v0"
         with _datasets_path(self._out):
             place = Path(minari.storage.get_dataset_path(dataset_id))
+            _put_back(place)
             if place.exists() and not self._overwrite:
                 raise BadConfig(f"there is a data set '{dataset_id}' at '{place}': add --overwrite, or --name another")
             env = gymnasium.make(_ENV_ID, store=store_name, split=self._split, order="storage", skip_first_action=False)
-            with _replaced(place):
+            with writing(place), _replaced(place):
                 dataset = _create(minari, env, dataset_id, store, on_progress)
         told = [f"{place}: {dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps"]
         prefix = f"{_PATH_VARIABLE}={self._out} " if self._out else ""
@@ -107,19 +109,36 @@ class MinariExporter(Exporter):
 
 @contextmanager
 def _replaced(place: Path) -> Iterator[None]:
-    """Makes way for a data set; when it cannot be written whole, what was there comes back."""
-    before = place.with_name(f".{place.name}.replaced")
-    shutil.rmtree(before, ignore_errors=True)
+    """Makes way for a data set; when it cannot be written whole, what was there comes back.
+
+    Minari writes a data set where it is to be, and half of one would load. So while what was there stands aside, what
+    is in its place is not whole; after a kill the next export puts it back.
+    """
+    before = _aside(place)
     if place.exists():
         place.rename(before)
     try:
         yield
+        sync_tree(place)
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)  # half a data set would load
-        if before.exists():
-            before.rename(place)
+        shutil.rmtree(place, ignore_errors=True)
+        _put_back(place)
         raise
-    shutil.rmtree(before, ignore_errors=True)
+    if before.exists():
+        unwanted = before.with_suffix(".unwanted")
+        shutil.rmtree(unwanted, ignore_errors=True)
+        before.rename(unwanted)
+        shutil.rmtree(unwanted, ignore_errors=True)
+
+
+def _put_back(place: Path) -> None:
+    if _aside(place).exists():
+        shutil.rmtree(place, ignore_errors=True)
+        _aside(place).rename(place)
+
+
+def _aside(place: Path) -> Path:
+    return place.with_name(f".{place.name}.replaced")
 
 
 def _minari() -> Any:

@@ -4,7 +4,7 @@
     python -m replay_sessions import hub mine_for_the_hub --split-by official --out stores/again
     python -m replay_sessions export hub stores/mine --out mine_for_the_hub --upload OWNER/NAME
 
-One row a step (hub_rows.py), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
+One row a step (rows.py), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
 Nothing leaves the machine without `--upload`, and then it becomes a private data set. Uploading is written and was
 never run: there was no network.
 """
@@ -26,6 +26,7 @@ from replay_sessions.hub.rows import ABOUT_FILE, DATA_FOLDER, ROW_SCHEMA, About,
 from replay_sessions.schema import Session, Split
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
+from replay_sessions.store.durable_files import writing
 from replay_sessions.store.whole_folder import WorkFolder, check_target
 
 __all__ = ["HubExporter"]
@@ -75,7 +76,7 @@ class HubExporter(Exporter):
 
     def export(self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
         check_target(self._out, overwrite=self._overwrite, marker=ABOUT_FILE)
-        with WorkFolder(self._out, marker=ABOUT_FILE) as work:
+        with WorkFolder(self._out, marker=ABOUT_FILE) as work, writing(self._out):
             (work.store / DATA_FOLDER).mkdir()
             for split in SPLITS:
                 _write_split(work.store / DATA_FOLDER, split, store.sessions(split), on_progress)

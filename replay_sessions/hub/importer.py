@@ -17,7 +17,9 @@ from replay_sessions.hub.download import download, is_hub_id
 from replay_sessions.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, session_of
 from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.importers.sources.session_rows import SessionRows, too_long
 from replay_sessions.splits import SPLITS
+from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
 
 __all__ = ["HubImporter"]
@@ -33,6 +35,8 @@ class HubImporter(Importer):
                 "expected; records of another form need `import jsonl` or `import shopcart` with a field mapping"
             )
         self._files = sorted((folder.absolute() / DATA_FOLDER).glob("*.parquet"))
+        for path in self._files:
+            check_name(path)
         self.source = "hub"
         self.options = {"folder": folder.name}
         self.notes = []
@@ -62,10 +66,17 @@ class HubImporter(Importer):
         path: Path = part.content
         split = next((split for split in SPLITS if path.name.startswith(f"{split}-")), None)
         for session_id, rows in groupby(_rows(path), key=lambda row: row["session_id"]):
+            mine: SessionRows[dict[str, Any]] = SessionRows(self.longest_session_bytes)
+            for row in rows:
+                mine.add(row, len(row["page"] or ""))
+            where = f"{path.name}, session {session_id}"
+            if mine.is_too_long:
+                yield SetAside(where=where, reason=too_long(self.longest_session_bytes))
+                continue
             try:
-                yield session_of(list(rows), split)
+                yield session_of(mine.rows, split)
             except (BadSession, ValueError, TypeError) as error:
-                yield SetAside(where=f"{path.name}, session {session_id}", reason=" ".join(str(error).split()))
+                yield SetAside(where=where, reason=" ".join(str(error).split()))
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

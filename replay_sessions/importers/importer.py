@@ -49,6 +49,8 @@ class Importer(ABC):
         notes: What to tell the user before reading, such as a choice that was guessed.
         size: The whole source in units of `Part.size`; None where it is not known.
         unit: What that unit is.
+        longest_session_bytes: A session is held in memory as a whole, so one that is longer is set aside: a crawler's,
+            or a log's whose ids tell no visits apart.
     """
 
     source: str
@@ -56,6 +58,7 @@ class Importer(ABC):
     notes: list[str]
     size: int | None
     unit: Literal["bytes", "actions"] = "bytes"
+    longest_session_bytes: int = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
 
     @classmethod
     @abstractmethod
@@ -70,6 +73,13 @@ class Importer(ABC):
     @abstractmethod
     def state(self) -> str:
         """Changes when the source does: paths, sizes, times. A killed import goes on only with the same state."""
+
+    def rules(self) -> Any:
+        """What says how the source is read, such as a field mapping or a recipe: its content, not its name.
+
+        A killed import goes on only with the same rules. Structs and plain values that JSON can hold.
+        """
+        return None
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:

@@ -1,11 +1,11 @@
 """What a store is on disk, apart from the pages: its manifest and its index.
 
-    STORE/manifest.json        what the store holds and where it came from; written last
-    STORE/index.parquet        one row per session: ids, split, length, where its row group lies
-    STORE/shards/00000.parquet sessions, one row group each (shards.py)
-    STORE/set_aside.jsonl      what could not be taken in, and why; only where there was any
+    STORE/manifest.json            what the store holds and where it came from; written last
+    STORE/index.parquet            one row per session: ids, split, length, where its row group lies
+    STORE/shards/1f0c….parquet     sessions, one row group each (shards.py); the name is the digest of the file
+    STORE/set_aside.jsonl          what could not be taken in, and why; only where there was any
 
-`store.py` reads them, `writer.py` writes them.
+`reader.py` reads them, `writer.py` writes them; docs/store_format.md is for those who read them with other tools.
 """
 
 from collections.abc import Iterable
@@ -58,10 +58,20 @@ _INDEX_SCHEMA = pa.schema(
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file of sessions; its size tells a truncated copy before anything is read."""
+    """A file of sessions, named by its content: of two stores, only what is equal has one name.
 
-    file: str
+    Attributes:
+        digest: Of the whole file (BLAKE2b, 32 hex digits).
+        size_bytes: Tells a truncated copy before anything is read.
+    """
+
+    digest: str
     size_bytes: int
+
+    @property
+    def file(self) -> str:
+        """Where it lies in the store's folder."""
+        return f"{SHARD_FOLDER}/{self.digest}.parquet"
 
 
 class SetAside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,25 +4,37 @@
     store = SessionStore.open("stores/mine")     # a folder that StoreWriter or an importer wrote
     for session in store.sessions("train"): ...
 
-Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time.
+Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time. Digests are
+compared by `check` alone. A store that is replaced while it is open tells so, or goes on with what was there before.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, Self
 
-from replay_sessions.errors import BadConfig, BadSession, StoreNotFound, did_you_mean
+from replay_sessions.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound, did_you_mean
+from replay_sessions.plugins import load
 from replay_sessions.schema import Session, Split
 from replay_sessions.splits import SPLITS
-from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, IndexRow, Manifest, read_index, read_manifest
-from replay_sessions.store.shards import ShardReader
+from replay_sessions.store.file_names import check_name
+from replay_sessions.store.manifest import (
+    MANIFEST_FILE,
+    REMEDY,
+    IndexRow,
+    Manifest,
+    Shard,
+    read_index,
+    read_manifest,
+)
+from replay_sessions.store.shards import ShardReader, file_digest, session_digest
+from replay_sessions.store.whole_folder import put_back
 
 __all__ = ["SessionStore"]
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
+_DEMO_STORE = "replay_sessions.demo_shop.cached_store:demo_store_path"  # loaded only when asked for
 _REMEDY_OR_REPAIR = f"{REMEDY}; `python -m replay_sessions check STORE --repair` keeps what can be read"
 
 
@@ -54,15 +66,14 @@ class SessionStore:
         Raises:
             StoreNotFound: No store there.
             BadSession: It is damaged or of another schema version.
+            BadConfig: Its name is no text.
         """
         if path_or_name == "demo":
-            from replay_sessions.demo_shop.cached_store import (
-                demo_store_path,  # the demo shop is loaded only when asked for
-            )
-
+            demo_store_path: Callable[[], Path] = load(_DEMO_STORE)
             return cls(demo_store_path(), salvage=salvage)
         path = Path(path_or_name).expanduser()
-        if not path.exists():
+        check_name(path)
+        if not path.exists() and not put_back(path):
             raise StoreNotFound(f"no session store at '{path}'. {_remedy(path)}")
         if not path.is_dir():
             raise StoreNotFound(f"'{path}' is a file, and a session store is a folder with a {MANIFEST_FILE}")
@@ -77,9 +88,21 @@ class SessionStore:
     def __repr__(self) -> str:
         return f"SessionStore('{self.path}', {len(self)} sessions)"
 
-    def __reduce__(self) -> tuple[partial[Self], tuple[Path]]:
-        # Open files do not travel to other processes; sizes were checked here if they were to be.
-        return partial(type(self), salvage=True), (self.path,)
+    def __reduce__(self) -> tuple[Callable[[Path, str], Self], tuple[Path, str]]:
+        # Open files do not travel to other processes.
+        return type(self).reopen, (self.path, self.fingerprint)
+
+    @classmethod
+    def reopen(cls, path: Path, fingerprint: str) -> Self:
+        """Opens a store again that was open elsewhere; sizes were checked there if they were to be.
+
+        Raises:
+            BadSession: Another store stands there now.
+        """
+        store = cls(path, salvage=True)
+        if store.fingerprint != fingerprint:
+            raise store._replaced()
+        return store
 
     def session_ids(self, split: Split | Literal["all"] = "all") -> list[str]:
         return [row.session_id for row in self._select(split)]
@@ -96,6 +119,24 @@ class SessionStore:
     def session(self, session_id: str) -> Session:
         """Reads one session."""
         return next(self._read([self._row(session_id)]))
+
+    def verified_session(self, session_id: str) -> Session:
+        """Reads one session and compares its content with the index.
+
+        Raises:
+            BadSession: It cannot be read, or is not what was written.
+        """
+        session = self.session(session_id)
+        if session_digest(session) != self._row(session_id).digest:
+            raise BadSession(
+                f"store '{self.path}': the content of session {session_id!r} is not what was written, as if its shard "
+                f"came from another store: {REMEDY}"
+            )
+        return session
+
+    def altered_shards(self) -> list[str]:
+        """The shards whose files are not, byte for byte, what was written; every one is read."""
+        return [shard.file for shard in self.manifest.shards if not self._is_as_written(shard)]
 
     def sessions(self, split: Split | Literal["all"] = "all") -> Iterator[Session]:
         """Streams sessions in storage order, a few megabytes at a time."""
@@ -142,11 +183,34 @@ class SessionStore:
 
     def _shard(self, number: int) -> ShardReader:
         if number not in self._shards:
-            self._shards[number] = ShardReader(self.path / self.manifest.shards[number].file)
+            self._shards[number] = self._open_shard(number)
             if len(self._shards) > _OPEN_SHARDS:
                 self._shards.popitem(last=False)
         self._shards.move_to_end(number)
         return self._shards[number]
+
+    def _open_shard(self, number: int) -> ShardReader:
+        try:
+            return ShardReader(self.path / self.manifest.shards[number].file)
+        except BadSession:
+            if self._was_replaced():
+                raise self._replaced() from None
+            raise
+
+    def _was_replaced(self) -> bool:
+        try:
+            return read_manifest(self.path) != self.manifest
+        except ShopR1Error:
+            return False
+
+    def _replaced(self) -> BadSession:
+        return BadSession(f"store '{self.path}' was replaced by another while it was open: open it again")
+
+    def _is_as_written(self, shard: Shard) -> bool:
+        try:
+            return file_digest(self.path / shard.file) == shard.digest
+        except OSError:
+            return False
 
 
 def _check_size(shard: Path, size_bytes: int) -> None:

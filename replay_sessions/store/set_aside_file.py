@@ -5,18 +5,20 @@ Stores and the parts of an import hold such a file (manifest.SET_ASIDE_FILE); it
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
+from replay_sessions.store.durable_files import writing
 from replay_sessions.store.manifest import SetAside
 
 __all__ = ["SetAsideLog"]
 
 
 class SetAsideLog:
-    """A file of records, one JSON object a line.
+    """A file of records, one JSON object a line; WriteFailed tells where the system refuses to write it.
 
     Attributes:
         count: How many there are.
@@ -30,7 +32,8 @@ class SetAsideLog:
         self._file: IO[bytes] | None = None
 
     def add(self, record: SetAside) -> None:
-        self._open().write(msgspec.json.encode(record) + b"\n")
+        with writing(self.path):
+            self._open().write(msgspec.json.encode(record) + b"\n")
         self.first = self.first or record
         self.count += 1
 
@@ -38,7 +41,7 @@ class SetAsideLog:
         """Takes over the records of another such file."""
         if not count:
             return
-        with path.open("rb") as other:
+        with path.open("rb") as other, writing(self.path):
             if self.first is None:
                 self.first = msgspec.json.decode(other.readline(), type=SetAside)
                 other.seek(0)
@@ -49,8 +52,16 @@ class SetAsideLog:
         """Ends the file and tells its size; 0 where there is none."""
         if self._file is None:
             return 0
-        self._file.close()
+        with writing(self.path):
+            self._file.close()
         return os.stat(self.path).st_size
+
+    def discard(self) -> None:
+        """Removes the file."""
+        if self._file is not None:
+            with suppress(OSError):  # a full disk may be why it is discarded
+                self._file.close()
+            self.path.unlink(missing_ok=True)
 
     def _open(self) -> IO[bytes]:
         if self._file is None:

@@ -5,9 +5,13 @@ pages is small, and JSON through msgspec checks each field strictly when it is r
 stand together so that neighbouring pages, which are nearly equal, compress against each other.
 """
 
+import hashlib
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from secrets import token_hex
 
 import msgspec
 import pyarrow as pa
@@ -15,8 +19,10 @@ import pyarrow.parquet as pq
 
 from replay_sessions.errors import BadSession
 from replay_sessions.schema import Session
+from replay_sessions.store.durable_files import sync_file, writing
+from replay_sessions.store.manifest import Shard
 
-__all__ = ["ShardReader", "ShardWriter", "session_digest"]
+__all__ = ["ShardReader", "ShardWriter", "file_digest", "session_digest"]
 
 _SCHEMA = pa.schema({"session_id": pa.string(), "session": pa.string(), "pages": pa.list_(pa.string())})
 # One page of the file holds a whole session: zstd finds repetitions only inside it.
@@ -24,32 +30,54 @@ _FILE_PAGE_BYTES = 32 << 20
 
 
 class ShardWriter:
-    """Writes one shard; `write` returns the row group in which the session lies."""
+    """Writes one shard into a folder, under a passing name until it is finished.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    `write` returns the row group in which the session lies.
+
+    Raises:
+        WriteFailed: The system refused to write, now or later.
+    """
+
+    def __init__(self, folder: Path) -> None:
         self.row_groups = 0
-        self._parquet = pq.ParquetWriter(
-            path,
-            _SCHEMA,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=False,
-            write_statistics=False,
-            write_page_checksum=True,
-            data_page_size=_FILE_PAGE_BYTES,
-        )
+        self._folder = folder
+        self._path = folder / f"{token_hex(8)}.unfinished"
+        with writing(self._path):
+            self._parquet = pq.ParquetWriter(
+                self._path,
+                _SCHEMA,
+                compression="zstd",
+                compression_level=3,
+                use_dictionary=False,
+                write_statistics=False,
+                write_page_checksum=True,
+                data_page_size=_FILE_PAGE_BYTES,
+            )
 
     def write(self, session: Session) -> int:
         record, pages = _split_pages(session)
         columns = [[session.session_id], [record.decode()], [pages]]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        with writing(self._path):
+            self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
         self.row_groups += 1
         return self.row_groups - 1
 
-    def close(self) -> None:
-        self._parquet.close()
+    def finish(self) -> Shard:
+        """Ends the file, brings it to the disk and gives it the name that follows from its content."""
+        with writing(self._path):
+            self._parquet.close()
+            sync_file(self._path)
+            shard = Shard(digest=file_digest(self._path), size_bytes=self._path.stat().st_size)
+            os.replace(self._path, self._folder / Path(shard.file).name)
+        return shard
+
+    def discard(self) -> None:
+        """Removes the file; nothing happens where it is finished."""
+        with suppress(OSError):  # a full disk may be why it is discarded
+            self._parquet.close()
+        self._parquet.is_open = False  # or it would be tried again, and complained of, when the object goes
+        self._path.unlink(missing_ok=True)
 
 
 class ShardReader:
@@ -61,7 +89,6 @@ class ShardReader:
             self._parquet = pq.ParquetFile(path, page_checksum_verification=True)
         except (OSError, pa.ArrowException) as error:
             raise self._damaged(error) from error
-        self.row_groups: int = self._parquet.num_row_groups
 
     def read(self, row_groups: list[int]) -> Iterator[Session]:
         try:
@@ -78,6 +105,12 @@ class ShardReader:
     def _damaged(self, error: Exception) -> BadSession:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return BadSession(f"'{self.path}' is damaged ({reason}): copy the store again or write it anew")
+
+
+def file_digest(path: Path) -> str:
+    """32 hex digits that change with any byte of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
 def session_digest(session: Session) -> bytes:

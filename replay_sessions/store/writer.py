@@ -4,9 +4,9 @@
         for session in sessions:
             writer.write(session)
 
-Everything goes to a hidden folder beside the target and is renamed at the end; an exception removes that folder, and
-what a killed process left behind is removed by the next writer of the same store (placing.py). Imports, which may take
-hours and go on after being killed, write the same files part by part (importers/run.py).
+Everything goes to a hidden folder beside the target, which takes its place at the end; an exception removes that
+folder, and what a killed process left behind is removed by the next writer of the same store (whole_folder.py).
+Imports, which may take hours and go on after being killed, write the same files part by part (importers/running).
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ import msgspec
 from replay_sessions.errors import BadSession
 from replay_sessions.schema import Session
 from replay_sessions.splits import SPLITS, SplitPlan, assign_split
+from replay_sessions.store.durable_files import writing
 from replay_sessions.store.manifest import (
     MANIFEST_FILE,
     SET_ASIDE_FILE,
@@ -40,6 +41,7 @@ __all__ = ["StoreContents", "StoreWriter", "index_row"]
 # A shard's footer grows with its sessions and is read before the first of them.
 _SHARD_SESSIONS = 256
 _SHARD_CHARACTERS = 256 << 20
+_LONGEST_SESSION_CHARACTERS = 512 << 20  # Arrow counts a row group's text in 31 bits, and a character may take 4 bytes
 
 
 class StoreContents:
@@ -65,13 +67,17 @@ class StoreContents:
         self._ids.add(row.session_id)
 
     def finish(
-        self, folder: Path, *, source: str, plan: SplitPlan, options: Mapping[str, str], shards: Iterable[str]
+        self, folder: Path, *, source: str, plan: SplitPlan, options: Mapping[str, str], shards: Iterable[Shard]
     ) -> None:
-        """Writes index, list of what was set aside, and manifest into a folder that holds the shards."""
-        write_index(folder, self.rows)
-        self.set_aside.close()
+        """Writes index, list of what was set aside, and manifest into a folder that holds the shards.
+
+        Raises:
+            WriteFailed: The system refused.
+        """
+        with writing(folder):
+            write_index(folder, self.rows)
+            self.set_aside.close()
         splits = Counter(row.split for row in self.rows)
-        sizes = {name: (folder / SHARD_FOLDER / name).stat().st_size for name in shards}
         manifest = Manifest(
             fingerprint=fingerprint(self.rows),
             source=source,
@@ -84,10 +90,11 @@ class StoreContents:
             options=dict(options),
             set_aside=self.set_aside.count,
             left_out_steps=dict(sorted(self.left_out_steps.items())),
-            shards=tuple(Shard(file=f"{SHARD_FOLDER}/{name}", size_bytes=size) for name, size in sizes.items()),
+            shards=tuple(shards),
         )
         manifest_json = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-        (folder / MANIFEST_FILE).write_bytes(manifest_json + b"\n")
+        with writing(folder):
+            (folder / MANIFEST_FILE).write_bytes(manifest_json + b"\n")
 
 
 class StoreWriter:
@@ -119,7 +126,7 @@ class StoreWriter:
         self._work = WorkFolder(self.path)
         self._shard: ShardWriter | None = None
         self._shard_characters = 0
-        self._shard_names: list[str] = []
+        self._shards: list[Shard] = []  # those that are finished
 
     def __enter__(self) -> Self:
         check_target(self.path, overwrite=self._overwrite)
@@ -132,19 +139,19 @@ class StoreWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self._shard is not None:
-                self._shard.close()
-            self.contents.set_aside.close()
             if error is None:
+                self._finish_shard()
                 self.contents.finish(
                     self._work.store,
                     source=self.source,
                     plan=self.splits,
                     options=self.options,
-                    shards=self._shard_names,
+                    shards=self._shards,
                 )
                 self._work.put_in_place(overwrite=self._overwrite)
         finally:
+            if self._shard is not None:  # it was not to be finished, or could not
+                self._shard.discard()
             self._work.__exit__(kind, error, trace)
 
     def write(self, session: Session) -> None:
@@ -157,7 +164,7 @@ class StoreWriter:
             raise BadSession(f"session {session.session_id!r} is there already: ids must differ")
         row = index_row(session, self.splits)
         row_group = self._open_shard(row).write(session)
-        row = msgspec.structs.replace(row, shard=len(self._shard_names) - 1, row_group=row_group)
+        row = msgspec.structs.replace(row, shard=len(self._shards), row_group=row_group)
         self.contents.add(row, action_counts(session))
 
     def set_aside(self, where: str, reason: str) -> None:
@@ -175,26 +182,36 @@ class StoreWriter:
             if self._shard.row_groups < _SHARD_SESSIONS and characters <= _SHARD_CHARACTERS:
                 self._shard_characters = characters
                 return self._shard
-            self._shard.close()
-        self._shard_names.append(f"{len(self._shard_names):05}.parquet")
-        self._shard = ShardWriter(self._work.store / SHARD_FOLDER / self._shard_names[-1])
+            self._finish_shard()
+        self._shard = ShardWriter(self._work.store / SHARD_FOLDER)
         self._shard_characters = row.page_characters
         return self._shard
+
+    def _finish_shard(self) -> None:
+        if self._shard is not None:
+            self._shards.append(self._shard.finish())
+            self._shard = None
 
 
 def index_row(session: Session, plan: SplitPlan) -> IndexRow:
     """A session's row of the index; the shard and row group are filled in when it is written.
 
     Raises:
-        BadSession: Its text is no Unicode, or it has no place in the split plan.
+        BadSession: Its text is no Unicode, it is too long, or it has no place in the split plan.
     """
+    page_characters = sum(len(step.page) for step in session.steps)
+    if page_characters > _LONGEST_SESSION_CHARACTERS:
+        raise BadSession(
+            f"session {session.session_id!r} has pages of {page_characters:,} characters, and a store holds "
+            f"sessions of {_LONGEST_SESSION_CHARACTERS:,} at most"
+        )
     try:
         return IndexRow(
             session_id=session.session_id,
             user_id=session.user_id,
             split=assign_split(session, plan),
             steps=len(session.steps),
-            page_characters=sum(len(step.page) for step in session.steps),
+            page_characters=page_characters,
             shard=-1,
             row_group=-1,
             digest=session_digest(session),

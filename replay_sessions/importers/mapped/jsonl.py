@@ -18,7 +18,9 @@ from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, NoActions, built_in_mappings, load_mapping
 from replay_sessions.importers.sources.field_names import listed
+from replay_sessions.importers.sources.session_rows import too_long
 from replay_sessions.schema import Session
+from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
 
 __all__ = [
@@ -35,7 +37,6 @@ OWN_FORM = "shop_r1"
 _OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
 _PART_BYTES = 16 << 20
 _PART_LINES = 100_000
-_LONGEST_LINE_BYTES = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -79,10 +80,13 @@ class JsonlImporter(Importer):
         status = self.path.stat()
         return f"{self.path.absolute()} {status.st_size} {status.st_mtime_ns}"
 
+    def rules(self) -> FieldMapping | None:
+        return self._mapping
+
     def parts(self) -> Iterator[Part]:
         first_number, lines, size, read_before = 1, [], 0, 0
         with self.path.open("rb") as raw:
-            for line in read_lines(raw, self.path):
+            for line in read_lines(raw, self.path, self.longest_session_bytes):
                 lines.append(line)
                 size += len(line or b"")
                 if size >= _PART_BYTES or len(lines) == _PART_LINES:
@@ -95,7 +99,7 @@ class JsonlImporter(Importer):
         content: _Lines = part.content
         for number, line in enumerate(content.lines, start=content.first_number):
             if line is None:
-                yield self._set_aside(number, f"longer than {_LONGEST_LINE_BYTES:,} bytes")
+                yield self._set_aside(number, too_long(self.longest_session_bytes))
             elif line.strip():
                 yield from self._read_line(number, line)
 
@@ -138,7 +142,7 @@ class JsonlImporter(Importer):
 
     def _first_object(self) -> dict[str, Any]:
         with self.path.open("rb") as raw:
-            for _, line in zip(range(100), read_lines(raw, self.path), strict=False):
+            for _, line in zip(range(100), read_lines(raw, self.path, self.longest_session_bytes), strict=False):
                 try:
                     value = msgspec.json.decode(line or b"")
                 except (ValueError, RecursionError):
@@ -189,6 +193,7 @@ def map_line(mapping: FieldMapping, line: bytes, where: str) -> Iterator[Importe
 
 
 def _file_size(path: Path) -> int:
+    check_name(path)
     try:
         with path.open("rb"):
             return path.stat().st_size
@@ -198,7 +203,7 @@ def _file_size(path: Path) -> int:
         raise ImportFailed(f"cannot read '{path}': {error.strerror}") from error
 
 
-def read_lines(raw: IO[bytes], path: Path) -> Iterator[bytes | None]:
+def read_lines(raw: IO[bytes], path: Path, longest_bytes: int) -> Iterator[bytes | None]:
     """Lines of a plain or gzip file; None for one that is too long.
 
     Raises:
@@ -208,8 +213,9 @@ def read_lines(raw: IO[bytes], path: Path) -> Iterator[bytes | None]:
     raw.seek(0)
     file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_gzip else raw  # type: ignore[assignment]
     try:
-        while line := file.readline(_LONGEST_LINE_BYTES):
-            if len(line) == _LONGEST_LINE_BYTES and not line.endswith(b"\n"):
+        while line := file.readline(longest_bytes + 1):
+            if len(line) > longest_bytes and not line.endswith(b"\n"):
+                del line
                 while (rest := file.readline(_PART_BYTES)) and not rest.endswith(b"\n"):
                     pass
                 yield None

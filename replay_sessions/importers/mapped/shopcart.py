@@ -101,12 +101,15 @@ class ShopcartImporter(Importer):
         stats = [(path.absolute(), path.stat()) for path in self._files]
         return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
 
+    def rules(self) -> FieldMapping:
+        return self._mapping
+
     def parts(self) -> Iterator[Part]:
         for path in self._files:
             lines: list[SessionLine] = []
             set_aside: list[SetAside] = []
             size, done = 0, 0
-            for item in session_lines(path, self._mapping):
+            for item in session_lines(path, self._mapping, self.longest_session_bytes):
                 if isinstance(item, SetAside):
                     set_aside.append(item)
                     reached = done
@@ -134,7 +137,7 @@ class ShopcartImporter(Importer):
         """Some sessions of each file, with the pages as they were logged."""
         each = max(1, _SAMPLE_SESSIONS // len(self._files))
         for path in self._files[:_SAMPLE_SESSIONS]:
-            yield from islice(_sessions(path, self._mapping), each)
+            yield from islice(_sessions(path, self._mapping, self.longest_session_bytes), each)
 
     def _check_fields(self) -> None:
         record = first_record(self._files[0])
@@ -149,8 +152,8 @@ class ShopcartImporter(Importer):
             )
 
 
-def _sessions(path: Path, mapping: FieldMapping) -> Iterator[Session]:
-    for item in session_lines(path, mapping):
+def _sessions(path: Path, mapping: FieldMapping, longest_bytes: int) -> Iterator[Session]:
+    for item in session_lines(path, mapping, longest_bytes):
         if isinstance(item, SessionLine):
             yield from (found for found in map_line(mapping, item.line, item.where) if isinstance(found, Session))
 

@@ -17,6 +17,7 @@ import msgspec
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
 
 __all__ = [
@@ -157,6 +158,8 @@ def _tables(folder: Path) -> dict[OperaSplit, tuple[Path, ...]]:
         for split in _SPLITS
     }
     for paths in found.values():
+        for path in paths:
+            check_name(path)
         _check_complete(paths)
     return {split: paths for split, paths in found.items() if paths}
 

@@ -32,6 +32,7 @@ from replay_sessions.importers.opera.files import (
 from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
 from replay_sessions.importers.opera.steps import ACTION_COLUMNS, ActionRow, steps_of
 from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.importers.sources.session_rows import SessionRows, too_long
 from replay_sessions.schema import Persona, Session
 from replay_sessions.store.manifest import SetAside
 
@@ -114,9 +115,13 @@ class OperaImporter(Importer):
     def read(self, part: Part) -> Iterator[Imported]:
         content: _Sessions = part.content
         yield from content.set_aside
-        rows = _read_rows(content.places)
+        rows = _read_rows(content.places, self.longest_session_bytes)
         for place in content.places:
-            steps, left_out = steps_of(rows[place.split, place.session_id])
+            mine = rows[place.split, place.session_id]
+            if mine.is_too_long:
+                yield SetAside(where=place.session_id, reason=too_long(self.longest_session_bytes))
+                continue
+            steps, left_out = steps_of(mine.rows)
             yield from left_out
             if not steps:
                 types = ", ".join(sorted({event.action_type for event in left_out}))
@@ -150,17 +155,18 @@ def _batches(places: list[SessionPlace]) -> Iterator[list[SessionPlace]]:
         yield batch
 
 
-def _read_rows(places: list[SessionPlace]) -> dict[tuple[str, str], list[ActionRow]]:
+def _read_rows(places: list[SessionPlace], longest_bytes: int) -> dict[tuple[str, str], SessionRows[ActionRow]]:
     """The action rows of some sessions by split and session, in the order of the files."""
     wanted: defaultdict[RowGroup, set[tuple[str, str]]] = defaultdict(set)
     for place in places:
         for group in place.row_groups:
             wanted[group].add((place.split, place.session_id))
-    rows: defaultdict[tuple[str, str], list[ActionRow]] = defaultdict(list)
+    rows: defaultdict[tuple[str, str], SessionRows[ActionRow]] = defaultdict(lambda: SessionRows(longest_bytes))
     for group, sessions in sorted(wanted.items(), key=lambda item: item[0]):
         split = next(iter(sessions))[0]
         for row in _rows_of(group, {session_id for _, session_id in sessions}):
-            rows[split, row["session_id"] or ""].append(row)
+            size_bytes = sum(len(text) for text in row.values() if text)
+            rows[split, row["session_id"] or ""].add(row, size_bytes)
     return rows
 
 

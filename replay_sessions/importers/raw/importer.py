@@ -10,6 +10,7 @@ on is given by a CSS selector, the element's text or its name in the simplified 
 page or element is not found is left out, counted and listed with the reason; the next step's `gap` says so.
 """
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -23,6 +24,8 @@ from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, Row, read_actions
 from replay_sessions.importers.raw.steps import PageFolder, read_session
 from replay_sessions.simplify import load_recipe
+from replay_sessions.simplify.recipes import Rule
+from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
 
 __all__ = ["RawImporter"]
@@ -74,6 +77,8 @@ class RawImporter(Importer):
         self.unit = "actions"
         self._folder = folder.absolute()
         self._actions = actions or _find_actions(folder)
+        check_name(self._folder)
+        check_name(self._actions)
         self._ignored = ignored_columns
         self.size = len(
             read_actions(self._actions, self._ignored)
@@ -113,12 +118,13 @@ class RawImporter(Importer):
     def state(self) -> str:
         digest = blake2b(digest_size=16)
         files = [self._actions, *(path for path in self._folder.rglob("*") if path.is_file())]
-        if (recipe := Path(self.options["recipe"])).is_file():
-            files.append(recipe)
         for path in sorted(files):
             status = path.stat()
-            digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+            digest.update(os.fsencode(path) + f" {status.st_size} {status.st_mtime_ns}\n".encode())
         return digest.hexdigest()
+
+    def rules(self) -> tuple[Rule, ...] | None:
+        return self._recipe.rules if self._recipe else None
 
     def parts(self) -> Iterator[Part]:
         table = read_actions(self._actions, self._ignored)
@@ -140,7 +146,7 @@ class RawImporter(Importer):
         yield from content.set_aside
         pages = PageFolder(self._folder, self._recipe, private_data=self._private_data)
         for rows in content.sessions:
-            yield from read_session(rows, pages, self.source, self._actions.name)
+            yield from read_session(rows, pages, self.source, self._actions.name, self.longest_session_bytes)
 
 
 def _find_actions(folder: Path) -> Path:

@@ -52,6 +52,8 @@ _BATCH_LINES = 4096
 _MOST_ACTIONS = 50_000
 _MOST_BAD_ROWS = 100_000  # they are held in memory too; a table of so many is read with the wrong delimiter
 _BLOCK_BYTES = 16 << 20  # a row must fit
+_LONGEST_LINE_BYTES = 256 << 20
+_MOST_UNPACKED_BYTES = 8 << 30  # the table is held in memory, and a small .gz file may unpack to any size
 
 
 class ActionTable:
@@ -171,7 +173,7 @@ def _check_text(path: Path) -> None:
         ImportFailed: The file is not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines = 1
+    lines, unpacked_bytes = 1, 0
     with pa.input_stream(path, compression="detect") as file:
         block = b"..."
         while block:
@@ -184,6 +186,12 @@ def _check_text(path: Path) -> None:
                     f"cannot read the actions '{path}': line {line} is not UTF-8 ({error.reason}); save it as UTF-8"
                 ) from error
             lines += block.count(b"\n")
+            unpacked_bytes += len(block)
+            if unpacked_bytes > max(_MOST_UNPACKED_BYTES, path.stat().st_size):
+                raise ImportFailed(
+                    f"cannot read the actions '{path}': unpacked they are more than {_MOST_UNPACKED_BYTES:,} bytes; "
+                    "split the table, or give it unpacked"
+                )
 
 
 def _csv_form(path: Path, on_bad_row: Any = None) -> pyarrow.csv.ParseOptions:
@@ -196,7 +204,7 @@ def _read_jsonl(path: Path) -> tuple[pa.Table, list[SetAside]]:
     batches: list[pa.Table] = []
     rows: list[Row] = []
     with path.open("rb") as raw:
-        for number, line in enumerate(read_lines(raw, path), start=1):
+        for number, line in enumerate(read_lines(raw, path, _LONGEST_LINE_BYTES), start=1):
             if line is not None and not line.strip():
                 continue
             try:

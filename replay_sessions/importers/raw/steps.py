@@ -11,6 +11,7 @@ from replay_sessions.errors import BadSession
 from replay_sessions.importers.importer import Imported, LeftOut
 from replay_sessions.importers.raw.rows import Row
 from replay_sessions.importers.raw.targets import RawPage, Unresolved
+from replay_sessions.importers.sources.session_rows import too_long
 from replay_sessions.importers.sources.timestamps import in_time_order
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.simplify import Recipe
@@ -57,9 +58,10 @@ class PageFolder:
         return path
 
 
-def read_session(rows: list[Row], pages: PageFolder, source: str, table: str) -> Iterator[Imported]:
-    """A session, what was left out of it, and why."""
+def read_session(rows: list[Row], pages: PageFolder, source: str, table: str, longest_bytes: int) -> Iterator[Imported]:
+    """A session, what was left out of it, and why; one whose pages are more than `longest_bytes` is set aside."""
     steps: list[Step] = []
+    characters = 0
     gap = 0
     ordered = in_time_order(rows, lambda row: row.get("timestamp"))
     for row in ordered:
@@ -76,6 +78,10 @@ def read_session(rows: list[Row], pages: PageFolder, source: str, table: str) ->
             gap += 1
         else:
             gap = 0
+            characters += len(steps[-1].page)
+            if characters > longest_bytes:
+                yield SetAside(where=rows[0]["session_id"] or "", reason=too_long(longest_bytes))
+                return
     yield _session(ordered, steps, source)
 
 

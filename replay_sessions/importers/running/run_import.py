@@ -1,8 +1,9 @@
 """Runs an importer into a store: in parts, by many processes, going on where a killed import was.
 
-    plan        what is read, and how; what a killed import of the same plan left is taken up, else it is thrown away
+    plan        what is read, by which rules and code; what a killed import of the same plan left is taken up, what one
+                of another left is thrown away, and that is told
     parts       each part's shard and record, by any process (engines.py, part_files.py)
-    assembly    the records in the order of the parts -> index and manifest -> renamed into place (placing.py)
+    assembly    the records in the order of the parts -> index and manifest -> put in place (store/whole_folder.py)
 
 What cannot be read is set aside and counted. The same source gives the same store, killed or not, whatever the number
 of processes. Memory is bounded by the parts in flight, not by the source.
@@ -10,6 +11,7 @@ of processes. Memory is bounded by the parts in flight, not by the source.
 
 import shutil
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -17,26 +19,43 @@ import msgspec
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine, Job, WorkerDied, run_jobs
-from replay_sessions.importers.running.part_files import make_folders, read_part, set_aside_path, shard_name
-from replay_sessions.schema import SCHEMA_VERSION
+from replay_sessions.importers.running.part_files import make_folders, read_part, set_aside_path
 from replay_sessions.splits import SplitPlan
-from replay_sessions.store.manifest import SetAside
+from replay_sessions.store.durable_files import sync_file, writing
+from replay_sessions.store.manifest import SHARD_FOLDER, SetAside, Shard
 from replay_sessions.store.whole_folder import WorkFolder, check_target
 from replay_sessions.store.writer import StoreContents
 
 __all__ = ["run_import"]
 
 _PLAN_FILE = "plan.json"
+_PACKAGE = Path(__file__).parents[2]
+_PLAN_WORDS = {
+    "importer": "the importer",
+    "options": "the options",
+    "state": "the source",
+    "rules": "the field mapping or recipe",
+    "longest_session_bytes": "the longest session",
+    "splits": "the split",
+    "code": "shop-r1 itself",
+}
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import does; the parts of one are good for another only if all of this is the same."""
+    """What an import does; the parts of one are good for another only if all of this is the same.
 
-    schema_version: int
-    source: str
+    Attributes:
+        rules: Digest of `Importer.rules`.
+        code: Digest of this package, whose version does not tell one checkout from the next.
+    """
+
+    importer: str
     options: dict[str, str]
     state: str
+    rules: str
+    longest_session_bytes: int
     splits: SplitPlan
+    code: str
 
 
 def run_import(
@@ -48,6 +67,7 @@ def run_import(
     workers: int = 1,
     engine: Engine = "processes",
     on_progress: Callable[[int], None] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Writes the importer's sessions to a store.
 
@@ -55,18 +75,20 @@ def run_import(
         workers: Processes that read parts; a source of a single part is read in this one.
         engine: "ray" spreads the parts over a Ray cluster whose machines share the folder of `out`.
         on_progress: Told how much of the source was done since the last call, in units of `Importer.size`.
+        tell: Told in a line where what an earlier, killed import had done cannot be used.
 
     Returns:
         How many parts an earlier, killed import had done.
 
     Raises:
         ImportFailed: The source is damaged, or not a single session could be read.
+        WriteFailed: The system refused; what is done stays for the next attempt.
     """
     splits = splits or SplitPlan()
     advance = on_progress or (lambda _: None)
     check_target(Path(out), overwrite=overwrite)
     with WorkFolder(Path(out), resume=True) as work:
-        _take_up(work.path, importer, splits)
+        _take_up(work.path, importer, splits, tell)
         jobs = _Jobs(importer, work.path, splits, advance)
         work.keep = True  # what is done stays for the next attempt, unless the source is found to be at fault
         try:
@@ -102,36 +124,69 @@ class _Jobs:
                 self._advance(part.size)
 
 
-def _take_up(work: Path, importer: Importer, splits: SplitPlan) -> None:
+def _take_up(work: Path, importer: Importer, splits: SplitPlan, tell: Callable[[str], None]) -> None:
     """Keeps what an import of the same plan left in the work folder, and removes what any other left."""
     plan = _Plan(
-        schema_version=SCHEMA_VERSION,
-        source=importer.source,
+        importer=importer.source,
         options=importer.options,
         state=importer.state(),
+        rules=_digest(msgspec.json.encode(importer.rules())),
+        longest_session_bytes=importer.longest_session_bytes,
         splits=splits,
+        code=_code_digest(),
     )
-    encoded = msgspec.json.encode(plan)
     path = work / _PLAN_FILE
-    if not path.exists() or path.read_bytes() != encoded:
-        for folder in ("parts", "store", "replaced"):
+    changed = _changed(path, plan)
+    if changed is not None:
+        if changed and (work / "parts").exists():
+            tell(f"an import that was stopped is not gone on with: {changed} changed since; everything is read anew")
+        for folder in ("parts", "store"):
             shutil.rmtree(work / folder, ignore_errors=True)
-        path.write_bytes(encoded)
+        with writing(path):
+            path.write_bytes(msgspec.json.encode(plan))
+            sync_file(path)
     make_folders(work)
+    for leftover in (work / "store").iterdir():
+        if leftover.name != SHARD_FOLDER:
+            leftover.unlink()  # of an import that was killed at its very end
 
 
-def _assemble(work: Path, count: int) -> tuple[StoreContents, list[str]]:
+def _changed(path: Path, plan: _Plan) -> str | None:
+    """What differs from the plan that a work folder was made for, in words; None if nothing does, "" without a plan."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return ""
+    try:
+        before = msgspec.json.decode(content, type=_Plan)
+    except msgspec.DecodeError:  # of another version
+        return _PLAN_WORDS["code"]
+    changed = [word for field, word in _PLAN_WORDS.items() if getattr(before, field) != getattr(plan, field)]
+    return " and ".join(changed) or None
+
+
+def _code_digest() -> str:
+    """Of everything in this package that may decide what a session becomes: its modules, mappings and recipes."""
+    files = sorted(path for kind in ("*.py", "*.toml") for path in _PACKAGE.rglob(kind))
+    return _digest(b"".join(path.read_bytes() for path in files))
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def _assemble(work: Path, count: int) -> tuple[StoreContents, list[Shard]]:
     """The parts' records as one store's contents, and the shards it needs; of two sessions with one id the first."""
     contents = StoreContents(work / "store")
-    shards: list[str] = []
+    shards: list[Shard] = []
     for number in range(count):
         record = read_part(work, number)
         if record is None:
             raise WorkerDied(f"part {number} of the import is gone from '{work}': run the same command again")
         contents.set_aside.add_all(set_aside_path(work, number), record.set_aside)
         contents.left_out_steps.update(record.left_out)
-        if record.sessions:
-            shards.append(shard_name(number))
+        if record.shard:
+            shards.append(record.shard)
         for session in record.sessions:
             session_id = session.row.session_id
             if session_id in contents:
@@ -144,8 +199,8 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[str]]:
         first = contents.set_aside.first
         why = f"{first.where}: {first.reason}" if first else "the source is empty"
         raise ImportFailed(f"no session could be imported: {' '.join(why.split())[:500]}")
-    wanted = set(shards)
-    for leftover in (work / "store" / "shards").iterdir():
-        if leftover.name not in wanted:
+    wanted = {work / "store" / shard.file for shard in shards}
+    for leftover in (work / "store" / SHARD_FOLDER).iterdir():
+        if leftover not in wanted:
             leftover.unlink()  # a killed process's unfinished shard
     return contents, shards

@@ -15,11 +15,14 @@ from replay_sessions.importers.mapped.field_mapping import FieldMapping
 from replay_sessions.importers.mapped.jsonl import read_lines
 from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
 from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.importers.sources.session_rows import SessionRows, too_long
 from replay_sessions.importers.sources.timestamps import in_time_order
+from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
 
 __all__ = ["SessionLine", "find_record_files", "first_record", "session_lines"]
 
+_LONGEST_FIRST_BYTES = 256 << 20
 _KINDS = ("*.jsonl", "*.jsonl.gz", "*.parquet")
 
 
@@ -47,11 +50,14 @@ def find_record_files(source: Path) -> list[Path]:
     """
     if source.is_dir():
         found = sorted(path for kind in _KINDS for path in source.rglob(kind) if path.is_file())
+        for path in found:
+            check_name(path)
         if not found:
             raise ImportFailed(f"'{source}' holds no file that ends in .jsonl, .jsonl.gz or .parquet")
         return found
     if not source.is_file():
         raise ImportFailed(f"there is no file or folder '{source}'")
+    check_name(source)
     return [source]
 
 
@@ -61,27 +67,29 @@ def first_record(path: Path) -> dict[str, Any]:
     Raises:
         ImportFailed: There is none.
     """
-    for record in _records(path):
+    for record in _records(path, _LONGEST_FIRST_BYTES):
         if isinstance(record, _Record) and isinstance(fields := _decode(record), dict):
             return fields
     raise ImportFailed(f"'{path}' holds no record")
 
 
-def session_lines(path: Path, mapping: FieldMapping) -> Iterator[SessionLine | SetAside]:
-    """The sessions of a file, whichever way its records are cut."""
+def session_lines(path: Path, mapping: FieldMapping, longest_bytes: int) -> Iterator[SessionLine | SetAside]:
+    """The sessions of a file, whichever way its records are cut.
+
+    Args:
+        longest_bytes: A session of more, as JSON, is set aside.
+    """
     if mapping.session.steps.partition(".")[0] not in first_record(path):
-        yield from _joined(path, mapping)
+        yield from _joined(path, mapping, longest_bytes)
         return
-    for record in _records(path):
+    for record in _records(path, longest_bytes):
         yield record if isinstance(record, SetAside) else SessionLine(record.where, record.line, record.done_bytes)
 
 
-def _joined(path: Path, mapping: FieldMapping) -> Iterator[SessionLine | SetAside]:
+def _joined(path: Path, mapping: FieldMapping, longest_bytes: int) -> Iterator[SessionLine | SetAside]:
     """Sessions of records that are steps: those that follow each other and name the same session."""
-    session_id: str | None = None
-    records: list[_Record] = []
-    steps: list[dict[str, Any]] = []
-    for record in _records(path):
+    joined: _JoinedSession | None = None
+    for record in _records(path, longest_bytes):
         if isinstance(record, SetAside):
             yield record
             continue
@@ -93,17 +101,36 @@ def _joined(path: Path, mapping: FieldMapping) -> Iterator[SessionLine | SetAsid
         except BadSession as error:
             yield SetAside(where=record.where, reason=str(error))
             continue
-        if steps and named != session_id:
-            yield _session_line(records, steps, mapping)
-            records, steps = [], []
-        session_id = named
-        records.append(record)
-        steps.append(step)
-    if steps:
-        yield _session_line(records, steps, mapping)
+        if joined is not None and named != joined.session_id:
+            yield joined.line(mapping)
+            joined = None
+        joined = joined or _JoinedSession(named, record.where, longest_bytes)
+        joined.add(record, step)
+    if joined is not None:
+        yield joined.line(mapping)
 
 
-def _session_line(records: list[_Record], steps: list[dict[str, Any]], mapping: FieldMapping) -> SessionLine:
+class _JoinedSession:
+    """A session whose steps are being read."""
+
+    def __init__(self, session_id: str, where: str, longest_bytes: int) -> None:
+        self.session_id = session_id
+        self._where = where
+        self._longest_bytes = longest_bytes
+        self._steps: SessionRows[dict[str, Any]] = SessionRows(longest_bytes)
+        self._done_bytes = 0
+
+    def add(self, record: _Record, step: dict[str, Any]) -> None:
+        self._steps.add(step, len(record.line))
+        self._done_bytes = record.done_bytes
+
+    def line(self, mapping: FieldMapping) -> SessionLine | SetAside:
+        if self._steps.is_too_long:
+            return SetAside(where=self._where, reason=too_long(self._longest_bytes))
+        return SessionLine(self._where, _joined_json(self._steps.rows, mapping), self._done_bytes)
+
+
+def _joined_json(steps: list[dict[str, Any]], mapping: FieldMapping) -> bytes:
     """One line of what the steps' records say of their session, taken from the first, and of each step."""
     ordered = in_time_order(steps, lambda step: optional_text_at(step, mapping.step.timestamp))
     of_session = _roots(mapping.session)
@@ -114,7 +141,7 @@ def _session_line(records: list[_Record], steps: list[dict[str, Any]], mapping: 
     for key in outer:
         inner = inner.setdefault(key, {})
     inner[last] = [{key: value for key, value in step.items() if key not in only_of_session} for step in ordered]
-    return SessionLine(records[0].where, msgspec.json.encode(line), records[-1].done_bytes)
+    return msgspec.json.encode(line)
 
 
 def _roots(fields: msgspec.Struct) -> set[str]:
@@ -130,16 +157,16 @@ def _decode(record: _Record) -> Any:
         return error
 
 
-def _records(path: Path) -> Iterator[_Record | SetAside]:
-    yield from _parquet_records(path) if path.suffix == ".parquet" else _json_records(path)
+def _records(path: Path, longest_bytes: int) -> Iterator[_Record | SetAside]:
+    yield from _parquet_records(path) if path.suffix == ".parquet" else _json_records(path, longest_bytes)
 
 
-def _json_records(path: Path) -> Iterator[_Record | SetAside]:
+def _json_records(path: Path, longest_bytes: int) -> Iterator[_Record | SetAside]:
     with path.open("rb") as raw:
-        for number, line in enumerate(read_lines(raw, path), start=1):
+        for number, line in enumerate(read_lines(raw, path, longest_bytes), start=1):
             where = f"{path.name}:{number}"
             if line is None:
-                yield SetAside(where=where, reason="the line is too long")
+                yield SetAside(where=where, reason=too_long(longest_bytes))
             elif line.strip():
                 yield _Record(where, line, raw.tell())
 

@@ -2,11 +2,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
-from replay_sessions import Click, Session, SessionStore, Step, Terminate, TypeAndSubmit
+from replay_sessions import Click, Session, SessionStore, Step, StoreWriter, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.audit.judge import AuditLimits, AuditReport, audit_size, audit_store
+from replay_sessions.audit.repair import repair_store
+from replay_sessions.errors import BadSession
 from replay_sessions.splits import SplitPlan
 
 MakeStore = Callable[..., SessionStore]
@@ -131,9 +134,59 @@ def test_private_data_is_counted_by_kind_and_never_printed(make_store: MakeStore
     assert all(w.code != "private_data" for w in audit_store(store, AuditLimits(private_pages=0)).warnings)
 
 
+def test_another_stores_shard_of_the_same_ids_is_found(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Same ids, same lengths, same size: only what it holds is another."""
+    monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 10)
+    mine = make_store([walk(i) for i in range(30)])
+    other = make_store([msgspec.structs.replace(walk(i), goal="a blue tent") for i in range(30)], "other")
+    theirs = other.path / other.manifest.shards[1].file
+    (mine.path / mine.manifest.shards[1].file).write_bytes(theirs.read_bytes())
+    pretend_size(mine, 1, theirs.stat().st_size)
+    assert main(["check", str(mine.path)]) == 1
+    assert "10 sessions cannot be read" in capsys.readouterr().out
+    report = audit_store(SessionStore.open(mine.path))
+    assert report.faults[0].sessions == tuple(f"walk-{i}" for i in range(10, 20))
+    assert "is not what was written" in report.faults[0].message
+    assert main(["check", str(mine.path), "--repair"]) == 0
+    assert SessionStore.open(mine.path).session_ids() == [f"walk-{i}" for i in (*range(10), *range(20, 30))]
+
+
+def test_a_file_that_holds_the_same_sessions_otherwise_is_found(make_store: MakeStore) -> None:
+    store = make_store([walk(i) for i in range(20)])
+    shard = store.path / store.manifest.shards[0].file
+    pq.write_table(pq.read_table(shard), shard, row_group_size=1, compression="none")
+    pretend_size(store, 0, shard.stat().st_size)
+    report = audit_store(SessionStore.open(store.path))
+    assert codes(report) == ["altered"]
+    assert f"1 shard not as written, byte for byte, such as shards/{shard.name}" in report.faults[0].message
+    repair_store(SessionStore.open(store.path), report)
+    assert codes(audit_store(SessionStore.open(store.path))) == []
+
+
+def test_a_store_replaced_while_it_is_checked_by_several_processes_is_told(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replay_sessions.audit.scan._WORTH_PROCESSES_CHARACTERS", 0)
+    store = make_store([walk(i) for i in range(20)])
+    with StoreWriter(store.path, source="test", overwrite=True) as writer:
+        writer.write(walk(3, shift=1))
+    with pytest.raises(BadSession, match="was replaced by another while it was open"):
+        audit_store(store, workers=2)
+
+
+def pretend_size(store: SessionStore, number: int, size: int) -> None:
+    """Makes the manifest agree with a shard's size, which is looked at when a store is opened."""
+    manifest = store.path / "manifest.json"
+    written = msgspec.json.decode(manifest.read_bytes())
+    written["shards"][number]["size_bytes"] = size
+    manifest.write_bytes(msgspec.json.encode(written))
+
+
 def test_unreadable_sessions_are_counted_and_the_others_still_checked(make_store: MakeStore) -> None:
     store = make_store([walk(i) for i in range(20)])
-    shard = store.path / "shards" / "00000.parquet"
+    shard = store.path / store.manifest.shards[0].file
     content = bytearray(shard.read_bytes())
     content[len(content) // 3] ^= 0xFF
     shard.write_bytes(content)

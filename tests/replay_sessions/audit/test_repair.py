@@ -43,7 +43,7 @@ def test_what_can_be_read_of_a_truncated_store_is_kept(
 ) -> None:
     monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 20)
     store = make_store([walk(i) for i in range(60)])
-    shard = store.path / "shards" / "00001.parquet"
+    shard = store.path / store.manifest.shards[1].file
     shard.write_bytes(shard.read_bytes()[:-100])
     with pytest.raises(BadSession, match="--repair` keeps what can be read"):
         SessionStore.open(store.path)
@@ -52,7 +52,7 @@ def test_what_can_be_read_of_a_truncated_store_is_kept(
     capsys.readouterr()
     repaired = SessionStore.open(store.path)
     assert list(repaired.sessions()) == [walk(i) for i in (*range(20), *range(40, 60))]
-    assert set(set_aside(store.path).values()) == {"cannot be read"}
+    assert set(set_aside(store.path).values()) == {"cannot be read as it was written"}
     assert audit_store(repaired).set_aside == 20
 
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import random
 import signal
@@ -5,17 +6,20 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
 import msgspec
 import pytest
 
-from replay_sessions import SessionStore
+from replay_sessions import Click, SessionStore
 from replay_sessions.errors import BadConfig, ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
+from replay_sessions.importers.mapped.shopcart import ShopcartImporter
+from replay_sessions.importers.raw.importer import RawImporter
+from replay_sessions.importers.running.part_files import read_part
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session
@@ -84,15 +88,124 @@ def test_what_was_done_is_thrown_away_when_source_or_plan_changed(log: Path, tmp
     assert run_import(JsonlImporter(log), tmp_path / "again") == 0
 
 
+MAPPING = """
+description = "Clicks of our own site"
+source = "my_site"
+ignored = ["*"]
+session.session_id = "visit"
+session.steps = "steps"
+[step]
+page = "html"
+type = "kind"
+name = "target"
+[types]
+press = "click"
+"""
+
+
+@pytest.mark.parametrize("name", ["jsonl", "shopcart"])
+def test_a_mapping_that_was_corrected_after_a_kill_is_used_for_every_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    step = {"html": "<a name='cart'>Cart</a>", "kind": "press", "target": "wrong", "element": "cart"}
+    log, mapping = tmp_path / "log.jsonl", tmp_path / "mine.toml"
+    lines = [msgspec.json.encode({"visit": f"v{number}", "steps": [step]}) for number in range(200)]
+    log.write_bytes(b"\n".join(lines))
+    mapping.write_text(MAPPING)
+    monkeypatch.setattr(f"replay_sessions.importers.mapped.{name}._PART_BYTES", len(lines[0]) * 20)
+
+    def importer() -> Importer:
+        return JsonlImporter(log, str(mapping)) if name == "jsonl" else ShopcartImporter(log, str(mapping), 0)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_import(importer(), tmp_path / "store", on_progress=stop_after(3))
+    mapping.write_text(mapping.read_text().replace('"target"', '"element"'))
+    told: list[str] = []
+    assert run_import(importer(), tmp_path / "store", tell=told.append) == 0
+    [line] = told
+    assert "the field mapping or recipe changed since; everything is read anew" in line
+    targets = [session.steps[0].action for session in SessionStore.open(tmp_path / "store").sessions()]
+    assert targets == [Click(name="cart")] * 200
+
+
+def test_a_recipe_that_was_corrected_after_a_kill_is_used_for_every_page(tmp_path: Path) -> None:
+    visits = tmp_path / "visits"
+    visits.mkdir()
+    (visits / "home.html").write_text("<div class=shop><a href=/cart>Cart</a></div>")
+    rows = "".join(f"v{number},home.html,click,Cart\n" for number in range(200))
+    (visits / "actions.csv").write_text("session_id,page,type,element_text\n" + rows)
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('[[rule]]\nselect = "a"\nname = "wrong"\n')
+    with pytest.raises(KeyboardInterrupt):
+        run_import(RawImporter(visits, recipe=str(recipe)), tmp_path / "store", on_progress=stop_after(2))
+    recipe.write_text('[[rule]]\nselect = "a"\nname = "right"\n')
+    told: list[str] = []
+    assert run_import(RawImporter(visits, recipe=str(recipe)), tmp_path / "store", tell=told.append) == 0
+    assert "the field mapping or recipe changed since" in told[0]
+    names = {session.steps[0].action.name for session in SessionStore.open(tmp_path / "store").sessions()}  # type: ignore[union-attr]
+    assert names == {"right"}
+
+
+def test_what_other_code_had_read_is_read_anew(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError):
+        run_import(KeepsBreaking(log), tmp_path / "store")
+    package = tmp_path / "shop_r1_of_tomorrow"
+    package.mkdir()
+    (package / "importer.py").write_text("better = True")
+    monkeypatch.setattr("replay_sessions.importers.running.run_import._PACKAGE", package)
+    told: list[str] = []
+    assert run_import(JsonlImporter(log), tmp_path / "store", tell=told.append) == 0
+    assert "is not gone on with: shop-r1 itself changed since" in told[0]
+
+
+def test_a_plan_of_another_version_is_told_too(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        run_import(KeepsBreaking(log), tmp_path / "store")
+    (tmp_path / ".store.importing" / "plan.json").write_text('{"schema_version": 1}')
+    told: list[str] = []
+    assert run_import(JsonlImporter(log), tmp_path / "store", tell=told.append) == 0
+    assert "shop-r1 itself changed since" in told[0]
+
+
+def test_a_place_that_cannot_be_replaced_costs_nothing_of_what_was_done(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RuntimeError):
+        run_import(KeepsBreaking(log), tmp_path / "store")
+    (tmp_path / "store").mkdir()
+
+    def is_mounted(source: Path, target: Path) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    with monkeypatch.context() as patch, pytest.raises(BadConfig, match="cannot be replaced by a finished folder"):
+        patch.setattr(os, "rename", is_mounted)
+        run_import(JsonlImporter(log), tmp_path / "store")
+    assert run_import(JsonlImporter(log), tmp_path / "store") == 3
+
+
+def stop_after(parts: int) -> Callable[[int], None]:
+    """Stops an import, as Ctrl-C would, when so many of its parts are done."""
+    done: list[int] = []
+
+    def advance(size: int) -> None:
+        done.append(size)
+        if len(done) == parts:
+            raise KeyboardInterrupt
+
+    return advance
+
+
 def test_a_part_whose_files_do_not_fit_is_done_again(log: Path, tmp_path: Path) -> None:
     run_import(JsonlImporter(log), tmp_path / "undisturbed")
     with pytest.raises(RuntimeError):
         run_import(KeepsBreaking(log), tmp_path / "store")
     work = tmp_path / ".store.importing"
-    shard = work / "store" / "shards" / "000000.parquet"
+    record = read_part(work, 0)
+    assert record is not None and record.shard is not None
+    shard = work / "store" / record.shard.file
     shard.write_bytes(shard.read_bytes()[:50])
     (work / "parts" / "000001.json").write_bytes(b'{"sessions": [')
-    (work / "store" / "shards" / "000007.99999").write_bytes(b"unfinished")
+    (work / "store" / "shards" / "99999.unfinished").write_bytes(b"unfinished")
     assert run_import(JsonlImporter(log), tmp_path / "store") == 1
     assert files(tmp_path / "store") == files(tmp_path / "undisturbed")
 

@@ -1,0 +1,69 @@
+"""What a file system is asked for: folders exchanged in one step, data that outlives a power cut, plain refusals."""
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from replay_sessions.errors import ShopR1Error, WriteFailed
+
+__all__ = ["exchange", "sync_file", "sync_folder", "sync_tree", "writing"]
+
+_AT_FDCWD = -100  # paths are relative to the current folder
+_RENAME_EXCHANGE = 2
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Lets two folders swap their names in one step: at no moment is either name without a folder.
+
+    Raises:
+        OSError: This system, or this file system, cannot; both folders are as they were.
+    """
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
+    if renameat2 is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(other))
+
+
+def sync_file(path: Path) -> None:
+    """Waits until a file's content is on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Waits until the names in a folder are on the disk, where the system can open a folder (Windows cannot)."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def sync_tree(folder: Path) -> None:
+    """Waits until a folder is on the disk with everything in it."""
+    for path, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            sync_file(Path(path, name))
+        sync_folder(Path(path))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Tells a system's refusal to write, such as a full disk, as WriteFailed."""
+    try:
+        yield
+    except ShopR1Error:
+        raise
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else (str(error).splitlines() or [type(error).__name__])[0]
+        raise WriteFailed(
+            f"cannot write '{path}' ({reason}): make room there or choose another place, and give the command again"
+        ) from error
