@@ -21,13 +21,13 @@ from replay_sessions.arguments import command_parser
 from replay_sessions.audit.judge import AuditLimits, AuditReport, audit_size, audit_store
 from replay_sessions.audit.repair import repair_store
 from replay_sessions.audit.terminal_table import print_report
+from replay_sessions.commands.show import pick_step, show_page_file, show_session, show_step, show_store
 from replay_sessions.errors import BadConfig, run_command
 from replay_sessions.exporters import load_exporter
 from replay_sessions.importers import load_importer
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.importers.running.stopping import STOPPED, Terminated, terminable
-from replay_sessions.progress import progress_bar
-from replay_sessions.show import pick_step, show_page_file, show_session, show_step, show_store
+from replay_sessions.progress_bar import progress_bar
 from replay_sessions.splits import SplitPlan
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SET_ASIDE_FILE

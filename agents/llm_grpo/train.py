@@ -20,8 +20,8 @@ import msgspec
 import torch
 
 from agents.llm_grpo.config import TrainConfig, load_config, preset_names
-from agents.llm_grpo.held_out import evaluate_run
-from agents.llm_grpo.run import TrainingRun
+from agents.llm_grpo.final_table import evaluate_run
+from agents.llm_grpo.training_run import TrainingRun
 from replay_sessions.errors import BadConfig, run_command
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
