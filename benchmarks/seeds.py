@@ -2,7 +2,7 @@
 
   python -m benchmarks.seeds --seeds 101 102 103 --out runs/seeds
   python -m benchmarks.seeds --seeds 1 2 3 --store stores/mine --out runs/m
-  python -m benchmarks.seeds --seeds 1 2 --out runs/s -- --evaluation.sessions 600
+  python -m benchmarks.seeds --seeds 1 2 --out runs/s -- --grpo.steps 100
 
 Without --store each seed makes a demo shop of its own. What follows `--` goes to `python -m agents.llm_grpo.train`, of
 which each seed is a process, with its wall time and peak memory noted. A seed that is finished in OUT is not run again;

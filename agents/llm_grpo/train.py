@@ -1,10 +1,12 @@
 """Trains an LLM policy on a session store: SFT, GRPO with the paper's reward, and a table on people held out.
 
-  python -m agents.llm_grpo.train                             the demo shop, two cores
+  python -m agents.llm_grpo.train
   python -m agents.llm_grpo.train --store stores/mine --out runs/mine
   python -m agents.llm_grpo.train --preset my_preset.toml --grpo.steps 20
-  python -m agents.llm_grpo.train --reward binary --seed 3    another reward
-  python -m agents.llm_grpo.train --resume runs/mine          go on after a stop
+  python -m agents.llm_grpo.train --reward binary --seed 3
+  python -m agents.llm_grpo.train --resume runs/mine
+
+Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, for as long as GRPO took) ─► evaluation.
 

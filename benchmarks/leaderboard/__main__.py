@@ -1,12 +1,12 @@
 """Ranks agents on the logged steps of a split.
 
-  python -m benchmarks.leaderboard --agents random,majority,oracle --out runs/first
-  python -m benchmarks.leaderboard --agents random my_agent.py:MyAgent --out runs/mine
+  python -m benchmarks.leaderboard --agents random,oracle --out runs/first
+  python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m
   python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" \\
     "greedy=runs/demo/sft?temperature=0" --out runs/sft
   python -m benchmarks.leaderboard --agents random --store stores/mine \\
     --split validation --sessions 100 --out runs/x
-  python -m benchmarks.leaderboard --agents oracle --likelihood --out runs/likelihood
+  python -m benchmarks.leaderboard --agents oracle --likelihood --out runs/l
   python -m benchmarks.leaderboard --agents oracle \\
     --context.persona shuffled --out runs/shuffled
 

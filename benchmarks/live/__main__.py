@@ -3,7 +3,7 @@
   python -m benchmarks.live --agents copy_match,oracle --out runs/live
   python -m benchmarks.live --agents runs/demo/shop_r1 \\
     "greedy=runs/demo/shop_r1?temperature=0" --out runs/live
-  python -m benchmarks.live --agents oracle --context.persona shuffled --out runs/x
+  python -m benchmarks.live --agents oracle --population 7 --out runs/x
 
 Exit codes: 0 done, 2 the call or its input was wrong.
 """

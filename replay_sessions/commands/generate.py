@@ -1,7 +1,7 @@
 """Makes sessions of the embedded demo shop.
 
   python -m replay_sessions generate --sessions 300 --seed 0 --out stores/demo
-  python -m replay_sessions generate --sessions 50 --page-size realistic --out long
+  python -m replay_sessions generate --sessions 9 --page-size realistic --out b
 
 The policy of its shoppers is known, so it is known how well they can be predicted.
 """

@@ -44,7 +44,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
     Attributes:
         source: What to read.
         workers: So many processes; None: one for each core.
-        engine: ray: the machines of a Ray cluster that share the folder of --out.
+        engine: ray: the machines of a Ray cluster that share the folder of OUT.
     """
 
     source: tyro.conf.Positional[Path]

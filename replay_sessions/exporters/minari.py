@@ -129,9 +129,10 @@ def _replaced(place: Path) -> Iterator[None]:
 
 def _minari() -> Any:
     try:
-        import minari
-        import minari.storage
-        from minari.dataset._storages import arrow_storage  # noqa: F401 - loads what the arrow extra brings
+        import minari  # noqa: PLC0415 - the extra minari is optional
+        import minari.data_collector  # noqa: PLC0415 - the extra minari is optional
+        import minari.storage  # noqa: PLC0415 - the extra minari is optional
+        from minari.dataset._storages import arrow_storage  # noqa: F401, PLC0415 - loads what the extra's arrow brings
     except ImportError as error:
         raise MissingExtra(f"export minari needs Minari ({error}): pip install 'shop-r1[minari]'") from error
     return minari
@@ -183,7 +184,7 @@ def _create(minari: Any, env: Any, dataset_id: str, store: SessionStore, on_prog
         warnings.simplefilter("ignore", UserWarning)  # one for each thing that only a publisher can say of a data set
         dataset = minari.create_dataset_from_buffers(
             dataset_id=dataset_id,
-            buffer=_episodes(env, store, session_ids, on_progress),
+            buffer=_episodes(minari, env, store, session_ids, on_progress),
             env=env,
             eval_env=env.unwrapped.spec,
             observation_space=observation_space,
@@ -204,18 +205,16 @@ def _create(minari: Any, env: Any, dataset_id: str, store: SessionStore, on_prog
 
 
 def _episodes(
-    env: Any, store: SessionStore, session_ids: list[str], on_progress: Callable[[int], None]
+    minari: Any, env: Any, store: SessionStore, session_ids: list[str], on_progress: Callable[[int], None]
 ) -> Iterator[Any]:
     """Replays each session with its logged actions; one episode at a time is in memory."""
-    from minari.data_collector import EpisodeBuffer
-
     for number, session_id in enumerate(session_ids):
         options = {"session_id": session_id}
         observations = [env.reset(seed=0, options=options)[0]]
         replies = [_reply(step) for step in store.session(session_id).steps]
         played = [env.step(reply) for reply in replies]
         observations += [step[0] for step in played]
-        yield EpisodeBuffer(
+        yield minari.data_collector.EpisodeBuffer(
             id=number,
             seed=0,
             options=options,

@@ -144,7 +144,7 @@ class _SplitFile:
 
 def _upload(folder: Path, name: str) -> str:
     try:
-        from huggingface_hub import HfApi
+        from huggingface_hub import HfApi  # noqa: PLC0415 - the extra hub is optional
     except ImportError as error:
         raise MissingExtra("--upload needs an extra: pip install 'shop-r1[hub]'") from error
     try:

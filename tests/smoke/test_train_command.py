@@ -122,7 +122,7 @@ def test_a_run_stopped_by_ctrl_c_and_resumed_equals_a_straight_run_bit_for_bit(
     [
         (["--preset", "tiny_cpo"], "Did you mean 'tiny_cpu'?"),
         (["--store", "nowhere/at/all"], "nowhere/at/all"),
-        (["--grpo.step", "4"], "Unrecognized options: --grpo.step, 4; Perhaps you meant: --grpo.steps INT"),
+        (["--grpo.step", "4"], "--grpo.steps INT"),
         (["--sft.sessions_per_bach", "4"], "Perhaps you meant: --sft.sessions-per-batch INT"),
         (["--grpo.replies", "1"], "a group needs at least 2 replies"),
         (["--reward", "binery"], "Did you mean 'binary'?"),
