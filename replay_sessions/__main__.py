@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from replay_sessions.commands.command_line import choose, run_command
-from replay_sessions.registry import Entry, load_entry, summaries
+from replay_sessions.plugins import Entry, load_entry, summaries
 
 __all__ = ["main"]
 

@@ -16,6 +16,7 @@ from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
 from benchmarks.seeds import main as seeds
 from benchmarks.speed.__main__ import main as speed
+from benchmarks.speed.import_at_scale import main as import_at_scale
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
@@ -32,7 +33,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "check")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
-    *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed)),
+    *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed, import_at_scale)),
 ]
 
 

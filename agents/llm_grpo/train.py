@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 
 from replay_sessions.commands.command_line import run_command
-from replay_sessions.registry import load
+from replay_sessions.plugins import load_with_extra
 
 __all__ = ["main"]
 
@@ -28,7 +28,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: load("agents.llm_grpo.training_command:run", extra="train")(words, text=__doc__))
+    return run_command(lambda: load_with_extra("agents.llm_grpo.training_command:run", "train")(words, text=__doc__))
 
 
 if __name__ == "__main__":

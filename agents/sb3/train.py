@@ -14,8 +14,8 @@ logged, while exploring) and run.json. Exit codes: 0 done, 2 the call or its inp
 import sys
 from collections.abc import Sequence
 
-from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.registry import load
+from replay_sessions.commands.command_line import run_command
+from replay_sessions.plugins import load_with_extra
 
 __all__ = ["main"]
 
@@ -23,13 +23,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
-
-
-def _run(words: Sequence[str]) -> int:
-    train, config = load("agents.sb3.training:train", extra="sb3"), load("agents.sb3.training:Sb3Config", extra="sb3")
-    done: int = train(parse_options(config, words, program="python -m agents.sb3.train", text=__doc__))
-    return done
+    return run_command(lambda: load_with_extra("agents.sb3.training:run", "sb3")(words, text=__doc__))
 
 
 if __name__ == "__main__":

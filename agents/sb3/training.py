@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from agents.sb3.policy import CandidatePolicy, MaskableCandidatePolicy
 from agents.sb3.saved import save_policy
+from replay_sessions.commands.command_line import parse_options
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.wrappers import DiscreteActions
 
-__all__ = ["Sb3Config", "make_env", "train"]
+__all__ = ["Sb3Config", "make_env", "run", "train"]
 
 # Algorithms for which there is a policy that scores candidates; the others take SB3's own network.
 POLICIES: dict[str, Any] = {
@@ -77,6 +79,11 @@ class Sb3Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         except msgspec.DecodeError as error:
             raise BadConfig(f"--arguments {self.arguments} is no JSON object: {error}") from error
         return {"gamma": 0.0, **DEFAULTS.get(self.algorithm, {}), **own}
+
+
+def run(words: Sequence[str], *, text: str | None) -> int:
+    """Runs the command with what was given after its name; `text` is the head of its help."""
+    return train(parse_options(Sb3Config, words, program="python -m agents.sb3.train", text=text))
 
 
 def train(config: Sb3Config) -> int:

@@ -18,7 +18,7 @@ import tyro
 from benchmarks.speed.measurement import Measurement
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.errors import BadConfig, did_you_mean
-from replay_sessions.registry import load
+from replay_sessions.plugins import load_with_extra
 
 # name of a part -> "module:function"; the function takes Options and returns Measurements.
 PARTS: dict[str, str] = {
@@ -71,7 +71,7 @@ def _measure(parts: Sequence[str], options: Options, output: Path | None) -> int
             raise BadConfig(f"Unknown part {part!r}. {did_you_mean(part, PARTS)}")
     found: list[Measurement] = []
     for part in parts or PARTS:
-        measure: Callable[[Options], list[Measurement]] = load(PARTS[part], extra="reference")
+        measure: Callable[[Options], list[Measurement]] = load_with_extra(PARTS[part], "reference")
         for measurement in measure(options):
             print(_line(measurement), flush=True)
             found.append(measurement)

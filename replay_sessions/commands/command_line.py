@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 1
 """
 
 import contextlib
+import errno
 import io
 import os
 import re
@@ -40,7 +41,10 @@ _OPTION, _HELP_OF_OPTION = 4 * " ", 8 * " "  # how far tyro indents them where i
 
 
 def run_command(body: Callable[[], int | None]) -> int:
-    """Runs a command and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130."""
+    """Runs a command and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130.
+
+    So is a disk that is full, whatever was written, standard output included.
+    """
     try:
         return body() or 0
     except SystemExit as done:  # --help
@@ -54,6 +58,11 @@ def run_command(body: Callable[[], int | None]) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        sys.stderr.write(f"error: cannot write {error.filename or 'the output'}: {os.strerror(error.errno)}\n")
+        return 2
 
 
 def choose(

@@ -15,8 +15,8 @@ import tyro
 from replay_sessions.commands.command_line import choose, parse_options
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.exporters.exporter import Exporter
+from replay_sessions.plugins import load_entry, summaries
 from replay_sessions.progress_bar import progress_bar
-from replay_sessions.registry import load_entry, summaries
 from replay_sessions.store import SessionStore
 
 __all__ = ["Export", "run"]

@@ -5,7 +5,7 @@ An exporter is a class (`exporter.Exporter`) that is named here and imported onl
     python -m replay_sessions export NAME STORE --out ...
 """
 
-from replay_sessions.registry import Entry
+from replay_sessions.plugins import Entry
 
 __all__ = ["EXPORTERS"]
 

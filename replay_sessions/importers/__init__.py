@@ -6,7 +6,7 @@ named here and imported only when used:
     python -m replay_sessions import NAME SOURCE --out STORE
 """
 
-from replay_sessions.registry import Entry
+from replay_sessions.plugins import Entry
 
 __all__ = ["IMPORTERS"]
 
