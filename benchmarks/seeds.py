@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import tyro
@@ -44,7 +44,7 @@ class Seeds(msgspec.Struct, frozen=True, kw_only=True):
         training: Flags of agents.llm_grpo.train, after `--`.
     """
 
-    training: tyro.conf.Positional[tuple[str, ...]] = ()
+    training: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="FLAGS")]] = ()
     seeds: tuple[str, ...]
     out: Path
     preset: str = "tiny_cpu"

@@ -24,7 +24,7 @@ An agent whose records are complete is not run again (--fresh runs it). Exit cod
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import tyro
@@ -51,7 +51,7 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
         store: Compare the logged actions with this store too: `demo` or a path.
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
     store: str | None = None
 
 
@@ -67,9 +67,9 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         cluster: Draw whole sessions or whole users; None: as the leaderboard did.
     """
 
-    folder: tyro.conf.Positional[Path]
-    first: tyro.conf.Positional[str]
-    second: tyro.conf.Positional[str]
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
+    first: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FIRST")]]
+    second: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="SECOND")]]
     second_folder: Path | None = None
     metrics: tuple[str, ...] = COMPARED
     cluster: Literal["session", "user"] | None = None
