@@ -13,14 +13,11 @@
     └── TrainingDiverged                         a loss or gradient that is not finite
 
 Each message says what was given, what was expected and what to do. Commands turn a ShopR1Error into one line and exit
-code 2 (`run_command`); everything else is a bug and keeps its traceback.
+code 2 (commands/command_line.py); everything else is a bug and keeps its traceback.
 """
 
 import difflib
-import errno
-import os
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 __all__ = [
     "AgentFailed",
@@ -35,7 +32,6 @@ __all__ = [
     "UnknownAgent",
     "WriteFailed",
     "did_you_mean",
-    "run_command",
 ]
 
 
@@ -94,23 +90,3 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=1)
     return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."
-
-
-def run_command(command: Callable[[], int | None]) -> int:
-    """Runs a command's body and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130.
-
-    So is a disk that is full, whatever was written, standard output included.
-    """
-    try:
-        return command() or 0
-    except ShopR1Error as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        sys.stderr.write(f"error: cannot write {error.filename or 'the output'}: {os.strerror(error.errno)}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        return 130

@@ -1,22 +1,30 @@
 """Ranks agents on the logged steps of a split.
 
-    python -m benchmarks.leaderboard --agents random,majority,copy_match,oracle --out runs/first
-    python -m benchmarks.leaderboard --agents random my_agent.py:MyAgent my_package.module:MyAgent --out runs/mine
-    python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" "greedy=runs/demo/sft?temperature=0" --out runs/sft
-    python -m benchmarks.leaderboard --agents random --store stores/mine --split validation --sessions 100 --out runs/x
-    python -m benchmarks.leaderboard --agents oracle runs/demo/sft --likelihood --out runs/likelihood
-    python -m benchmarks.leaderboard verify runs/first            recompute the figures from the records
-    python -m benchmarks.leaderboard compare runs/first oracle copy_match          paired difference
-    python -m benchmarks.leaderboard --agents oracle --context.persona shuffled --out runs/shuffled
-    python -m benchmarks.leaderboard compare runs/first oracle oracle --second-folder runs/shuffled
+  python -m benchmarks.leaderboard --agents random,oracle --out runs/first
+  python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m
+  python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" \\
+    "greedy=runs/demo/sft?temperature=0" --out runs/sft
+  python -m benchmarks.leaderboard --agents random --store stores/mine \\
+    --split validation --sessions 100 --out runs/x
+  python -m benchmarks.leaderboard --agents oracle --likelihood --out runs/l
+  python -m benchmarks.leaderboard --agents oracle \\
+    --context.persona shuffled --out runs/shuffled
+
+The figures are recomputed from the records, and two agents compared step by step, by
+
+  python -m benchmarks.leaderboard verify runs/first
+  python -m benchmarks.leaderboard compare runs/first random oracle
+  python -m benchmarks.leaderboard compare runs/first oracle oracle \\
+    --second-folder runs/shuffled
 
 An agent whose records are complete is not run again (--fresh runs it). Exit codes: 0 done, 1 verify found a mismatch,
 2 the call or its input was wrong.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import tyro
@@ -28,7 +36,7 @@ from benchmarks.leaderboard.compare import COMPARED, compare
 from benchmarks.leaderboard.config import LeaderboardConfig
 from benchmarks.leaderboard.run import Results, run_leaderboard
 from benchmarks.leaderboard.verify import verify
-from replay_sessions.errors import run_command
+from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m benchmarks.leaderboard"
@@ -43,7 +51,7 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
         store: Compare the logged actions with this store too: `demo` or a path.
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
     store: str | None = None
 
 
@@ -59,24 +67,27 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         cluster: Draw whole sessions or whole users; None: as the leaderboard did.
     """
 
-    folder: tyro.conf.Positional[Path]
-    first: tyro.conf.Positional[str]
-    second: tyro.conf.Positional[str]
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
+    first: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FIRST")]]
+    second: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="SECOND")]]
     second_folder: Path | None = None
     metrics: tuple[str, ...] = COMPARED
     cluster: Literal["session", "user"] | None = None
 
 
-def main(arguments: list[str] | None = None) -> int:
-    arguments = sys.argv[1:] if arguments is None else arguments
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line: 0 done, 1 verify found a mismatch, 2 the call or its input was wrong."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return run_command(lambda: _run(words))
+
+
+def _run(words: Sequence[str]) -> int:
     # Ranking is what one mostly wants, so it needs no subcommand; the two others are named.
-    if arguments[:1] == ["verify"]:
-        asked = tyro.cli(Verify, args=arguments[1:], prog=f"{PROGRAM} verify")
-        return run_command(lambda: _verify(asked))
-    if arguments[:1] == ["compare"]:
-        pair = tyro.cli(Compare, args=arguments[1:], prog=f"{PROGRAM} compare")
-        return run_command(lambda: _compare(pair))
-    return run_command(lambda: _rank(tyro.cli(LeaderboardConfig, args=arguments, prog=PROGRAM, description=__doc__)))
+    if words[:1] == ["verify"]:
+        return _verify(parse_options(Verify, words[1:], program=f"{PROGRAM} verify"))
+    if words[:1] == ["compare"]:
+        return _compare(parse_options(Compare, words[1:], program=f"{PROGRAM} compare"))
+    return _rank(parse_options(LeaderboardConfig, words, program=PROGRAM, text=__doc__))
 
 
 def _rank(config: LeaderboardConfig) -> int:

@@ -6,55 +6,41 @@ named here and imported only when used:
     python -m replay_sessions import NAME SOURCE --out STORE
 """
 
-from replay_sessions.errors import BadConfig, did_you_mean
-from replay_sessions.importers.importer import Importer
-from replay_sessions.plugins import Entry, load
+from replay_sessions.plugins import Entry
 
-__all__ = ["IMPORTERS", "load_importer"]
+__all__ = ["IMPORTERS"]
 
 
 IMPORTERS: dict[str, Entry] = {
     "jsonl": Entry(
         "replay_sessions.importers.mapped.jsonl:JsonlImporter",
-        "JSON lines (.jsonl, .jsonl.gz): our own sessions, or another log through a field mapping",
+        "JSON lines (.jsonl, .jsonl.gz): our own sessions, or another log through a field mapping.",
     ),
     "miniwob": Entry(
-        "replay_sessions.importers.mapped.jsonl:MiniwobImporter", "JSON lines of MiniWoB++ human demonstrations"
+        "replay_sessions.importers.mapped.jsonl:MiniwobImporter", "JSON lines of MiniWoB++ human demonstrations."
     ),
     "autowebbench": Entry(
         "replay_sessions.importers.mapped.jsonl:AutowebbenchImporter",
-        "JSON lines of AutoWebBench, pages in <a[ID]| text> notation",
+        "JSON lines of AutoWebBench, pages in <a[ID]| text> notation.",
     ),
     "webshop": Entry(
         "replay_sessions.importers.mapped.jsonl:WebshopImporter",
-        "JSON lines of WebShop as ReAct shows it, pages in [name] lines",
+        "JSON lines of WebShop as ReAct shows it, pages in [name] lines.",
     ),
     "opera": Entry(
         "replay_sessions.importers.opera.importer:OperaImporter",
-        "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA",
+        "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA.",
     ),
     "shopcart": Entry(
         "replay_sessions.importers.mapped.shopcart:ShopcartImporter",
-        "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step",
+        "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step.",
     ),
     "raw": Entry(
         "replay_sessions.importers.raw.importer:RawImporter",
-        "a shop's own log: a folder of raw HTML pages and a table of what was done on them",
+        "A shop's own log: a folder of raw HTML pages and a table of what was done on them.",
     ),
     "hub": Entry(
         "replay_sessions.hub.importer:HubImporter",
-        "a folder that `export hub` wrote, or a data set of the hub made so",
+        "A folder that `export hub` wrote, or a data set of the hub made so.",
     ),
 }
-
-
-def load_importer(name: str) -> type[Importer]:
-    """The class of a registered importer.
-
-    Raises:
-        BadConfig: No importer of that name.
-    """
-    if name not in IMPORTERS:
-        raise BadConfig(f"unknown importer {name!r}. {did_you_mean(name, IMPORTERS)}")
-    loaded: type[Importer] = load(IMPORTERS[name].target)
-    return loaded

@@ -13,7 +13,8 @@ import pytest
 
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
-from replay_sessions.errors import BadConfig, run_command
+from replay_sessions.commands.command_line import run_command
+from replay_sessions.errors import BadConfig
 from tests.replay_sessions.conftest import make_session
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
@@ -236,11 +235,7 @@ class Deadly(Importer):
         self.first_part = marker.parent / ".store.importing" / "parts" / "000000.json"
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        raise NotImplementedError
-
-    @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+    def from_options(cls, source: Path, options: object) -> Self:
         raise NotImplementedError
 
     def state(self) -> str:
