@@ -61,7 +61,7 @@ def check_extraction(extraction: str) -> None:
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """A readable reply; `text` is the whole of it, as written, and its object begins at `start` or behind white space."""
+    """A readable reply; `text` is the whole of it, as written, and from `start` on stands its object."""
 
     rationale: str
     action: Action
