@@ -61,7 +61,7 @@ def hand_made_groups(tiny: Tiny) -> list[_Group]:
             replies = [logged[place], logged[place - 1], [*logged[place][:3], tiny.tokenizer.eos_token_id]]
             parsed = [parse_reply(text) for text in decode_replies(tiny.tokenizer, replies)]
             rollouts = [
-                _Rollout(tokens, reply, score_reply(reply, step.action, reward).action)
+                _Rollout(tokens, reply, score_reply(reply, step.action, reward).without_certainty)
                 for tokens, reply in zip(replies, parsed, strict=True)
             ]
             groups.append(_Group(trunk, step, rollouts))

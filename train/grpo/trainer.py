@@ -154,7 +154,7 @@ class GrpoTrainer:
     def _scored(self, replies: list[list[int]], step: ReplySpan) -> list[_Rollout]:
         parsed = [parse_reply(text) for text in decode_replies(self._tokenizer, replies)]
         return [
-            _Rollout(tokens, reply, score_reply(reply, step.action, self._reward).action)
+            _Rollout(tokens, reply, score_reply(reply, step.action, self._reward).without_certainty)
             for tokens, reply in zip(replies, parsed, strict=True)
         ]
 
