@@ -83,7 +83,7 @@ def summarise(
     *,
     label: str,
     preset: str = "shop_r1",
-    cluster: Cluster = "session",
+    cluster: Cluster = "user",
     samples: int = 1000,
     seed: int = 0,
 ) -> ResultRow:

@@ -6,7 +6,9 @@ other trainers all call `score_reply`. Shop-R1, table 1 and equation 4:
     total = format + type + presence + similarity  (the action reward v(a))  +  α · self-certainty of the rationale
 
 A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy_stats), so it
-is handed in; None means that nobody measured it, which is not the same as 0.
+is handed in; None means that nobody measured it, which is not the same as 0. An empty rationale has no token to
+measure, and the papers do not say what it earns. Here it is 0 (`EMPTY_RATIONALE`), the least there is: no reward for no
+rationale.
 """
 
 import math
@@ -27,6 +29,7 @@ from shop_env.reward.terms import (
 )
 
 __all__ = [
+    "EMPTY_RATIONALE",
     "NOTHING",
     "RewardBreakdown",
     "RewardConfig",
@@ -55,7 +58,9 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             figure 1 disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
         self_certainty_weight: α.
         click_type_points: Customer-R1's weights of clicks that differ from `click_points`, by click subtype.
-        wrong_click: Customer-R1's reward for a predicted click that is not the logged one.
+        wrong_click: Customer-R1's reward for a predicted click that is not the logged one. With its format reward of 1
+            a readable wrong click earns 1 - 1 = 0, the same as a reply that cannot be read; a wrong reply of another
+            type earns 1. So the paper's numbers say (section 4.3).
     """
 
     kind: RewardKind = "hierarchical"
@@ -141,6 +146,7 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
         return self.without_certainty + self.self_certainty_weight * self.self_certainty
 
 
+EMPTY_RATIONALE = 0.0  # the self-certainty of no rationale at all
 NOTHING = RewardBreakdown()  # what a malformed reply earns
 
 

@@ -138,12 +138,20 @@ def test_an_empty_click_does_not_hit_the_jackpot_where_no_name_was_logged() -> N
         "no_rationale": 0.8,
         "no_dars": 0.8,
         "binary_action": 0.5,
+        "binary_action_scaled": 0.5,
         "binary": 0,
         "customer_r1": 1,
         "customer_r1_rl_only": 1,
     }
     typed = TypeAndSubmit(name="", text="kettle")  # half of it is known
     assert score_reply(format_reply("", typed), typed, RewardConfig()).total == 0.5 + 0.3 + 0.1 + 1000
+
+
+def test_for_customer_r1_a_wrong_click_earns_what_an_unreadable_reply_earns() -> None:
+    """1 for the format less 1 for the click; a wrong reply of another type earns 1."""
+    logged, config = Click(name="cart"), reward_preset("customer_r1")
+    replies = [format_reply("", Click(name="home")), "I click.", format_reply("", Terminate())]
+    assert [score_reply(reply, logged, config).total for reply in replies] == [0, 0, 1]
 
 
 def test_a_click_is_no_wrong_one_where_the_log_cannot_tell() -> None:
