@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from replay_sessions.errors import AgentFailed
 from replay_sessions.schema import Action, Terminate, reply_action
-from shop_env.metrics.formulas import Metric, equal, ratio, share
-from shop_env.metrics.table import ACTION_TYPES, StepTable
+from shop_env.metrics.shares_and_f1 import Metric, equal, ratio, share
+from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 from shop_env.reward.similarity import rouge_l
 from shop_env.reward.terms import unlogged_fields
 

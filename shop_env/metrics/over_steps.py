@@ -20,9 +20,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.formulas import Metric, confusion, equal, f1_by_class, macro_f1, ratio, share, weighted_f1
 from shop_env.metrics.presets import MetricChoices
-from shop_env.metrics.table import ACTION_TYPES, FINE_TYPES, INVALID, StepTable
+from shop_env.metrics.shares_and_f1 import Metric, confusion, equal, f1_by_class, macro_f1, ratio, share, weighted_f1
+from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, INVALID, StepTable
 
 __all__ = ["metrics_over_steps"]
 
