@@ -1,6 +1,7 @@
 """The metrics: from the records of a run to figures with intervals (docs/metrics.md lists all of them).
 
-    records.py ─► step_table.py ─► over_steps.py, over_sessions.py, action_likelihood.py ─► all_metrics.py ─► intervals.py
+    records.py ─► step_table.py ─► over_steps.py, over_sessions.py, action_likelihood.py ─► all_metrics.py
+                                                                                         └─► intervals.py
 
 shares_and_f1.py has the formulas, presets.py the choices that the papers leave open; populations.py compares whole
 populations of sessions and visits.
