@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Literal
 
+import gymnasium
 import msgspec
+from gymnasium.wrappers import TimeLimit
 
 from agents.evaluate import ask, ask_all, progress_bar, session_seed
 from agents.protocol import Agent, BatchAgent
 from replay_sessions.demo_shop.pages import PageSize
 from shop_env.context import ContextConfig
-from shop_env.live import LiveEnv
+from shop_env.live import LiveEnv, visit_id
+from shop_env.observation import Observation
 
 __all__ = ["LiveStep", "LiveVisit", "free_run"]
 
@@ -70,7 +73,7 @@ def free_run(
     shown = msgspec.to_builtins(context or ContextConfig())
 
     def begin(number: int) -> _Walk:
-        return _Walk(LiveEnv(page_size, context=shown, max_steps=max_steps), population, number)
+        return _Walk(TimeLimit(LiveEnv(page_size, context=shown), max_steps), population, number)
 
     if isinstance(agent, BatchAgent):
         agent.reset(seed=seed)
@@ -89,9 +92,9 @@ def free_run(
 class _Walk:
     """A visit under way."""
 
-    def __init__(self, env: LiveEnv, population: int, number: int) -> None:
+    def __init__(self, env: gymnasium.Env[Observation, str], population: int, number: int) -> None:
         self._env = env
-        self.observation, self._info = env.reset(seed=population, options={"visit": number})
+        self.observation, self._info = env.reset(options={"session_id": visit_id(population, number)})
         self._steps: list[LiveStep] = []
         self.ending: Ending | None = None
         self.error: str | None = None

@@ -10,10 +10,11 @@ import gymnasium
 from shop_env.context import ContextConfig
 from shop_env.observation import Observation, PastStep, observe
 from shop_env.prompts import Message, PromptConfig, render_prompt
-from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, Reply, format_reply, parse_reply
 
 __all__ = [
     "ContextConfig",
+    "Extraction",
     "MalformedReply",
     "Message",
     "Observation",
@@ -28,10 +29,15 @@ __all__ = [
 
 gymnasium.register(
     id="ShopR1-v0",
-    entry_point="shop_env.env:ReplayEnv",
-    vector_entry_point="shop_env.vector:ReplayVectorEnv",
+    entry_point="shop_env.env:RegisteredReplayEnv",
     # ReplayEnv keeps the order of calls itself and is checked in tests; the wrappers would cost a tenth of a step.
     order_enforce=False,
     disable_env_checker=True,
 )
-gymnasium.register(id="ShopLive-v0", entry_point="shop_env.live:LiveEnv", order_enforce=False, disable_env_checker=True)
+gymnasium.register(
+    id="ShopLive-v0",
+    entry_point="shop_env.live:LiveEnv",
+    max_episode_steps=20,  # an agent may never leave by itself; the shop's own shoppers leave after at most 11 actions
+    order_enforce=False,
+    disable_env_checker=True,
+)

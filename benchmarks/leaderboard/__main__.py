@@ -63,7 +63,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         first: The label of an agent in it.
         second: The label of another.
         second_folder: The --out of another leaderboard run that holds the second; None: the same.
-        metrics: Names of shop_env.metrics.steps.
+        metrics: Names of shop_env.metrics.over_steps.
         cluster: Draw whole sessions or whole users; None: as the leaderboard did.
     """
 

@@ -49,7 +49,7 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     reward: str = "shop_r1"
     preset: str = "shop_r1"
     first_action: bool = False
-    cluster: Literal["session", "user"] = "session"
+    cluster: Literal["session", "user"] = "user"
     samples: int = 1000
     batch_size: int = 64
     likelihood: bool = False

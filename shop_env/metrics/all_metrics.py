@@ -10,19 +10,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from replay_sessions.errors import BadConfig, did_you_mean
-from shop_env.metrics.formulas import Metric
-from shop_env.metrics.likelihood import metrics_of_likelihood
+from shop_env.metrics.action_likelihood import metrics_of_likelihood
+from shop_env.metrics.over_sessions import metrics_over_sessions
+from shop_env.metrics.over_steps import metrics_over_steps
 from shop_env.metrics.presets import MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord
-from shop_env.metrics.sessions import metrics_over_sessions
-from shop_env.metrics.steps import metrics_over_steps
-from shop_env.metrics.table import StepTable
+from shop_env.metrics.shares_and_f1 import Metric
+from shop_env.metrics.step_table import StepTable
 
 __all__ = ["all_metrics", "find_metric", "step_metrics"]
 
 
 def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "shop_r1") -> dict[str, float]:
-    """All figures of a run, with the counts `steps`, `sessions`, `users` and `errors` (steps without a reply)."""
+    """All figures of a run, with the counts it stands on.
+
+    `steps`, `sessions` and `users` are what was scored; `errors` counts steps without a reply, and `unscored_targets`
+    those of the scored steps whose logged action lacks a field: only their type can be right or wrong.
+    """
     choices = metric_preset(preset)
     table = StepTable(records, choices)
     figures: dict[str, float] = {
@@ -30,6 +34,7 @@ def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "s
         "sessions": float(len({record.session_id for record in table.records})),
         "users": float(len({record.user_id for record in table.records})),
         "errors": float(table.errors),
+        "unscored_targets": float(len(table) - table.scorable.sum()),
     }
     for name, metric in all_metrics(choices).items():
         sums = (metric.statistics(table) * table.weights[:, None]).sum(axis=0)

@@ -1,0 +1,135 @@
+"""How much simulated shoppers as a population resemble the logged ones, in all and per group of personas.
+
+Beyond single steps (Customer-R1's figure 3 compares action distributions by eye). Two populations are compared:
+sessions of a log, and the visits that an agent makes by itself (ShopLive-v0), each as the kinds of action in it (clicks
+by subtype):
+
+| figure | formula | range | source |
+|---|---|---|---|
+| `action_mix_divergence` | Jensen-Shannon divergence, base 2, of the shares of each kind of action | 0–1 | Lin 1991 |
+| `transition_divergence` | the same of the shares of each pair (kind, next kind) | 0–1 | Lin 1991 |
+| `length_distance` | Wasserstein-1 distance of session lengths, in steps | ≥ 0 | Vallender 1974 |
+| `purchase_rate`, `logged_purchase_rate` | share of traces that end in a purchase | 0–1 | of this project |
+| `purchase_rate_difference` | simulated minus logged | -1–1 | of this project |
+
+A pair is two actions that followed one another: where something is missing between them (`Step.gap`) there is none.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ALL",
+    "ActionTrace",
+    "Fidelity",
+    "js_divergence",
+    "population_fidelity",
+    "trace_of",
+    "wasserstein",
+]
+
+ALL = "all"
+
+
+class ActionTrace(msgspec.Struct, frozen=True):
+    """A session or a visit as kinds of action (shop_env.metrics.step_table.FINE_TYPES, or "invalid").
+
+    Attributes:
+        pairs: Each kind with the one before it, where that is known.
+        group: The shopper's group, for figures per group; "" for none.
+    """
+
+    kinds: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    length: int
+    bought: bool
+    group: str = ""
+
+
+class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one group; see the head of this module."""
+
+    group: str
+    visits: int
+    action_mix_divergence: float
+    transition_divergence: float
+    length_distance: float
+    purchase_rate: float
+    logged_purchase_rate: float
+    purchase_rate_difference: float
+
+
+def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace]) -> list[Fidelity]:
+    """The figures of all traces first, then of each group that both populations have."""
+    groups = sorted({trace.group for trace in logged} & {trace.group for trace in simulated} - {""})
+    found = [_compare(logged, simulated, ALL)] if logged and simulated else []
+    for group in groups:
+        sides = [[trace for trace in side if trace.group == group] for side in (logged, simulated)]
+        found.append(_compare(sides[0], sides[1], group))
+    return found
+
+
+def trace_of(kinds: Sequence[str], *, breaks: Collection[int] = (), group: str = "") -> ActionTrace:
+    """A trace from its kinds of action; it ends at the first `terminate`.
+
+    Args:
+        breaks: The places of actions before which something is missing (a gap in the log, a step that failed): no pair
+            spans them.
+    """
+    length = kinds.index("terminate") + 1 if "terminate" in kinds else len(kinds)
+    pairs = tuple(pair for place, pair in enumerate(pairwise(kinds), start=1) if place not in breaks)
+    return ActionTrace(tuple(kinds), pairs, length, bought=kinds[length - 1] == "purchase", group=group)
+
+
+def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -> float:
+    """The Jensen-Shannon divergence, base 2, of two distributions given as counts.
+
+    >>> js_divergence({"a": 1}, {"b": 5}), js_divergence({"a": 1, "b": 1}, {"a": 2, "b": 2})
+    (1.0, 0.0)
+    """
+    keys = list(dict.fromkeys([*left, *right]))
+    p, q = (np.array([side.get(key, 0.0) for key in keys], dtype=np.float64) for side in (left, right))
+    p, q = p / max(p.sum(), 1.0), q / max(q.sum(), 1.0)
+    middle = (p + q) / 2
+    return max(0.0, (_kl(p, middle) + _kl(q, middle)) / 2)
+
+
+def wasserstein(left: Sequence[float], right: Sequence[float]) -> float:
+    """The Wasserstein-1 distance of two samples: the area between their distribution functions.
+
+    >>> wasserstein([1, 2, 3], [2, 3, 4])
+    1.0
+    """
+    a, b = np.sort(np.asarray(left, dtype=np.float64)), np.sort(np.asarray(right, dtype=np.float64))
+    points = np.sort(np.concatenate([a, b]))
+    below_a, below_b = (np.searchsorted(side, points[:-1], side="right") / len(side) for side in (a, b))
+    return float(np.sum(np.abs(below_a - below_b) * np.diff(points)))
+
+
+def _compare(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace], group: str) -> Fidelity:
+    rate, logged_rate = (sum(trace.bought for trace in side) / len(side) for side in (simulated, logged))
+    return Fidelity(
+        group=group,
+        visits=len(simulated),
+        action_mix_divergence=js_divergence(_count(logged, "kinds"), _count(simulated, "kinds")),
+        transition_divergence=js_divergence(_count(logged, "pairs"), _count(simulated, "pairs")),
+        length_distance=wasserstein([trace.length for trace in logged], [trace.length for trace in simulated]),
+        purchase_rate=rate,
+        logged_purchase_rate=logged_rate,
+        purchase_rate_difference=rate - logged_rate,
+    )
+
+
+def _count(traces: Iterable[ActionTrace], what: Literal["kinds", "pairs"]) -> Mapping[object, float]:
+    return Counter(item for trace in traces for item in getattr(trace, what))
+
+
+def _kl(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
+    known = p > 0
+    return float(np.sum(p[known] * np.log2(p[known] / q[known])))
