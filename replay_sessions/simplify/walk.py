@@ -185,7 +185,7 @@ class Walk(PieceWriter):
         return True
 
     def _begin_target(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Target:
-        if rule.private is not None and (value := tidy(attributes.get("value"))):
+        if rule.private not in (None, "shopper") and (value := tidy(attributes.get("value"))):
             self.concealed.append((rule.private, value))
             attributes = {**attributes, "value": f"[{rule.private}]"}
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.simplify.private_data.addresses import find_addresses
-from replay_sessions.simplify.private_data.announced import find_announced
+from replay_sessions.simplify.private_data.announced import find_announced, find_shoppers_names
 from replay_sessions.simplify.private_data.numbers import find_numbers
 from replay_sessions.simplify.private_data.spans import PageText, Span
 
@@ -55,23 +55,27 @@ def find_private_data(text: str) -> list[Removal]:
     ['name', 'order']
     """
     page = PageText([" ".join(piece.split()) for piece in _TAG.split(text)])
-    return [_removal(page, span) for span in _spans(page)]
+    return [_removal(page, span) for span in _apart(_found(page))]
 
 
 def remove_private_data(
-    texts: Sequence[str], concealed: Iterable[tuple[str, str]] = (), continued: Iterable[int] = ()
+    texts: Sequence[str],
+    concealed: Iterable[tuple[str, str]] = (),
+    continued: Iterable[int] = (),
+    in_account: Iterable[int] = (),
 ) -> tuple[dict[int, str], tuple[Removal, ...]]:
     """Takes private data out of the texts of a page, given in its order.
 
     Args:
         concealed: What was taken out of the page already, because of its place: (kind, text).
         continued: The positions of texts that go on in the line of the one before.
+        in_account: The positions of those that stand where a shop shows whose account it is.
 
     Returns:
         The texts that change, by their position, and what was taken out, each once.
     """
     page = PageText(texts, continued)
-    spans = _spans(page)
+    spans = _apart([*find_shoppers_names(page, in_account), *_found(page)])
     found = [Removal(kind, given, "place") for kind, given in concealed] + [_removal(page, span) for span in spans]
     removed = tuple(dict.fromkeys(found))
     return page.without(_apart([*spans, *_repeated(page, removed)])), removed
@@ -93,8 +97,8 @@ def _removal(page: PageText, span: Span) -> Removal:
     return Removal(span.kind, page.joined[span.start : span.end], span.found_by)
 
 
-def _spans(page: PageText) -> list[Span]:
-    return _apart([*find_announced(page), *find_numbers(page), *find_addresses(page)])
+def _found(page: PageText) -> list[Span]:
+    return [*find_announced(page), *find_numbers(page), *find_addresses(page)]
 
 
 def _apart(found: list[Span]) -> list[Span]:
