@@ -11,14 +11,15 @@ import tomllib
 from collections.abc import Iterator
 from importlib import resources
 from typing import Literal, NamedTuple, get_args
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 from faker import Faker
 
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.names import slug
+from replay_sessions.simplify.private_data import remove_from_text, remove_from_url
 
-__all__ = ["HELD_OUT_LOCALES", "KINDS", "LOCALES", "PLACES", "Planted", "planted_cases", "product_texts"]
+__all__ = ["HELD_OUT_LOCALES", "KINDS", "LOCALES", "PLACES", "Planted", "is_changed", "is_left", "planted_cases", "product_texts"]
 
 Kind = Literal["name", "address", "phone", "card", "email"]
 Place = Literal["header", "label", "attribute", "url", "rationale", "goal"]
@@ -193,11 +194,12 @@ class Planted(NamedTuple):
         return self.locale in HELD_OUT_LOCALES
 
     def parts(self) -> list[str]:
-        """What must not be left: each word of a name, each line of an address that holds a number, else the whole."""
+        """What must not be left: each word of a name that is no small one, each line of an address that holds a number,
+        else the whole."""
         if self.kind == "name":
-            return [word for word in re.findall(r"[^\W\d_]+", self.secret) if len(word) > (2 if word.isascii() else 1)]
+            return [word for word in re.findall(r"[^\W\d_]+", self.secret) if len(word) > 1 and not word.islower()]
         if self.kind == "address":
-            return [line for line in self.secret.split(", ") if any(map(str.isdigit, line))]
+            return [line for line in self.secret.split(", ") if any(map(str.isdigit, line)) and len(line) > 3]
         return [self.secret]
 
 
@@ -225,6 +227,23 @@ def is_changed(text: str) -> bool:
     """Whether a page that shows a product text, in a paragraph and as a link, loses any of it."""
     page = f"<body><p>{html.escape(text)}</p><a href=x>{html.escape(text)}</a></body>"
     return simplify(page) != simplify(page, private_data=False)
+
+
+def is_left(case: Planted) -> bool:
+    """Whether some of the secret, or the name of an element made of it, is left where it was planted."""
+    if case.place == "url":
+        cleaned = unquote_plus(remove_from_url(case.text))
+    elif case.place in ("rationale", "goal"):
+        cleaned = remove_from_text(case.text)
+    else:
+        cleaned = html.unescape(simplify(case.text).html)
+        if slug(case.secret) and slug(case.secret) in " ".join(re.findall(r' name="([^"]*)"', cleaned)):
+            return True
+    return any(_stands_in(part, cleaned) for part in case.parts())
+
+
+def _stands_in(part: str, text: str) -> bool:
+    return re.search(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])" if part[0].isascii() else re.escape(part), text) is not None
 
 
 def _made_up(faker: Faker, kind: Kind) -> str:

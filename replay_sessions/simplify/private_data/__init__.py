@@ -16,11 +16,20 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.simplify.private_data.addresses import find_addresses
-from replay_sessions.simplify.private_data.announced import find_announced, find_shoppers_names
+from replay_sessions.simplify.private_data.announced import find_announced, find_shopper
 from replay_sessions.simplify.private_data.numbers import find_numbers
+from replay_sessions.simplify.private_data.sentences import find_spoken
 from replay_sessions.simplify.private_data.spans import PageText, Span
+from replay_sessions.simplify.private_data.urls import without_private_parts
 
-__all__ = ["Removal", "find_private_data", "remove_private_data", "remove_repeated"]
+__all__ = [
+    "Removal",
+    "find_private_data",
+    "remove_from_text",
+    "remove_from_url",
+    "remove_private_data",
+    "remove_repeated",
+]
 
 _MIN_REPEATED = 3  # shorter ones are taken out only where they were found
 _TAG = re.compile("<[^<>]*>")
@@ -75,7 +84,7 @@ def remove_private_data(
         The texts that change, by their position, and what was taken out, each once.
     """
     page = PageText(texts, continued)
-    spans = _apart([*find_shoppers_names(page, in_account), *_found(page)])
+    spans = _apart([*find_shopper(page, in_account), *_found(page)])
     found = [Removal(kind, given, "place") for kind, given in concealed] + [_removal(page, span) for span in spans]
     removed = tuple(dict.fromkeys(found))
     return page.without(_apart([*spans, *_repeated(page, removed)])), removed
@@ -85,6 +94,22 @@ def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[in
     """Takes out of texts what was found private elsewhere: the texts that change, by their position."""
     page = PageText(texts)
     return page.without(_apart(_repeated(page, removed)))
+
+
+def remove_from_text(text: str, removed: Sequence[Removal] = ()) -> str:
+    """What a shopper said or typed without what looks private, and without what was found private elsewhere."""
+    page = PageText([text])
+    spans = [*find_spoken(page), *_found(page, is_speech=True), *_repeated(page, removed)]
+    return page.without(_apart(spans)).get(0, text)
+
+
+def remove_from_url(url: str, removed: Sequence[Removal] = ()) -> str:
+    """An address of a page without what is private in its parameters and folders.
+
+    >>> remove_from_url("https://shop.example/login?email=anna%40example.org&next=/cart")
+    'https://shop.example/login?email=[email]&next=/cart'
+    """
+    return without_private_parts(url, lambda value: remove_from_text(value, removed))
 
 
 def _repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:
@@ -97,8 +122,8 @@ def _removal(page: PageText, span: Span) -> Removal:
     return Removal(span.kind, page.joined[span.start : span.end], span.found_by)
 
 
-def _found(page: PageText) -> list[Span]:
-    return [*find_announced(page), *find_numbers(page), *find_addresses(page)]
+def _found(page: PageText, *, is_speech: bool = False) -> list[Span]:
+    return [*find_announced(page), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
 
 
 def _apart(found: list[Span]) -> list[Span]:

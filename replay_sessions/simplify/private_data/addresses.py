@@ -33,7 +33,7 @@ _TOWN = rf"{_WORD}(?: {_WORD}){{0,3}}"
 _HOUSE = r"\d{1,5}(?:[ -]?[a-zA-Z](?!\w))?(?:[/-]\d{1,4})?(?!\w|[.,]\d)"
 _STATES = (
     "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA "
-    "RI SC SD TN TX UT VT VA WA WV WI WY DC PR"
+    "RI SC SD TN TX UT VT VA WA WV WI WY DC PR AA AE AP"
 )
 _AUSTRALIAN = "NSW VIC QLD SA WA TAS ACT NT"
 _CANADIAN = "AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT"
@@ -100,14 +100,14 @@ _TOWN_CODE = _compile(
     rf"(?<!\w)(?:{_TOWN},? )?{_UK_POSTCODE}(?!\w)",
 )
 # A text that is an address and nothing else needs no word for a street, if its postcode has five digits or more.
-_LONG_POSTCODE = r"(?:[A-Z]{1,2}-)?(?:\d{5,6}|\d{5}-\d{3}|\d{2}-\d{3}|\d{3} \d{2}|\d{4} ?[A-Z]{2})"
+_LONG_POSTCODE = r"(?:[A-Z]{1,2}-)?(?:\d{5}-?\d{3}|\d{5,6}|\d{2}-\d{3}|\d{3} \d{2}|\d{4} ?[A-Z]{2})"
 _LINE = rf"(?:(?:{_WORD}|{_SMALL}|[a-zà-ÿ]{{2,8}}\.?|\d{{1,4}}[ºª°]?) ){{0,6}}(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?)"
 _NUMBERED_LINE = rf"(?=[^,]{{0,50}}\d){_LINE}"
 _WHOLE = re.compile(
-    rf"{_NUMBERED_LINE}(?: ?, {_LINE}){{0,2}} ?, ?(?:{_LONG_POSTCODE},? ['’\w]*{_TOWN}|{_TOWN}[ ,–-]+{_LONG_POSTCODE})"
+    rf"{_NUMBERED_LINE}(?: ?, {_LINE}){{0,2}} ?, ?(?:{_LONG_POSTCODE},? ['’\w]*{_NAME}|{_NAME}[ ,–-]+{_LONG_POSTCODE})"
     r"(?: ?\([A-Z]{2}\)| ?/ ?[A-Z]{2})?"
 )
-_LONG_POSTCODE_WORD = re.compile(r"\n([0-9]{5,6}|[0-9]{5}-[0-9]{3}|[0-9]{2}-[0-9]{3}|[0-9]{4}[A-Z]{2}|[0-9]{3})(?=\n)")
+_LONG_POSTCODE_WORD = re.compile(r"\n([0-9]{5,6}|[0-9]{5}-[0-9]{3}|[0-9]{2}-[0-9]{3}|[0-9]{4}[A-Z]{2}|[0-9]{3}|[0-9]{8}|[^\W\d_]+-[0-9]{6})(?=\n)")
 _LONGEST_ADDRESS = 150
 # What may stand before a town with its region: lines with at most one number each, the first of them with one.
 _LINE_BEFORE = re.compile(rf"(?:#?{_LINE}|#?\d+)\Z")
@@ -189,7 +189,7 @@ def _first_line(text: str, end: int) -> int:
     start = end
     for _ in range(_MOST_LINES_BEFORE):
         head = text[max(0, start - _LONGEST_ADDRESS) : start].rstrip(f", {SEPARATOR}")
-        line = max(head.rfind(mark) for mark in (",", *GAP)) + 1
+        line = max(head.rfind(mark) for mark in (",", ":", *GAP)) + 1
         words = head[line:].strip()
         if not words or not _LINE_BEFORE.match(words):
             return end

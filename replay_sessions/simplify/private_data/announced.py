@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replay_sessions.simplify.private_data.labels import word_list
-from replay_sessions.simplify.private_data.people import is_person, leading_name
+from replay_sessions.simplify.private_data.people import PARTICLES, is_person, leading_name
 from replay_sessions.simplify.private_data.spans import AROUND_WORDS, EAST_ASIAN, GAP, SEPARATOR, PageText, Span
 
-__all__ = ["find_announced", "find_shoppers_names"]
+__all__ = ["find_announced", "find_shopper"]
 
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
+_PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
 _PIECE = re.compile(rf"[^{GAP}]+")
 # Between a label and what it labels: a colon, or the end of a text and the beginning of the next.
 _COLON = re.compile(rf"\s*+(?:[:：]\s*+)?{SEPARATOR}\s*+|\s*+[:：]\s*+")
@@ -41,25 +42,27 @@ def find_announced(page: PageText) -> Iterator[Span]:
                 yield from _owner(page.joined, place, words.endings)
 
 
-def find_shoppers_names(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
-    """Names that stand alone in a text or attribute where a shop shows whose account it is."""
+def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
+    """Names and phone numbers that stand alone in a text or attribute where a shop shows whose account it is."""
     for position in positions:
         start = page.starts[position]
         for match in _PIECE.finditer(page.joined, start, start + len(page.texts[position])):
             piece = match[0].strip()
+            begin = match.start() + match[0].index(piece)
             name = leading_name(piece)
             if name and _SUFFIX.fullmatch(piece, len(name)) and _is_shopper(name, page):
-                begin = match.start() + match[0].index(name)
                 yield Span(begin, begin + len(name), "name", "label")
+            elif _PHONE.fullmatch(piece):
+                yield Span(begin, begin + len(piece), "phone", "label")
 
 
 def _is_shopper(name: str, page: PageText) -> bool:
     """Whether a name in such a place is none of the words that stand there too: "Order History", "Gift Cards"."""
-    words = [word.lower() for word in name.split()]
     if is_person(name):
         return True
+    words = [word.lower() for word in name.split() if word.lower() not in PARTICLES]
     is_menu = not page.words.isdisjoint(words) or not _words().menu_words.isdisjoint(words)
-    return len(words) > 1 and not is_menu and all(word[:1].isupper() for word in name.split()[::len(words) - 1])
+    return len(words) > 1 and not is_menu and name[0].isupper()
 
 
 def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
@@ -111,6 +114,12 @@ class _Words:
                 labels.append(_Label(before.strip().lower(), "greeting", after.strip()))
             else:
                 endings.append(after)
+        labels += (
+            _Label(f"{verb} {words}".lower(), kind, "")
+            for kind, given in (("weak_address", "changed_addresses"), ("name", "changed_names"))
+            for words in word_list(given)
+            for verb in word_list("verbs_before_labels")
+        )
         labels += (_Label(words.lower(), kind, "") for kind in _KINDS for words in word_list(f"{kind}_labels"))
         self.labels: dict[str, list[_Label]] = {}
         for label in sorted(labels, key=lambda label: -len(label.words)):

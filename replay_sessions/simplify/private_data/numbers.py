@@ -63,6 +63,8 @@ _REGIONS = (
     "JP", "KR", "CN", "TW", "HK", "SG", "IN", "AE", "IL", "AU", "NZ", "ZA", "BR", "MX", "CL", "AR", "TR", "RU", "UA",
 )  # fmt: skip
 
+_ANY_REGION = "ZZ"  # libphonenumber's word for a number that names its country
+
 # How many different numbers of a page libphonenumber is asked about, which takes up to a millisecond for each. On a
 # page with more of them they all count as phone numbers.
 _MAX_JUDGED = 1_000
@@ -156,11 +158,14 @@ class _Judge:
         if not _CARD_GROUPS.fullmatch(written):
             return False
         digits = written.replace(" ", "").replace("-", "")
-        if _is_labelled(self._text, start, "card_labels"):
+        if _is_labelled(self._text, start, "card_labels") or self._is_near_card(start, end):
             return True
         if not _CARD.fullmatch(digits) or not _has_check_digit(digits):
             return False
         return len(digits) not in _GTIN_LENGTHS or (not _is_gtin(digits) and self._is_alone(start, end))
+
+    def _is_near_card(self, start: int, end: int) -> bool:
+        return self._reach > 0 and "card" in self._text[max(0, start - self._reach) : end + self._reach]
 
     def _is_phone(self, written: str, start: int, end: int) -> bool:
         """Whether it is a phone number: by the + or the brackets of its country, by a word before it, or because it
@@ -181,7 +186,7 @@ class _Judge:
         if len(self._asked) > _MAX_JUDGED:
             return True
         if is_written_as_phone:
-            return _fits(written, "ZZ" if is_international else "US")
+            return _fits(written, _ANY_REGION if is_international else "US")
         return _fits_somewhere(written, as_written=not is_announced)
 
     def _is_spoken_of(self, start: int) -> bool:
@@ -206,7 +211,8 @@ def _fits(written: str, region: str, *, as_written: bool = False) -> bool:
         number = phonenumbers.parse(written, region)
     except phonenumbers.NumberParseException:
         return False
-    if phonenumbers.number_type(number) in _PUBLIC or not phonenumbers.is_possible_number(number):
+    public = _PUBLIC if region != _ANY_REGION else {PhoneNumberType.TOLL_FREE}
+    if phonenumbers.number_type(number) in public or not phonenumbers.is_possible_number(number):
         return False
     if not as_written:
         return True

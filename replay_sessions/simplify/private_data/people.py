@@ -13,14 +13,16 @@ from importlib import resources
 from replay_sessions.simplify.private_data.labels import word_list
 from replay_sessions.simplify.private_data.spans import EAST_ASIAN
 
-__all__ = ["is_person", "leading_name"]
+__all__ = ["PARTICLES", "is_person", "leading_name"]
 
 _MAX_NAME_WORDS = 6
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
-_PARTICLES = frozenset({
+PARTICLES = frozenset({
     "af", "al", "av", "bin", "da", "dal", "das", "de", "degli", "dei", "del", "della", "den", "der", "di", "do", "dos", "du",
     "e", "el", "ibn", "la", "las", "le", "los", "op", "san", "ten", "ter", "van", "vom", "von", "y", "zu", "zum", "zur",
 })  # fmt: skip
+_SURE_PARTICLES = ("van", "von", "bin", "ibn", "vom")  # the others stand in names of dishes and shops too
+_TELLING = 6
 _BETWEEN_WORDS = (" ", "·", "・", "　")
 # Endings that hardly any word but a surname has, and those that other words have too.
 _SURE_SURNAME = re.compile(
@@ -69,13 +71,13 @@ def leading_name(piece: str) -> str:
             break
         if bare in _words_of("not_private") or bare in _words_of("after_names"):
             break
-        if word[0].islower() and bare not in (_PARTICLES if taken else _words_of("titles")):
+        if word[0].islower() and bare not in (PARTICLES if taken else _words_of("titles")):
             break
         taken.append(word)
         end = match.end()
         if len(taken) == _MAX_NAME_WORDS:
             break
-    while taken and (taken[-1].lower() in _PARTICLES or taken[-1].lower().rstrip(".") in _words_of("titles")):
+    while taken and (taken[-1].lower() in PARTICLES or taken[-1].lower().rstrip(".") in _words_of("titles")):
         last = taken.pop()
         end = len(piece[: end - len(last)].rstrip())
     return piece[:end].rstrip(".-'’")
@@ -94,10 +96,17 @@ def is_person(name: str) -> bool:
     if lowered[0] in titles:
         return len(words) > 1
     parts = [part for word in (words[0], words[-1]) for part in (word, word.split("-")[0])]
-    if any(part in _given_names() or part.capitalize() in _given_names() for part in parts):
+    if any(map(_is_given, parts)):
         return True
     if len(words) > 1 and any(part in _words_of("words_and_names") for part in parts[:2]):
         return _SURE_SURNAME.fullmatch(words[-1]) is not None or _SURNAME.fullmatch(words[-1]) is not None
     return len(words) > 1 and (
-        _SURE_SURNAME.fullmatch(words[-1].split("-")[-1]) is not None or any(map(_PATRONYM.fullmatch, lowered))
+        any(particle in lowered[1:-1] for particle in _SURE_PARTICLES) or _SURE_SURNAME.fullmatch(words[-1].split("-")[-1]) is not None or any(map(_PATRONYM.fullmatch, lowered))
     )
+
+
+def _is_given(word: str) -> bool:
+    """Whether a word is a given name, or the form for the other sex of one that is long enough to tell."""
+    names = _given_names()
+    word = word.capitalize() if word.isupper() else word
+    return word in names or (len(word) > _TELLING and word[-1] in "ao" and word[:-1] + ("o" if word[-1] == "a" else "a") in names)
