@@ -20,6 +20,7 @@ _FIRST_WORD = re.compile(r"[^\s,:：、，]*")
 _SENTENCE_WORDS = 14
 _LONGEST_NAME = 80
 _MOST_OWNER_WORDS = 3
+_MOST_GREETED = 2  # words of a name that is greeted and unknown: products greet too ("Hi Bio Green Tea")
 # What may follow a name: a degree, or which of several of the name.
 _SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\.?\s?Sc|B\.?A|M\.?A|MBA)?\W*")
 # What says where something goes: a word that is no small one, or a postcode.
@@ -44,25 +45,30 @@ def find_announced(page: PageText) -> Iterator[Span]:
 
 def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
     """Names and phone numbers that stand alone in a text or attribute where a shop shows whose account it is."""
+    likely: dict[str, list[Span]] = {}  # names by their shape alone: the shopper's only if there is one of them
     for position in positions:
         start = page.starts[position]
         for match in _PIECE.finditer(page.joined, start, start + len(page.texts[position])):
             piece = match[0].strip()
             begin = match.start() + match[0].index(piece)
             name = leading_name(piece)
-            if name and _SUFFIX.fullmatch(piece, len(name)) and _is_shopper(name, page):
-                yield Span(begin, begin + len(name), "name", "label")
+            if name and _SUFFIX.fullmatch(piece, len(name)):
+                span = Span(begin, begin + len(name), "name", "label")
+                if is_person(name):
+                    yield span
+                elif not _is_in_menu(name, page):
+                    likely.setdefault(name, []).append(span)
             elif _PHONE.fullmatch(piece):
                 yield Span(begin, begin + len(piece), "phone", "label")
+    if len(likely) == 1:
+        yield from likely.popitem()[1]
 
 
-def _is_shopper(name: str, page: PageText) -> bool:
-    """Whether a name in such a place is none of the words that stand there too: "Order History", "Gift Cards"."""
-    if is_person(name):
-        return True
+def _is_in_menu(name: str, page: PageText) -> bool:
+    """Whether a name may be a link that stands beside the account: "Order History", "Gift Cards"."""
     words = [word.lower() for word in name.split() if word.lower() not in PARTICLES]
-    is_menu = not page.words.isdisjoint(words) or not _words().menu_words.isdisjoint(words)
-    return len(words) > 1 and not is_menu and name[0].isupper()
+    is_word = not page.words.isdisjoint(words) or not _words().menu_words.isdisjoint(words)
+    return is_word or len(words) < 2 or not name[0].isupper()
 
 
 def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
@@ -166,7 +172,7 @@ def _greeted(text: str, end: int, greeting: _Label) -> Iterator[Span]:
     piece = _piece(text, start)
     name = leading_name(piece)
     rest = piece[len(name) :].lstrip()
-    if not name or not rest.startswith(greeting.suffix):
+    if not name or not rest.startswith(greeting.suffix) or (len(name.split()) > _MOST_GREETED and not is_person(name)):
         return
     following = _WORD.search(rest)
     if greeting.suffix or following is None or following[0].lower() in _words().after_names or rest[0] in "!.,。！":

@@ -73,6 +73,7 @@ _MAX_JUDGED = 1_000
 _LOOK_BACK = 60
 _SPEECH_REACH = 60
 _WORDS = re.compile(r"\w+")
+_MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
 
 
@@ -251,11 +252,23 @@ def _labels(name: str) -> tuple[str, ...]:
 
 
 def _is_labelled(text: str, start: int, labels: str) -> bool:
-    """Whether one of the labels stands before a place, in the same text or in the one before it."""
-    before = text[max(0, start - _LOOK_BACK) : start].rstrip(_BETWEEN).lower()
+    """Whether one of the labels stands before a place: in the same text, or as all or the end of a short one before it."""
+    around = text[max(0, start - _LOOK_BACK) : start]
+    before = around.rstrip(_BETWEEN).lower()
     if not before.endswith(_labels(labels)):
         return False
-    return any(before.endswith(label) and not before[: -len(label)][-1:].isalnum() for label in _labels(labels))
+    is_cell_before = SEPARATOR in around[len(before) :]
+    for label in _labels(labels):
+        if before.endswith(label):
+            rest = before[: -len(label)]
+            if not rest[-1:].isalnum() and not (is_cell_before and len(_own_words(rest)) > _MOST_BEFORE_LABEL):
+                return True
+    return False
+
+
+def _own_words(before: str) -> list[str]:
+    """The words that stand in the same text."""
+    return before[max(map(before.rfind, GAP)) + 1 :].split()
 
 
 def _is_gtin(digits: str) -> bool:
