@@ -91,7 +91,7 @@ class Draft:
         in_account = self._walk.in_account + [
             len(visible) + position
             for position, index in enumerate(shown)
-            if "shopper" in (self._walk.targets[index].private, self._walk.targets[index].rule.private)
+            if self._walk.targets[index].in_account
         ]
         changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued, in_account)
         for position, text in changed.items():

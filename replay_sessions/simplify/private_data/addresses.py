@@ -108,6 +108,7 @@ _WHOLE = re.compile(
     r"(?: ?\([A-Z]{2}\)| ?/ ?[A-Z]{2})?"
 )
 _LONG_POSTCODE_WORD = re.compile(r"\n([0-9]{5,6}|[0-9]{5}-[0-9]{3}|[0-9]{2}-[0-9]{3}|[0-9]{4}[A-Z]{2}|[0-9]{3}|[0-9]{8}|[^\W\d_]+-[0-9]{6})(?=\n)")
+_FIRST_OF_TWO, _SECOND_OF_TWO = 3, re.compile(r" \d\d(?!\d)")  # the digits of a Swedish or Czech postcode
 _LONGEST_ADDRESS = 150
 # What may stand before a town with its region: lines with at most one number each, the first of them with one.
 _LINE_BEFORE = re.compile(rf"(?:#?{_LINE}|#?\d+)\Z")
@@ -174,7 +175,9 @@ def find_addresses(page: PageText) -> Iterator[Span]:
                     yield Span(_first_line(text, match.start()), match.end(), "address")
                 elif pattern is not _NUMBER_FIRST or _is_somewhere(match):
                     yield Span(*match.span(), "address")
-    for place, _ in page.places_of(page.clues(_LONG_POSTCODE_WORD)):
+    for place, word in page.places_of(page.clues(_LONG_POSTCODE_WORD)):
+        if len(word) == _FIRST_OF_TWO and not _SECOND_OF_TWO.match(text, place + len(word)):
+            continue
         start, end = page.piece_around(place)
         if end - start <= _LONGEST_ADDRESS and _WHOLE.fullmatch(text, start, end):
             yield Span(start, end, "address")
