@@ -19,7 +19,17 @@ from replay_sessions.simplify import simplify
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.private_data import remove_from_text, remove_from_url
 
-__all__ = ["HELD_OUT_LOCALES", "KINDS", "LOCALES", "PLACES", "Planted", "is_changed", "is_left", "planted_cases", "product_texts"]
+__all__ = [
+    "HELD_OUT_LOCALES",
+    "KINDS",
+    "LOCALES",
+    "PLACES",
+    "Planted",
+    "is_changed",
+    "is_left",
+    "planted_cases",
+    "product_texts",
+]
 
 Kind = Literal["name", "address", "phone", "card", "email"]
 Place = Literal["header", "label", "attribute", "url", "rationale", "goal"]
@@ -243,7 +253,10 @@ def is_left(case: Planted) -> bool:
 
 
 def _stands_in(part: str, text: str) -> bool:
-    return re.search(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])" if part[0].isascii() else re.escape(part), text) is not None
+    return (
+        re.search(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])" if part[0].isascii() else re.escape(part), text)
+        is not None
+    )
 
 
 def _made_up(faker: Faker, kind: Kind) -> str:

@@ -22,7 +22,14 @@ from replay_sessions.simplify.tags import (
     TEXT,
     UNKNOWN,
 )
-from replay_sessions.simplify.targets import TELLING_ATTRIBUTES, Attributes, Target, acts_by_attributes, acts_by_tag, leads_to_account
+from replay_sessions.simplify.targets import (
+    TELLING_ATTRIBUTES,
+    Attributes,
+    Target,
+    acts_by_attributes,
+    acts_by_tag,
+    leads_to_account,
+)
 from replay_sessions.simplify.words import tidy
 
 __all__ = ["Walk"]
@@ -77,7 +84,7 @@ class Walk(PieceWriter):
         self._target: Target | None = None  # the innermost open one
         self._behind_dialog = 0  # how many parts of the page are
 
-    def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
+    def run(self, node: LexborNode | None) -> None:  # noqa: PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
         pieces = self.pieces
         selectors = self.recipe.selectors

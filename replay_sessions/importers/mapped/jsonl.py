@@ -17,6 +17,7 @@ import msgspec
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, NoActions, built_in_mappings, load_mapping
+from replay_sessions.importers.page_reading import AS_LOGGED, PageReading, add_reading_arguments, as_stored, reading_of
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import SetAside
@@ -49,7 +50,7 @@ class _Lines(msgspec.Struct, frozen=True):
 class JsonlImporter(Importer):
     """Reads JSON lines; see the module."""
 
-    def __init__(self, path: Path, mapping: str | None = None) -> None:
+    def __init__(self, path: Path, mapping: str | None = None, *, reading: PageReading = AS_LOGGED) -> None:
         self.path = path
         self.size = _file_size(path)
         self.notes = []
@@ -59,7 +60,11 @@ class JsonlImporter(Importer):
             self._doubt(mapping)
         self._mapping = None if mapping == OWN_FORM else load_mapping(mapping)
         self.source = self._mapping.source if self._mapping else "jsonl"
-        self.options = {"file": path.name, "mapping": mapping}
+        if self._mapping and reading != AS_LOGGED:
+            self._mapping = self._mapping.with_reading(reading)
+        self._reading = self._mapping.reading if self._mapping else reading
+        self._reading.check()
+        self.options = {"file": path.name, "mapping": mapping, **self._reading.told()}
 
     @classmethod
     def add_arguments(cls, parser: ArgumentParser) -> None:
@@ -70,10 +75,11 @@ class JsonlImporter(Importer):
             help=f"how the log's fields become ours: {known}, or a file of your own "
             "(its format: docs/field_mappings.md); guessed from the first line when not given",
         )
+        add_reading_arguments(parser)
 
     @classmethod
     def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
-        return cls(source, arguments.mapping)
+        return cls(source, arguments.mapping, reading=reading_of(arguments))
 
     def state(self) -> str:
         status = self.path.stat()
@@ -104,9 +110,11 @@ class JsonlImporter(Importer):
             yield from map_line(self._mapping, line, f"{self.path.name}:{number}")
             return
         try:
-            yield msgspec.json.decode(line, type=Session)
+            session = msgspec.json.decode(line, type=Session)
         except (ValueError, RecursionError) as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
             yield self._set_aside(number, _reason(error))
+        else:
+            yield from as_stored(session, self._reading, f"{self.path.name}:{number}")
 
     def _set_aside(self, number: int, reason: str) -> SetAside:
         return SetAside(where=f"{self.path.name}:{number}", reason=reason)
@@ -177,7 +185,7 @@ class WebshopImporter(_Mapped):
 def map_line(mapping: FieldMapping, line: bytes, where: str) -> Iterator[Imported]:
     """A line of another log as a session, what was left out of it, or why it was set aside."""
     try:
-        session, left_out = mapping.read(msgspec.json.decode(line))
+        session, left_out, targets = mapping.read(msgspec.json.decode(line))
     except NoActions as error:
         yield from error.left_out
         yield SetAside(where=where, reason=str(error))
@@ -185,7 +193,7 @@ def map_line(mapping: FieldMapping, line: bytes, where: str) -> Iterator[Importe
         yield SetAside(where=where, reason=_reason(error))
     else:
         yield from left_out
-        yield session
+        yield from as_stored(session, mapping.reading, where, targets)
 
 
 def _file_size(path: Path) -> int:

@@ -24,6 +24,7 @@ from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping
 from replay_sessions.importers.mapped.jsonl import map_line
 from replay_sessions.importers.mapped.page_offset import choose_page_offset
+from replay_sessions.importers.page_reading import AS_LOGGED, PageReading, add_reading_arguments, reading_of
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.record_files import SessionLine, find_record_files, first_record, session_lines
 from replay_sessions.schema import Session
@@ -50,13 +51,25 @@ class _Lines(msgspec.Struct, frozen=True):
 class ShopcartImporter(Importer):
     """Reads ShopCART, or any log whose pages may be shifted; see the module."""
 
-    def __init__(self, source: Path, mapping: str = "shopcart", page_offset: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Path,
+        mapping: str = "shopcart",
+        page_offset: int | None = None,
+        *,
+        reading: PageReading = AS_LOGGED,
+    ) -> None:
         self._files = find_record_files(source.absolute())
         self.size = sum(path.stat().st_size for path in self._files)
         self.notes = []
-        self._mapping = load_mapping(mapping).with_page_offset(0)
+        self._mapping = load_mapping(mapping).with_page_offset(0).with_reading(reading)
+        self._mapping.reading.check()
         self.source = self._mapping.source
         self._check_fields()
+        if page_offset is None and self._mapping.pages == "raw":
+            raise ImportFailed(
+                "whose page is whose is decided by names, which raw pages have none of: give --page-offset"
+            )
         if page_offset is None:
             chosen = choose_page_offset(self._sample())
             page_offset = chosen.offset
@@ -66,6 +79,7 @@ class ShopcartImporter(Importer):
             decided_by = "the command"
         self._mapping = self._mapping.with_page_offset(page_offset)
         self.options = {"mapping": mapping, "page_offset": f"{page_offset:+d}", "page_offset_decided_by": decided_by}
+        self.options |= self._mapping.reading.told()
 
     @classmethod
     def add_arguments(cls, parser: ArgumentParser) -> None:
@@ -87,6 +101,7 @@ class ShopcartImporter(Importer):
             help="the page of a step is the one logged with the step before (-1), itself (0) or the one after (1); "
             "the grounding audit decides when not given",
         )
+        add_reading_arguments(parser)
         parser.add_argument(
             "--revision", metavar="COMMIT", help=f"which commit of {HUB_ID} to fetch, where SOURCE is that id"
         )
@@ -95,7 +110,7 @@ class ShopcartImporter(Importer):
     def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
         if is_hub_id(source):
             source = _fetch(source.as_posix(), arguments.revision)
-        return cls(source, arguments.mapping, arguments.page_offset)
+        return cls(source, arguments.mapping, arguments.page_offset, reading=reading_of(arguments))
 
     def state(self) -> str:
         stats = [(path.absolute(), path.stat()) for path in self._files]

@@ -31,6 +31,13 @@ from replay_sessions.importers.opera.files import (
 )
 from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
 from replay_sessions.importers.opera.steps import ACTION_COLUMNS, ActionRow, steps_of
+from replay_sessions.importers.page_reading import (
+    AS_LOGGED,
+    PageReading,
+    add_reading_arguments,
+    as_stored,
+    reading_of,
+)
 from replay_sessions.importers.sources.parquet import ParquetSource
 from replay_sessions.schema import Persona, Session
 from replay_sessions.store.manifest import SetAside
@@ -54,10 +61,18 @@ class OperaImporter(Importer):
     """Reads OPeRA; see the module."""
 
     def __init__(
-        self, folder: Path, version: OperaVersion = "filtered", *, interviews: bool = True, revision: str = REVISION
+        self,
+        folder: Path,
+        version: OperaVersion = "filtered",
+        *,
+        interviews: bool = True,
+        revision: str = REVISION,
+        reading: PageReading = AS_LOGGED,
     ) -> None:
         self.source = "opera"
-        self.options = {"version": version, "interviews": str(interviews).lower()}
+        self.options = {"version": version, "interviews": str(interviews).lower(), **reading.told()}
+        reading.check()
+        self._reading = reading
         self.notes = []
         self._interviews = interviews
         by_hand = how_to_fetch(HUB_ID, revision, _patterns(version), "opera")
@@ -89,12 +104,14 @@ class OperaImporter(Importer):
         parser.add_argument(
             "--no-interviews", action="store_true", help="make personas of the surveys alone (interviews where given)"
         )
+        add_reading_arguments(parser)
         parser.add_argument("--revision", default=REVISION, metavar="COMMIT", help=f"of the hub's data ({REVISION})")
 
     @classmethod
     def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
         interviews = not arguments.no_interviews
-        return cls(source, arguments.version, interviews=interviews, revision=arguments.revision)
+        reading = reading_of(arguments)
+        return cls(source, arguments.version, interviews=interviews, revision=arguments.revision, reading=reading)
 
     def state(self) -> str:
         stats = [(path.as_posix(), path.stat()) for path in self._files.all()]
@@ -122,7 +139,7 @@ class OperaImporter(Importer):
                 types = ", ".join(sorted({event.action_type for event in left_out}))
                 yield SetAside(where=place.session_id, reason=f"no step is an action of ours (only {types})")
                 continue
-            yield Session(
+            session = Session(
                 session_id=place.session_id,
                 user_id=place.user_id,
                 persona=content.personas.get(place.user_id),
@@ -130,6 +147,7 @@ class OperaImporter(Importer):
                 steps=tuple(steps),
                 source=self.source,
             )
+            yield from as_stored(session, self._reading, place.session_id)
 
 
 def _patterns(version: OperaVersion) -> list[str]:

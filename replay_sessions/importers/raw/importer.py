@@ -5,7 +5,7 @@
       home.html  results.html.gz
 
 One row an action; raw_rows.py lists the columns, docs/raw_logs.md works an example through. Pages are simplified by the
-site's recipe, which also takes private data out of them; so it is of what was typed and of rationales. What was acted
+site's recipe, which also takes private data out of them; so it is of all else but ids. What was acted
 on is given by a CSS selector, the element's text or its name in the simplified page (raw_targets.py). An action whose
 page or element is not found is left out, counted and listed with the reason; the next step's `gap` says so.
 """
@@ -20,8 +20,9 @@ import msgspec
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.raw.endings import Endings
 from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, Row, read_actions
-from replay_sessions.importers.raw.steps import PageFolder, read_session
+from replay_sessions.importers.raw.steps import NO_ENDINGS, PageFolder, read_session
 from replay_sessions.simplify import load_recipe
 from replay_sessions.store.manifest import SetAside
 
@@ -66,6 +67,7 @@ class RawImporter(Importer):
         recipe: str | None = None,
         private_data: bool = True,
         ignored_columns: frozenset[str] = frozenset(),
+        endings: Endings = NO_ENDINGS,
     ) -> None:
         if not folder.is_dir():
             raise ImportFailed(f"there is no folder '{folder}', and a folder of pages was expected")
@@ -75,13 +77,19 @@ class RawImporter(Importer):
         self._folder = folder.absolute()
         self._actions = actions or _find_actions(folder)
         self._ignored = ignored_columns
-        self.size = len(
-            read_actions(self._actions, self._ignored)
-        )  # read again for its parts: workers need not hold it
+        table = read_actions(self._actions, self._ignored)  # read again for its parts: workers need not hold it
+        self.size = len(table)
         self._recipe = load_recipe(recipe) if recipe else None
         self._private_data = private_data
         self.options = {"actions": self._actions.name, "recipe": recipe or "by site"}
         self.options["private_data"] = "removed" if private_data else "kept"
+        self._endings = endings
+        self.options |= endings.told()
+        if endings == NO_ENDINGS and not table.has_type("terminate"):
+            self.notes.append(
+                "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end say "
+                "where sessions end"
+            )
         if not private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
 
@@ -100,6 +108,26 @@ class RawImporter(Importer):
             "--keep-private-data", action="store_true", help="do not take names, addresses and numbers out"
         )
 
+        parser.add_argument(
+            "--purchase-selector", metavar="CSS", help="a click on what it matches buys, and is the last"
+        )
+        parser.add_argument(
+            "--purchase-url",
+            metavar="TEXT",
+            help="the click before a page whose address holds this buys, and is the last",
+        )
+        parser.add_argument(
+            "--idle-minutes",
+            type=float,
+            metavar="N",
+            help="a longer pause ends a session in a terminate, begins another",
+        )
+        parser.add_argument(
+            "--terminate-at-end",
+            action="store_true",
+            help="a terminate where a recording ends, if a row after the last action tells the page",
+        )
+
     @classmethod
     def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
         return cls(
@@ -108,6 +136,12 @@ class RawImporter(Importer):
             recipe=arguments.recipe,
             private_data=not arguments.keep_private_data,
             ignored_columns=frozenset(filter(None, arguments.ignore_columns.split(","))),
+            endings=Endings(
+                purchase_selector=arguments.purchase_selector,
+                purchase_url=arguments.purchase_url,
+                idle_minutes=arguments.idle_minutes,
+                terminate_at_end=arguments.terminate_at_end,
+            ),
         )
 
     def state(self) -> str:
@@ -140,7 +174,7 @@ class RawImporter(Importer):
         yield from content.set_aside
         pages = PageFolder(self._folder, self._recipe, private_data=self._private_data)
         for rows in content.sessions:
-            yield from read_session(rows, pages, self.source, self._actions.name)
+            yield from read_session(rows, pages, self.source, self._actions.name, self._endings)
 
 
 def _find_actions(folder: Path) -> Path:

@@ -64,6 +64,10 @@ class ActionTable:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
+    def has_type(self, action_type: str) -> bool:
+        """Whether any row is an action of a type."""
+        return bool(pa.compute.any(pa.compute.equal(self._table.column("type"), action_type)).as_py())
+
     def sessions(self) -> Iterator[list[Row]]:
         if not len(self):
             return

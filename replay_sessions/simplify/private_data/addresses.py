@@ -107,7 +107,9 @@ _WHOLE = re.compile(
     rf"{_NUMBERED_LINE}(?: ?, {_LINE}){{0,2}} ?, ?(?:{_LONG_POSTCODE},? ['’\w]*{_NAME}|{_NAME}[ ,–-]+{_LONG_POSTCODE})"
     r"(?: ?\([A-Z]{2}\)| ?/ ?[A-Z]{2})?"
 )
-_LONG_POSTCODE_WORD = re.compile(r"\n([0-9]{5,6}|[0-9]{5}-[0-9]{3}|[0-9]{2}-[0-9]{3}|[0-9]{4}[A-Z]{2}|[0-9]{3}|[0-9]{8}|[^\W\d_]+-[0-9]{6})(?=\n)")
+_LONG_POSTCODE_WORD = re.compile(
+    r"\n([0-9]{5,6}|[0-9]{5}-[0-9]{3}|[0-9]{2}-[0-9]{3}|[0-9]{4}[A-Z]{2}|[0-9]{3}|[0-9]{8}|[^\W\d_]+-[0-9]{6})(?=\n)"
+)
 _FIRST_OF_TWO, _SECOND_OF_TWO = 3, re.compile(r" \d\d(?!\d)")  # the digits of a Swedish or Czech postcode
 _LONGEST_ADDRESS = 150
 # What may stand before a town with its region: lines with at most one number each, the first of them with one.
@@ -204,7 +206,9 @@ def _first_line(text: str, end: int) -> int:
 
 def _is_somewhere(match: re.Match[str]) -> bool:
     """Whether a street is said to be one by what is around it: films and games are called "21 Jump Street" too."""
-    return not match["sure"] or bool(match["rest"]) or _SAYS_WHERE.search(match.string[: match.start()][-8:]) is not None
+    return (
+        not match["sure"] or bool(match["rest"]) or _SAYS_WHERE.search(match.string[: match.start()][-8:]) is not None
+    )
 
 
 def _surroundings(places: list[int]) -> Iterator[tuple[int, int]]:

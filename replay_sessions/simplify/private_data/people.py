@@ -47,7 +47,9 @@ _PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
 def _given_names() -> frozenset[str]:
     file = resources.files("replay_sessions.simplify.private_data") / "given_names.toml"
     lists = tomllib.loads(file.read_text("utf-8"))
-    return frozenset(name for names in lists.values() for name in names.split()) - frozenset(word_list("words_and_names"))
+    return frozenset(name for names in lists.values() for name in names.split()) - frozenset(
+        word_list("words_and_names")
+    )
 
 
 @functools.cache
@@ -101,7 +103,9 @@ def is_person(name: str) -> bool:
     if len(words) > 1 and any(part in _words_of("words_and_names") for part in parts[:2]):
         return _SURE_SURNAME.fullmatch(words[-1]) is not None or _SURNAME.fullmatch(words[-1]) is not None
     return len(words) > 1 and (
-        any(particle in lowered[1:-1] for particle in _SURE_PARTICLES) or _SURE_SURNAME.fullmatch(words[-1].split("-")[-1]) is not None or any(map(_PATRONYM.fullmatch, lowered))
+        any(particle in lowered[1:-1] for particle in _SURE_PARTICLES)
+        or _SURE_SURNAME.fullmatch(words[-1].split("-")[-1]) is not None
+        or any(map(_PATRONYM.fullmatch, lowered))
     )
 
 
@@ -109,4 +113,6 @@ def _is_given(word: str) -> bool:
     """Whether a word is a given name, or the form for the other sex of one that is long enough to tell."""
     names = _given_names()
     word = word.capitalize() if word.isupper() else word
-    return word in names or (len(word) > _TELLING and word[-1] in "ao" and word[:-1] + ("o" if word[-1] == "a" else "a") in names)
+    return word in names or (
+        len(word) > _TELLING and word[-1] in "ao" and word[:-1] + ("o" if word[-1] == "a" else "a") in names
+    )

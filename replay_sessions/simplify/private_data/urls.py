@@ -24,7 +24,9 @@ _KINDS = (
 )  # fmt: skip
 _MAYBE_NAME = re.compile(r"name|user|from|to|for|author|account|profile|u|login")
 _PART = re.compile(r"([?&;#/])(?:([\w.\[\]%~-]+)=)?([^?&;#/=]*)")
-_USER_FOLDER = frozenset({"user", "users", "u", "profile", "profiles", "member", "members", "customer", "customers", "people"})
+_USER_FOLDER = frozenset(
+    {"user", "users", "u", "profile", "profiles", "member", "members", "customer", "customers", "people"}
+)
 _NOT_WORD = re.compile(r"[\W_]+")
 
 
