@@ -15,6 +15,7 @@ A terminate is never put on a page that nobody saw: an agent would learn that an
 from collections.abc import Iterator
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.errors import BadConfig
 from replay_sessions.importers.raw.rows import Row
@@ -34,7 +35,15 @@ class Endings(msgspec.Struct, frozen=True, kw_only=True):
     idle_minutes: float | None = None
     terminate_at_end: bool = False
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises BadConfig where one of them means nothing."""
+        if self.purchase_selector is not None:
+            try:
+                LexborHTMLParser("<p>").css(self.purchase_selector)
+            except (SelectolaxError, ValueError) as error:
+                raise BadConfig(
+                    f"{self.purchase_selector!r} is no CSS selector: give one such as '#buy-now'"
+                ) from error
         if self.idle_minutes is not None and not self.idle_minutes > 0:
             raise BadConfig(f"an idle time of {self.idle_minutes:g} minutes was given, and more than 0 was expected")
 

@@ -83,6 +83,7 @@ class RawImporter(Importer):
         self._private_data = private_data
         self.options = {"actions": self._actions.name, "recipe": recipe or "by site"}
         self.options["private_data"] = "removed" if private_data else "kept"
+        endings.check()
         self._endings = endings
         self.options |= endings.told()
         if endings == NO_ENDINGS and not table.has_type("terminate"):

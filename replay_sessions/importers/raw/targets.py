@@ -16,6 +16,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from replay_sessions.simplify import Recipe, SimplifiedPage, simplify
 from replay_sessions.simplify.private_data import remove_from_text
 from replay_sessions.simplify.private_data.people import is_person
+from replay_sessions.simplify.private_data.sessions import name_without
 
 __all__ = ["RawPage", "Target", "Unresolved"]
 
@@ -102,7 +103,8 @@ class RawPage:
         """What a log says, quoted as a reason may repeat it: without what is private on the page, or looks so."""
         if not self._private_data:
             return repr(given)
-        return repr("[name]" if given.strip() and is_person(given) else remove_from_text(given, self.page.removed))
+        told = "[name]" if given.strip() and is_person(given) else remove_from_text(given, self.page.removed)
+        return repr(name_without(told, self.page.removed))
 
     def _nodes(self, selector: str) -> list[LexborNode]:
         try:

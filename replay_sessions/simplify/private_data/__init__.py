@@ -24,7 +24,10 @@ from replay_sessions.simplify.private_data.urls import without_private_parts
 
 __all__ = [
     "Removal",
+    "find_in_text",
+    "find_in_url",
     "find_private_data",
+    "html_pieces",
     "remove_from_text",
     "remove_from_url",
     "remove_private_data",
@@ -32,7 +35,8 @@ __all__ = [
 ]
 
 _MIN_REPEATED = 3  # shorter ones are taken out only where they were found
-_TAG = re.compile("<[^<>]*>")
+_TAG = re.compile("(<[^<>]*>)")
+_PUT_IN = re.compile(r"\[(name|email|phone|card|order|address)\]")  # what stands in the place of what was taken out
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -58,13 +62,31 @@ class Removal(msgspec.Struct, frozen=True):
 
 
 def find_private_data(text: str) -> list[Removal]:
-    """What looks private in the visible text of a page, given as HTML or as plain text.
+    """What looks private on a page, attributes included, given as HTML or as plain text.
 
-    >>> [removal.kind for removal in find_private_data("<b>Hello, Anna</b> <td>Order</td> <td>48-12345-99</td>")]
-    ['name', 'order']
+    >>> [removal.kind for removal in find_private_data('<b title="Hello, Bo">Hello, Anna</b> <td>Order</td> <td>48-12345</td>')]
+    ['name', 'order', 'name']
     """
-    page = PageText([" ".join(piece.split()) for piece in _TAG.split(text)])
+    pieces, order = html_pieces(text)
+    page = PageText([" ".join(pieces[position].split()) for position in order])
     return [_removal(page, span) for span in _apart(_found(page))]
+
+
+def html_pieces(page: str) -> tuple[list[str], list[int]]:
+    """A page as its tags and the texts between them, and in what order to search them: texts first, so that labels and
+    what they label stand side by side; then the tags, for what their attributes hold."""
+    pieces = [piece for piece in _TAG.split(page) if piece]
+    return pieces, sorted(range(len(pieces)), key=lambda position: pieces[position][:1] == "<")
+
+
+def find_in_text(text: str) -> list[str]:
+    """The kinds of what looks private in what a shopper said or typed."""
+    return [span.kind for span in _said(PageText([text]))]
+
+
+def find_in_url(url: str) -> list[str]:
+    """The kinds of what looks private in an address of a page."""
+    return _PUT_IN.findall(remove_from_url(_PUT_IN.sub("", url)))
 
 
 def remove_private_data(
@@ -99,8 +121,7 @@ def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[in
 def remove_from_text(text: str, removed: Sequence[Removal] = ()) -> str:
     """What a shopper said or typed without what looks private, and without what was found private elsewhere."""
     page = PageText([text])
-    spans = [*find_spoken(page), *_found(page, is_speech=True), *_repeated(page, removed)]
-    return page.without(_apart(spans)).get(0, text)
+    return page.without(_said(page, removed)).get(0, text)
 
 
 def remove_from_url(url: str, removed: Sequence[Removal] = ()) -> str:
@@ -110,6 +131,10 @@ def remove_from_url(url: str, removed: Sequence[Removal] = ()) -> str:
     'https://shop.example/login?email=[email]&next=/cart'
     """
     return without_private_parts(url, lambda value: remove_from_text(value, removed))
+
+
+def _said(page: PageText, removed: Sequence[Removal] = ()) -> list[Span]:
+    return _apart([*find_spoken(page), *_found(page, is_speech=True), *_repeated(page, removed)])
 
 
 def _repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:

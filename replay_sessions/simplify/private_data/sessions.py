@@ -17,15 +17,15 @@ from replay_sessions.schema import Action, Session, Step, Terminate, TypeAndSubm
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.private_data import (
     Removal,
+    html_pieces,
     remove_from_text,
     remove_from_url,
     remove_private_data,
     remove_repeated,
 )
 
-__all__ = ["without_private_data", "without_private_words"]
+__all__ = ["name_without", "without_private_data", "without_private_words"]
 
-_TAG = re.compile(r"(<[^<>]*>)")
 _NAME = re.compile(r'(\sname=")([^"]*)(")')
 
 
@@ -63,23 +63,24 @@ def without_private_words(session: Session, removed: Sequence[Removal]) -> Sessi
 
 
 def _page_without(page: str) -> tuple[str, tuple[Removal, ...]]:
-    pieces = [piece for piece in _TAG.split(page) if piece]
-    changed, removed = remove_private_data(pieces)
-    return "".join(changed.get(position, piece) for position, piece in enumerate(pieces)), removed
+    pieces, order = html_pieces(page)
+    changed, removed = remove_private_data([pieces[position] for position in order])
+    for number, piece in changed.items():
+        pieces[order[number]] = piece
+    return "".join(pieces), removed
 
 
 def _step(step: Step, page: str, removed: Sequence[Removal]) -> Step:
-    pieces = [piece for piece in _TAG.split(page) if piece]
-    changed = remove_repeated(pieces, removed)
-    words = {slug(html.unescape(removal.text)): removal.kind for removal in removed if removal.is_repeated}
-    words.pop("", None)
-    written = "".join(
-        _NAME.sub(lambda match: match[1] + _name_without(match[2], words) + match[3], piece)
-        if piece[0] == "<"
-        else piece
-        for piece in (changed.get(position, piece) for position, piece in enumerate(pieces))
-    )
+    pieces, _ = html_pieces(page)
+    for position, piece in remove_repeated(pieces, removed).items():
+        pieces[position] = piece
+    words = _words_of_names(removed)
+    written = "".join(_names_without(piece, words) if piece[0] == "<" else piece for piece in pieces)
     return msgspec.structs.replace(step, page=written, action=_action(step.action, words, removed))
+
+
+def _names_without(tag: str, words: dict[str, str]) -> str:
+    return _NAME.sub(lambda match: match[1] + _name_without(match[2], words) + match[3], tag)
 
 
 def _action(action: Action, words: dict[str, str], removed: Sequence[Removal]) -> Action:
@@ -89,8 +90,18 @@ def _action(action: Action, words: dict[str, str], removed: Sequence[Removal]) -
     return msgspec.structs.replace(action, name=_name_without(name, words))
 
 
-def _name_without(name: str, words: dict[str, str]) -> str:
+def name_without(name: str, removed: Sequence[Removal]) -> str:
     """A name of an element without the words of what was removed."""
+    return _name_without(name, _words_of_names(removed))
+
+
+def _words_of_names(removed: Sequence[Removal]) -> dict[str, str]:
+    """What was removed as it stands in names, and its kind."""
+    words = {slug(html.unescape(removal.text)): removal.kind for removal in removed if removal.is_repeated}
+    return {word: kind for word, kind in words.items() if word}
+
+
+def _name_without(name: str, words: dict[str, str]) -> str:
     for word, kind in words.items():
         if word in name:
             name = re.sub(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", kind, name)
