@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     figures = {
         "planted": _recall([case for seed in given.seeds for case in planted_cases(seed)]),
-        "product_texts": {name: _harmed(held_out=held_out) for name, held_out in (("tuned", False), ("held_out", True))},
+        "product_texts": {
+            name: _harmed(held_out=held_out) for name, held_out in (("tuned", False), ("held_out", True))
+        },
         "faker": VERSION,
         "provenance": provenance({"seeds": given.seeds}, seed=given.seeds[0]),
     }
