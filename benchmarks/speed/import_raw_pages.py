@@ -2,9 +2,9 @@
 
     python -m benchmarks.speed.import_raw_pages --data ../shared/data --out import_raw_pages.json
 
-Each session is eight steps on eight pages of `raw_pages`, drawn by a seed; a step clicks on an element of its page, told
-by its text. Every step's page is read, unpacked, parsed and simplified anew (the importer keeps the last four pages, and no
-session sees one twice); megabytes are those of the raw pages, unpacked.
+Each session is eight steps on eight pages of `raw_pages`, drawn by a seed; a step clicks on an element of its page,
+told by its text. Every step's page is read, unpacked, parsed and simplified anew (the importer keeps the last four
+pages, and no session sees one twice); megabytes are those of the raw pages, unpacked.
 """
 
 import argparse

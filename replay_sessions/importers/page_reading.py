@@ -1,6 +1,6 @@
-"""How a log's pages become pages of a store: simplified here if they are raw, private data taken out if that is asked for.
+"""How a log's pages become pages of a store: simplified if they are raw, without private data if that is asked for.
 
-Importers of mapped logs and of OPeRA put each session through `as_stored`; `raw` does the same row by row (raw/steps.py).
+Importers of mapped logs and of OPeRA put each session through `as_stored`; `raw` does it row by row (raw/steps.py).
 A target that is not found on its simplified page is left out, counted and listed, and the next step's `gap` says so.
 """
 
@@ -32,7 +32,7 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         pages: "raw" pages are simplified, and what was acted on is looked up in them.
         recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
-        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they were published.
+        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
     """
 
     pages: Literal["simplified", "raw"] = "simplified"

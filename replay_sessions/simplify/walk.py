@@ -84,7 +84,7 @@ class Walk(PieceWriter):
         self._target: Target | None = None  # the innermost open one
         self._behind_dialog = 0  # how many parts of the page are
 
-    def run(self, node: LexborNode | None) -> None:  # noqa: PLR0915 - the hot loop: calls would show
+    def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
         pieces = self.pieces
         selectors = self.recipe.selectors

@@ -18,7 +18,8 @@
     page = "html"
     type = "action.kind"
     name = "action.target"
-    text = "action.typed"                 # also, of raw pages: selector (CSS), element_text; submitted, click_type, rationale, url, timestamp
+    text = "action.typed"                 # also: submitted, click_type, rationale, url, timestamp; of raw
+                                          # pages also selector (CSS) and element_text
     position = "number"                   # the step's number in the log: holes are counted in Step.gap
 
     [types]                               # the log's words -> click, type_and_submit, terminate

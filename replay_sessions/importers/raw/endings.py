@@ -2,12 +2,12 @@
 
 Shops' logs seldom say that somebody left. Nothing is made of that unless the import is told to:
 
-    purchase_selector   a click on what it matches buys: the click is the session's last step, its click_type "purchase"
-    purchase_url        so does the action before the first page whose address holds this
-    idle_minutes        a pause longer than this ends a session: a terminate on the page that was shown when it began, which
-                        is that of the row after it, and that row begins another session, "v1" then "v1 (2)"
-    terminate_at_end    a recording that ends otherwise ends in a terminate, if a page is known that was shown after the last
-                        action: that of a later row, of a type that is no action (a page view, say)
+    purchase_selector   a click on what it matches buys: it is the session's last step, its click_type "purchase"
+    purchase_url        so does the last click before the first page whose address holds this
+    idle_minutes        a longer pause ends a session: a terminate on the page that was shown when it began, which is
+                        that of the row after it, and that row begins another session: "v1", then "v1 (2)"
+    terminate_at_end    a recording that ends otherwise ends in a terminate, if the page after the last action is
+                        known: that of a later row, of a type that is no action (a page view, say)
 
 A terminate is never put on a page that nobody saw: an agent would learn that an empty page means to leave.
 """

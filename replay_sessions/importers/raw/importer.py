@@ -88,8 +88,8 @@ class RawImporter(Importer):
         self.options |= endings.told()
         if endings == NO_ENDINGS and not table.has_type("terminate"):
             self.notes.append(
-                "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end say "
-                "where sessions end"
+                "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end "
+                "say where sessions end"
             )
         if not private_data:
             self.notes.append("private data stays in pages, typed text and rationales")

@@ -1,12 +1,20 @@
-"""Private data out of a page: names, e-mail addresses, phone, card and order numbers, postal addresses.
+"""Private data out of pages and sessions: names, e-mail addresses, phone, card and order numbers, postal addresses.
 
 By place (a recipe's `private`), by what a page itself says of a text ("Deliver to …", "Hello, Anna", "Order #…"), and
 by pattern (a street and its number, a card number with its check digit; phone numbers are judged by Google's
 libphonenumber). What was found once is taken out wherever the page repeats it, also from the words that names are made
 from, so nothing private gets into the name of an element.
 
-Patterns miss some and take some that they should not; `tests/replay_sessions/simplify/private_cases.toml` holds the
-cases that say how many. A shop's free-phone lines stay: they are nobody's.
+    announced.py   what labels and greetings announce, and names where an account is shown
+    people.py      what is a person's name, and what a brand's or a book's
+    numbers.py     e-mail addresses, and phone, card and order numbers
+    addresses.py   streets and towns
+    sentences.py   what a shopper says: rationales, goals, searches
+    urls.py        addresses of pages
+    sessions.py    a whole session
+
+Patterns miss some and take some that they should not; `python -m benchmarks.private_data` says how many. A shop's
+free-phone lines stay: they are nobody's.
 """
 
 import re
@@ -64,8 +72,8 @@ class Removal(msgspec.Struct, frozen=True):
 def find_private_data(text: str) -> list[Removal]:
     """What looks private on a page, attributes included, given as HTML or as plain text.
 
-    >>> [removal.kind for removal in find_private_data('<b title="Hello, Bo">Hello, Anna</b> <td>Order</td> <td>48-12345</td>')]
-    ['name', 'order', 'name']
+    >>> [removal.kind for removal in find_private_data('<b title="Hello, Bo">Hello, Anna</b>')]
+    ['name', 'name']
     """
     pieces, order = html_pieces(text)
     page = PageText([" ".join(pieces[position].split()) for position in order])

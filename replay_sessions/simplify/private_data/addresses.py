@@ -101,7 +101,10 @@ _TOWN_CODE = _compile(
 )
 # A text that is an address and nothing else needs no word for a street, if its postcode has five digits or more.
 _LONG_POSTCODE = r"(?:[A-Z]{1,2}-)?(?:\d{5}-?\d{3}|\d{5,6}|\d{2}-\d{3}|\d{3} \d{2}|\d{4} ?[A-Z]{2})"
-_LINE = rf"(?:(?:{_WORD}|{_SMALL}|[a-zà-ÿ]{{2,8}}\.?|\d{{1,4}}[ºª°]?) ){{0,6}}(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?)"
+_LINE = (
+    rf"(?:(?:{_WORD}|{_SMALL}|[a-zà-ÿ]{{2,8}}\.?|\d{{1,4}}[ºª°]?) ){{0,6}}"
+    rf"(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?)"
+)
 _NUMBERED_LINE = rf"(?=[^,]{{0,50}}\d){_LINE}"
 _WHOLE = re.compile(
     rf"{_NUMBERED_LINE}(?: ?, {_LINE}){{0,2}} ?, ?(?:{_LONG_POSTCODE},? ['’\w]*{_NAME}|{_NAME}[ ,–-]+{_LONG_POSTCODE})"
@@ -115,6 +118,7 @@ _LONGEST_ADDRESS = 150
 # What may stand before a town with its region: lines with at most one number each, the first of them with one.
 _LINE_BEFORE = re.compile(rf"(?:#?{_LINE}|#?\d+)\Z")
 _MOST_LINES_BEFORE = 3
+_LONGEST_SAYING = 8
 _SAYS_WHERE = re.compile(r"(?:\b(?:at|to|in|on|near|from|is)|[,:]) \Z", re.IGNORECASE)
 _BOX = re.compile(rf"(?<!\w)(?:P\.? ?O\.? ?)?(?:{_any_of('box_words')}) ?\d{{2,6}}{_REST}?")
 _EAST_ASIAN = _compile(
@@ -171,22 +175,31 @@ def find_addresses(page: PageText) -> Iterator[Span]:
         if _is_promising(text, place, place + len(word), pattern):
             promising.setdefault(pattern, []).append(place)
     for pattern, places in promising.items():
-        for start, end in _surroundings(places):
-            for match in pattern.finditer(text, start, end):
-                if pattern is _TOWN_CODE:
-                    yield Span(_first_line(text, match.start()), match.end(), "address")
-                elif pattern is not _NUMBER_FIRST or _is_somewhere(match):
-                    yield Span(*match.span(), "address")
+        yield from _matches(text, pattern, places)
+    yield from _whole_texts(page)
+    if page.is_east_asian:
+        yield from _matches(text, _EAST_ASIAN, [clue.start() for clue in _EAST_ASIAN_CLUE.finditer(text)])
+
+
+def _matches(text: str, pattern: re.Pattern[str], places: list[int]) -> Iterator[Span]:
+    """The addresses of a pattern around places."""
+    for start, end in _surroundings(places):
+        for match in pattern.finditer(text, start, end):
+            if pattern is _TOWN_CODE:
+                yield Span(_first_line(text, match.start()), match.end(), "address")
+            elif pattern is not _NUMBER_FIRST or _is_somewhere(match):
+                yield Span(*match.span(), "address")
+
+
+def _whole_texts(page: PageText) -> Iterator[Span]:
+    """Texts and attributes that are an address and nothing else."""
+    text = page.joined
     for place, word in page.places_of(page.clues(_LONG_POSTCODE_WORD)):
         if len(word) == _FIRST_OF_TWO and not _SECOND_OF_TWO.match(text, place + len(word)):
             continue
         start, end = page.piece_around(place)
         if end - start <= _LONGEST_ADDRESS and _WHOLE.fullmatch(text, start, end):
             yield Span(start, end, "address")
-    if page.is_east_asian:
-        for start, end in _surroundings([clue.start() for clue in _EAST_ASIAN_CLUE.finditer(text)]):
-            for match in _EAST_ASIAN.finditer(text, start, end):
-                yield Span(*match.span(), "address")
 
 
 def _first_line(text: str, end: int) -> int:
@@ -206,9 +219,10 @@ def _first_line(text: str, end: int) -> int:
 
 def _is_somewhere(match: re.Match[str]) -> bool:
     """Whether a street is said to be one by what is around it: films and games are called "21 Jump Street" too."""
-    return (
-        not match["sure"] or bool(match["rest"]) or _SAYS_WHERE.search(match.string[: match.start()][-8:]) is not None
-    )
+    if not match["sure"] or match["rest"]:
+        return True
+    before = match.string[max(0, match.start() - _LONGEST_SAYING) : match.start()]
+    return _SAYS_WHERE.search(before) is not None
 
 
 def _surroundings(places: list[int]) -> Iterator[tuple[int, int]]:

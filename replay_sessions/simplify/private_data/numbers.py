@@ -252,7 +252,7 @@ def _labels(name: str) -> tuple[str, ...]:
 
 
 def _is_labelled(text: str, start: int, labels: str) -> bool:
-    """Whether one of the labels stands before a place: in the same text, or as all or the end of a short one before it."""
+    """Whether one of the labels stands before a place: in the same text, or at the end of a short one."""
     around = text[max(0, start - _LOOK_BACK) : start]
     before = around.rstrip(_BETWEEN).lower()
     if not before.endswith(_labels(labels)):

@@ -1,8 +1,8 @@
-"""What looks like a person's name: by its shape where a page or a shopper announces one, else by what people are called.
+"""What looks like a person's name: by its shape where something announces one, else by what people are called.
 
-Brands and books are named like people ("Tom Ford", "Jane Eyre"). So where nothing but a weak word such as "Name" or "for"
-stands before it, a name counts only if part of it is a given name of `given_names.toml` or ends as surnames do, and it is
-none of the brands, authors and characters of words.toml.
+Brands and books are named like people ("Tom Ford", "Jane Eyre"). So where nothing but a weak word such as "Name" or
+"for" stands before it, a name counts only if part of it is a given name of `given_names.toml` or ends as surnames do,
+and it is none of the brands, authors and characters of words.toml.
 """
 
 import functools
@@ -18,8 +18,9 @@ __all__ = ["PARTICLES", "is_person", "leading_name"]
 _MAX_NAME_WORDS = 6
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
 PARTICLES = frozenset({
-    "af", "al", "av", "bin", "da", "dal", "das", "de", "degli", "dei", "del", "della", "den", "der", "di", "do", "dos", "du",
-    "e", "el", "ibn", "la", "las", "le", "los", "op", "san", "ten", "ter", "van", "vom", "von", "y", "zu", "zum", "zur",
+    "af", "al", "av", "bin", "da", "dal", "das", "de", "degli", "dei", "del", "della", "den", "der", "di", "do", "dos",
+    "du", "e", "el", "ibn", "la", "las", "le", "los", "op", "san", "ten", "ter", "van", "vom", "von", "y", "zu", "zum",
+    "zur",
 })  # fmt: skip
 _SURE_PARTICLES = ("van", "von", "bin", "ibn", "vom")  # the others stand in names of dishes and shops too
 _TELLING = 6
@@ -39,7 +40,10 @@ _CHINESE_NAME = re.compile(
     r"蔣余于杜叶葉程魏苏蘇吕呂丁任卢盧姚沈钟鍾姜崔谭譚陆陸范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾龚邵万覃武钱戴严莫孔])"
     r"[一-鿿]{1,2}"
 )
-_KOREAN_NAME = re.compile("(?:남궁|황보|선우|[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공현함변염여추도소석선설마길연위표명기반왕금옥육인맹제모])[가-힣]{2}")  # fmt: skip
+_KOREAN_NAME = re.compile(
+    "(?:남궁|황보|선우|[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공현함변염여추도소석선설마길연위표명기반왕금옥육인맹제모])"
+    "[가-힣]{2}"
+)
 _PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
 
 

@@ -1,8 +1,8 @@
-"""Private data in what a shopper says or types: rationales, goals, searches. "I live at …", "a gift for Anna Lindqvist".
+"""Private data in what a shopper says or types: rationales, goals, searches ("I live at …", "a gift for Anna").
 
-Sentences have no labels and cells, so words before a name or an address announce it (`told_before_…` in words.toml): some
-take any name, others ("for", "to", "with") only what people are called. An address goes on as long as its words are numbers,
-capitalised, or small words of streets, and must hold a number.
+Sentences have no labels and cells, so words before a name or an address announce it (`told_before_…` in words.toml):
+some take any name, others ("for", "to", "with") only what people are called. An address goes on as long as its words
+are numbers, capitalised, or small words of streets, and must hold a number.
 """
 
 import functools

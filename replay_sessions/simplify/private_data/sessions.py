@@ -1,10 +1,10 @@
 """A session without private data: pages that are simplified already, actions, rationales, addresses, goal, persona.
 
-Raw pages lose it while they are simplified, which leaves what the shopper said and typed (`without_private_words`). Logs
-that hold simplified pages go through `without_private_data`. What was found on any page of a
-session is taken out of all of it. The names of elements are made of words that a page shows, so what was found there goes
-from names too, and from the actions that mean them: `lists_of_anna` becomes `lists_of_name` on the page and in the click.
-Two names that become one stay one; ids and times stay as they are.
+Raw pages lose it while they are simplified, which leaves what the shopper said and typed (`without_private_words`).
+Logs that hold simplified pages go through `without_private_data`. What was found on any page of a session is taken out
+of all of it, and out of the names of elements, which are made of words that pages show, and the actions that mean them:
+`lists_of_anna` becomes `lists_of_name` on the page and in the click. Two names that become one stay one; ids and times
+stay as they are.
 """
 
 import html

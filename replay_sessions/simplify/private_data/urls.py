@@ -18,9 +18,11 @@ _KINDS = (
     ("email", re.compile(r"e?mail(?:addr.*)?|.*email")),
     ("card", re.compile(r"(?:credit|debit|bank)?card(?:no|nr|num|number)?|ccn?|ccnum.*|pan|iban")),
     ("phone", re.compile(r".*(?:phone|mobile|msisdn|whatsapp)(?:no|nr|number)?|tel|cell|fax|handy|telefon")),
-    ("address", re.compile(r".*(?:address|addr|street|zipcode|postcode|postalcode|plz)[12]?|zip|deliverto|shipto|adresse|direccion")),
-    ("name", re.compile(r"(?:full|first|last|given|family|middle|sur|user|customer|recipient|buyer|holder|contact|card|member)+name"
-                        r"|fname|lname|recipient|customer|buyer|cardholder|payer|addressee|shipto|vorname|nachname|prenom|nombre|apellidos?")),
+    ("address", re.compile(r".*(?:address|addr|street|zipcode|postcode|postalcode|plz)[12]?|zip|(?:deliver|ship)to")),
+    ("name", re.compile(
+        r"(?:full|first|last|given|family|middle|sur|user|customer|recipient|buyer|holder|contact|card|member)+name|[fl]name"
+        r"|recipient|customer|buyer|cardholder|payer|addressee|vorname|nachname|prenom|nombre|apellidos?"
+    )),
 )  # fmt: skip
 _MAYBE_NAME = re.compile(r"name|user|from|to|for|author|account|profile|u|login")
 _PART = re.compile(r"([?&;#/])(?:([\w.\[\]%~-]+)=)?([^?&;#/=]*)")

@@ -146,7 +146,10 @@ def test_a_name_in_a_header_or_an_attribute_is_found(page: str) -> None:
 
 
 def test_words_of_a_menu_around_an_account_are_no_names() -> None:
-    page = "<header><a href=/account>Order History</a><a href=/account/b>Gift Cards</a><a href=/account/c>Wish List</a></header>"
+    page = (
+        "<header><a href=/account>Order History</a><a href=/account/b>Gift Cards</a>"
+        "<a href=/account/c>Wish List</a></header>"
+    )
     assert simplify(page) == simplify(page, private_data=False)
 
 
