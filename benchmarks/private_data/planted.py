@@ -1,7 +1,8 @@
 """Private data of made-up people of twelve countries, planted where shops and shoppers write such things.
 
 The people come from the library Faker, by a seed; the sentences and pages around them are plain ones. The countries of
-`HELD_OUT_LOCALES` and every third product text were set apart before anything was tuned on the others.
+`held_out` and every third product text were set apart before anything was tuned on the others; what they showed was
+mended once. Those of `unseen` were looked at when all was done, and nothing was changed after them.
 """
 
 import html
@@ -19,25 +20,31 @@ from replay_sessions.simplify import simplify
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.private_data import remove_from_text, remove_from_url
 
-__all__ = [
-    "HELD_OUT_LOCALES",
-    "KINDS",
-    "LOCALES",
-    "PLACES",
-    "Planted",
-    "is_changed",
-    "is_left",
-    "planted_cases",
-    "product_texts",
-]
+__all__ = ["KINDS", "LOCALES", "PLACES", "Part", "Planted", "is_changed", "is_left", "planted_cases", "product_texts"]
 
 Kind = Literal["name", "address", "phone", "card", "email"]
 Place = Literal["header", "label", "attribute", "url", "rationale", "goal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PLACES: tuple[Place, ...] = get_args(Place)
-TUNED_LOCALES = ("en_US", "de_DE", "fr_FR", "es_ES", "nl_NL", "ja_JP")
-HELD_OUT_LOCALES = ("en_GB", "en_IN", "it_IT", "sv_SE", "pl_PL", "pt_BR")
-LOCALES = TUNED_LOCALES + HELD_OUT_LOCALES
+Part = Literal["tuned", "held_out", "unseen"]
+LOCALES: dict[Part, tuple[str, ...]] = {
+    "tuned": ("en_US", "de_DE", "fr_FR", "es_ES", "nl_NL", "ja_JP"),
+    "held_out": ("en_GB", "en_IN", "it_IT", "sv_SE", "pl_PL", "pt_BR"),
+    "unseen": (
+        "en_CA",
+        "en_AU",
+        "de_AT",
+        "de_CH",
+        "da_DK",
+        "no_NO",
+        "fi_FI",
+        "cs_CZ",
+        "pt_PT",
+        "ru_RU",
+        "ko_KR",
+        "zh_CN",
+    ),
+}
 
 _TEMPLATES: dict[Place, dict[Kind, list[str]]] = {
     "header": {
@@ -199,10 +206,6 @@ class Planted(NamedTuple):
     text: str
     secret: str
 
-    @property
-    def is_held_out(self) -> bool:
-        return self.locale in HELD_OUT_LOCALES
-
     def parts(self) -> list[str]:
         """What must not be left: each word of a name that is no small one, each line of an address that holds a number,
         else the whole."""
@@ -213,9 +216,9 @@ class Planted(NamedTuple):
         return [self.secret]
 
 
-def planted_cases(seed: int) -> Iterator[Planted]:
-    """One case for each kind of private data in each place and country, 360 in all."""
-    for locale in LOCALES:
+def planted_cases(seed: int, part: Part) -> Iterator[Planted]:
+    """One case for each kind of private data in each place and country of a part: 180, of the unseen ones 360."""
+    for locale in LOCALES[part]:
         faker = Faker(locale)
         faker.seed_instance(seed)
         draw = random.Random(f"{seed} {locale}")
@@ -226,11 +229,15 @@ def planted_cases(seed: int) -> Iterator[Planted]:
                 yield Planted(locale, kind, place, _filled(template, secret, place, draw), secret)
 
 
-def product_texts(*, held_out: bool) -> list[str]:
-    """Product texts that look private and are not: every third of each list, or the others."""
+def product_texts(part: Part) -> list[str]:
+    """Product texts that look private and are not."""
     file = resources.files("benchmarks.private_data") / "hard_product_texts.toml"
-    lists = tomllib.loads(file.read_text("utf-8"))
-    return [text for texts in lists.values() for number, text in enumerate(texts) if (number % 3 == 2) == held_out]
+    lists: dict[str, list[str]] = tomllib.loads(file.read_text("utf-8"))
+    unseen = lists.pop("unseen")
+    if part == "unseen":
+        return unseen
+    is_held_out = part == "held_out"
+    return [text for texts in lists.values() for number, text in enumerate(texts) if (number % 3 == 2) == is_held_out]
 
 
 def is_changed(text: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.private_data.planted import KINDS, PLACES, is_changed, planted_cases, product_texts
+from benchmarks.private_data.planted import KINDS, LOCALES, PLACES, Part, is_changed, planted_cases, product_texts
 from benchmarks.private_data.planted import is_left as is_left_of
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.names import slug
@@ -96,20 +96,19 @@ def test_a_country_is_removed_where_it_says_where_things_go_and_nowhere_else() -
     assert "Made in the Netherlands" in page
 
 
-@pytest.mark.parametrize("seed", [0, 7])
-@pytest.mark.parametrize("held_out", [False, True])
-def test_at_least_95_percent_of_planted_people_of_12_countries_are_found(seed: int, held_out: bool) -> None:
-    cases = [case for case in planted_cases(seed) if case.is_held_out == held_out]
+@pytest.mark.parametrize("part", LOCALES)
+def test_at_least_95_percent_of_planted_people_of_24_countries_are_found(part: Part) -> None:
+    cases = list(planted_cases(7, part))
     missed = [case for case in cases if is_left_of(case)]
     assert {(case.place, case.kind) for case in cases} == {(place, kind) for place in PLACES for kind in KINDS}
-    assert len(cases) == 180
+    assert len(cases) >= 180
     assert len(missed) <= 0.05 * len(cases), missed
 
 
-@pytest.mark.parametrize("held_out", [False, True])
-def test_no_hard_product_text_loses_anything(held_out: bool) -> None:
-    texts = product_texts(held_out=held_out)
-    assert len(texts) >= 100
+@pytest.mark.parametrize(("part", "least"), [("tuned", 200), ("held_out", 100), ("unseen", 70)])
+def test_no_hard_product_text_loses_anything(part: Part, least: int) -> None:
+    texts = product_texts(part)
+    assert len(texts) >= least
     assert [text for text in texts if is_changed(text)] == []
 
 
