@@ -115,11 +115,16 @@ def varied(session: Session, number: int) -> Session:
 
 
 def run_import(corpus: Path, out: Path, workers: int, kill_after_s: float | None = None) -> tuple[float, int]:
-    """Seconds, and the greatest sum of all its processes' resident memory, in bytes."""
-    command = [sys.executable, "-m", "replay_sessions", "import", "jsonl", str(corpus), "--out", str(out)]
+    """An import of JSON lines, as `run_watched`."""
+    return run_watched(["import", "jsonl", str(corpus), "--out", str(out), "--workers", str(workers)], kill_after_s)
+
+
+def run_watched(arguments: list[str], kill_after_s: float | None = None) -> tuple[float, int]:
+    """Seconds of a command on stores, and the greatest sum of all its processes' resident memory, in bytes."""
+    command = [sys.executable, "-m", "replay_sessions", *arguments]
     started = time.monotonic()
     peak = 0
-    with subprocess.Popen([*command, "--workers", str(workers)], start_new_session=True) as process:
+    with subprocess.Popen(command, start_new_session=True) as process:
         while process.poll() is None:
             peak = max(peak, sum(memory_of_session(process.pid)))
             if kill_after_s is not None and time.monotonic() - started > kill_after_s:

@@ -13,7 +13,7 @@ import msgspec
 from replay_sessions.elements import page_names
 from replay_sessions.errors import BadSession
 from replay_sessions.schema import Action, Session, Split, Terminate, TypeAndSubmit
-from replay_sessions.simplify.private_data import find_private_data
+from replay_sessions.simplify.private_data import find_in_text, find_in_url, find_private_data
 from replay_sessions.store import SessionStore
 
 __all__ = ["OFFSETS", "SessionFacts", "found_at_offsets", "scan_store"]
@@ -161,10 +161,17 @@ def _targets(session: Session) -> Iterator[tuple[int, str]]:
 
 
 def _private(session: Session) -> Counter[str]:
-    """Private data in the pages and in what was typed, by kind."""
-    texts = [step.page for step in session.steps]
-    texts += [step.action.text for step in session.steps if isinstance(step.action, TypeAndSubmit)]
-    return Counter(removal.kind for text in texts for removal in find_private_data(text))
+    """Private data by kind: on the pages and in their attributes, and in all that was typed, said or given."""
+    spoken = [session.goal, session.persona.text if session.persona else None]
+    urls: list[str] = []
+    found: Counter[str] = Counter()
+    for step in session.steps:
+        found.update(removal.kind for removal in find_private_data(step.page))
+        spoken += [step.rationale, step.action.text if isinstance(step.action, TypeAndSubmit) else None]
+        urls += [step.url] if step.url else []
+    found.update(kind for text in spoken if text for kind in find_in_text(text))
+    found.update(kind for url in urls for kind in find_in_url(url))
+    return found
 
 
 def _type(action: Action) -> str:

@@ -88,7 +88,10 @@ class Draft:
         texts = [pieces[index] for index in visible]
         texts += [self._attributes[index] for index in shown]
         texts.append(self._title)
-        changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued)
+        in_account = self._walk.in_account + [
+            len(visible) + position for position, index in enumerate(shown) if self._walk.targets[index].in_account
+        ]
+        changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued, in_account)
         for position, text in changed.items():
             if position < len(visible):
                 pieces[visible[position]] = text

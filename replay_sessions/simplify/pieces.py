@@ -26,6 +26,7 @@ class PieceWriter:
         continued: Which of those (by position in `visible`) go on in the line of the text before.
         private: The kind of private data in the place that is being written; "" where there is none.
         concealed: What was left out because of its place: (kind, text).
+        in_account: Which of the texts (by position in `visible`) stand where a shop shows whose account it is.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class PieceWriter:
         self.continued: list[int] = []
         self.private = ""
         self.concealed: list[tuple[str, str]] = []
+        self.in_account: list[int] = []
         self._tail = ""  # the last character of the line so far
         self._blank = False  # whether white space came after it
         self._edge = False  # whether an element began or ended after it
@@ -48,7 +50,9 @@ class PieceWriter:
         if not words:
             self._blank = self._blank or bool(raw)
             return
-        if self.private:
+        if self.private == "shopper":
+            self.in_account.append(len(self.visible))
+        elif self.private:
             self.concealed.append((self.private, words))
             words = f"[{self.private}]"
         if "&" in words or "<" in words or ">" in words:

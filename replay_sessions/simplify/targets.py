@@ -15,6 +15,7 @@ __all__ = [
     "acts_by_attributes",
     "acts_by_tag",
     "label_of",
+    "leads_to_account",
     "shown_attributes",
 ]
 
@@ -33,6 +34,7 @@ _FLAGS = ("checked", "selected", "disabled")
 _STATES = ("aria-checked", "aria-current", "aria-disabled", "aria-expanded", "aria-pressed", "aria-selected")
 _STATE_ATTRIBUTES = frozenset((*_FLAGS, *_STATES))
 _SHOWN = _STATE_ATTRIBUTES | {"contenteditable", "role", "title"}
+_ACCOUNT = re.compile(r"[aA]ccount|/profile|/me(?:[/?#]|$)")
 _LETTER = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
 _FIELDS = frozenset({"input", "select", "textarea"})
@@ -47,6 +49,7 @@ class Target:
     inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
     inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
     private = ""
+    in_account = False  # whether it shows whose account it is
     is_block = False  # whether it begins a line of its own
     is_container = False
     label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
@@ -81,6 +84,12 @@ def acts_by_attributes(attributes: Attributes) -> bool:
 
 def _is_editable(attributes: Attributes) -> bool:
     return "contenteditable" in attributes and attributes["contenteditable"] != "false"
+
+
+def leads_to_account(attributes: Attributes) -> bool:
+    """Whether a link leads to the shopper's account. No rule of a recipe: it would be tried on every link."""
+    address = attributes.get("href")
+    return address is not None and _ACCOUNT.search(address) is not None
 
 
 def label_of(target: Target) -> str:

@@ -22,7 +22,14 @@ from replay_sessions.simplify.tags import (
     TEXT,
     UNKNOWN,
 )
-from replay_sessions.simplify.targets import TELLING_ATTRIBUTES, Attributes, Target, acts_by_attributes, acts_by_tag
+from replay_sessions.simplify.targets import (
+    TELLING_ATTRIBUTES,
+    Attributes,
+    Target,
+    acts_by_attributes,
+    acts_by_tag,
+    leads_to_account,
+)
 from replay_sessions.simplify.words import tidy
 
 __all__ = ["Walk"]
@@ -185,7 +192,7 @@ class Walk(PieceWriter):
         return True
 
     def _begin_target(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Target:
-        if rule.private is not None and (value := tidy(attributes.get("value"))):
+        if rule.private is not None and rule.private != "shopper" and (value := tidy(attributes.get("value"))):
             self.concealed.append((rule.private, value))
             attributes = {**attributes, "value": f"[{rule.private}]"}
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))
@@ -193,6 +200,8 @@ class Walk(PieceWriter):
         target.inside = self.inside
         if self.private:
             target.private = self.private
+        elif tag == "a" and leads_to_account(attributes):
+            self.private = "shopper"
         if "aria-label" in attributes:
             target.label = tidy(attributes["aria-label"])
         if kind < ACTED_ON:
@@ -209,6 +218,7 @@ class Walk(PieceWriter):
             self.scope = target.inner = Scope(self.scope, "")
         elif rule is not NO_RULE:
             self._enter(rule, attributes, tag)
+        target.in_account = self.private == "shopper"
         return target
 
     def _begin_part(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> _Part:

@@ -1,5 +1,8 @@
 """A log's own fields -> our records, declared in a TOML file: no code for a log that is already JSON lines.
 
+    pages = "raw"                         # simplified unless it says so; raw pages are simplified by a recipe, and what
+    recipe = "amazon"                     # was acted on is looked up in them; by default the site's own recipe
+    private_data = "remove"               # or keep: by default it is taken out of raw pages only
     description = "Clicks and searches of our own site"
     source = "my_site"                    # Session.source
     recognised_by = ["visit", "visitor"]  # keys of a line that tell this log from others (for guessing)
@@ -15,7 +18,8 @@
     page = "html"
     type = "action.kind"
     name = "action.target"
-    text = "action.typed"                 # also: submitted, click_type, rationale, url, timestamp
+    text = "action.typed"                 # also: submitted, click_type, rationale, url, timestamp; of raw
+                                          # pages also selector (CSS) and element_text
     position = "number"                   # the step's number in the log: holes are counted in Step.gap
 
     [types]                               # the log's words -> click, type_and_submit, terminate
@@ -52,6 +56,8 @@ from replay_sessions.importers.mapped.record_paths import (
     unknown_keys,
     value_at,
 )
+from replay_sessions.importers.page_reading import AS_LOGGED, PageReading
+from replay_sessions.importers.raw.targets import Target
 from replay_sessions.schema import Action, ActionType, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 
 __all__ = ["FieldMapping", "built_in_mappings", "load_mapping"]
@@ -69,7 +75,9 @@ class _SessionFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class _StepFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     page: str
     type: str
-    name: str
+    name: str | None = None
+    selector: str | None = None
+    element_text: str | None = None
     text: str | None = None
     submitted: str | None = None
     click_type: str | None = None
@@ -89,6 +97,9 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     description: str
     source: str
+    pages: Literal["simplified", "raw"] = "simplified"
+    recipe: str | None = None
+    private_data: Literal["remove", "keep"] | None = None
     recognised_by: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     session: _SessionFields
@@ -96,14 +107,27 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     types: dict[str, ActionType]
     page: _PageFields = _PageFields()
 
+    @property
+    def reading(self) -> PageReading:
+        return PageReading(pages=self.pages, recipe=self.recipe, private_data=self.private_data)
+
+    def with_reading(self, reading: PageReading) -> "FieldMapping":
+        """The mapping with what a command says of pages, where it says something."""
+        said = {
+            field: value
+            for field, value in msgspec.structs.asdict(reading).items()
+            if value != getattr(AS_LOGGED, field)
+        }
+        return msgspec.structs.replace(self, **said)
+
     def with_page_offset(self, offset: int) -> "FieldMapping":
         return msgspec.structs.replace(self, page=msgspec.structs.replace(self.page, offset=offset))
 
     def recognises(self, line: dict[str, Any]) -> bool:
         return bool(self.recognised_by) and all(key in line for key in self.recognised_by)
 
-    def read(self, line: Any) -> tuple[Session, list[LeftOut]]:
-        """A line's session and the events that were left out of it.
+    def read(self, line: Any) -> tuple[Session, list[LeftOut], list[Target]]:
+        """A line's session, the events that were left out of it, and what each step acts on in a raw page.
 
         Raises:
             BadSession: A field is missing, unknown or of the wrong kind, or no step is an action of ours.
@@ -116,7 +140,7 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         raw_steps = decoded(value_at(line, self.session.steps))
         if not isinstance(raw_steps, list) or not raw_steps:
             raise BadSession(f"session {session_id!r} has no steps")
-        steps, left_out = self._steps(raw_steps)
+        steps, left_out, targets = self._steps(raw_steps)
         if not steps:
             types = ", ".join(sorted({event.action_type for event in left_out}))
             raise NoActions(f"session {session_id!r} has no step that is an action of ours (only {types})", left_out)
@@ -130,10 +154,11 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             steps=tuple(steps),
             source=self.source,
         )
-        return session, left_out
+        return session, left_out, targets
 
-    def _steps(self, raw_steps: list[Any]) -> tuple[list[Step], list[LeftOut]]:
+    def _steps(self, raw_steps: list[Any]) -> tuple[list[Step], list[LeftOut], list[Target]]:
         steps: list[Step] = []
+        targets: list[Target] = []
         left_out: list[LeftOut] = []
         gap, expected = 0, 0
         for number, raw in enumerate(raw_steps, start=1):
@@ -151,15 +176,22 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                     continue
                 page = "" if hole and self.page.offset < 0 else self._page(raw_steps, number - 1)
                 steps.append(self._step(raw, page, self.types[action_type], gap))
+                targets.append(self._target(raw))
             except BadSession as error:
                 raise BadSession(f"step {number}: {error}") from error
             gap = 0
-        return steps, left_out
+        return steps, left_out, targets
+
+    def _target(self, raw: dict[str, Any]) -> Target:
+        columns = {"name": self.step.name, "selector": self.step.selector, "element_text": self.step.element_text}
+        return {column: optional_text_at(raw, path) for column, path in columns.items()}
 
     def _page(self, raw_steps: list[Any], index: int) -> str:
         index += self.page.offset
         if not 0 <= index < len(raw_steps):
             return ""
+        if self.pages == "raw":
+            return text_at(raw_steps[index], self.step.page)
         return NOTATIONS[self.page.notation](text_at(raw_steps[index], self.step.page))
 
     def _step(self, raw: dict[str, Any], page: str, action_type: ActionType, gap: int) -> Step:
@@ -233,9 +265,16 @@ def load_mapping(name_or_file: str) -> FieldMapping:
 
 def _decode(content: bytes, where: str) -> FieldMapping:
     try:
-        return msgspec.toml.decode(content, type=FieldMapping)
+        mapping = msgspec.toml.decode(content, type=FieldMapping)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise BadConfig(f"mapping '{where}': {error}") from error
+    mapping.reading.rules()  # a recipe of no such name is told now
+    if mapping.pages == "simplified":
+        if mapping.step.name is None:
+            raise BadConfig(f"mapping '{where}': [step] has no name, which only pages = \"raw\" can do without")
+        if mapping.recipe or mapping.step.selector or mapping.step.element_text:
+            raise BadConfig(f"mapping '{where}': recipe, selector and element_text are for pages = \"raw\"")
+    return mapping
 
 
 def _paths(fields: msgspec.Struct) -> Iterable[str]:

@@ -17,6 +17,7 @@ import msgspec
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, NoOptions, Part
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, NoActions, built_in_mappings, load_mapping
+from replay_sessions.importers.page_reading import AS_LOGGED, PageReading, as_stored, reading_of
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.session_rows import too_long
 from replay_sessions.schema import Session
@@ -58,12 +59,15 @@ class _Lines(msgspec.Struct, frozen=True):
     lines: list[bytes | None]
 
 
-class JsonlOptions(msgspec.Struct, frozen=True, kw_only=True):
+class JsonlOptions(PageReading, frozen=True, kw_only=True):
     """How JSON lines are read.
 
     Attributes:
         mapping: How the log's fields become ours: a NAME of those above or a FILE.toml of your own; None: it is guessed
             from the first line.
+        pages: Raw pages are simplified, and what was acted on is looked up in them.
+        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
+        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
     """
 
     mapping: str | None = None
@@ -74,7 +78,7 @@ class JsonlImporter(Importer):
 
     Options: ClassVar[type[msgspec.Struct]] = JsonlOptions
 
-    def __init__(self, path: Path, mapping: str | None = None) -> None:
+    def __init__(self, path: Path, mapping: str | None = None, *, reading: PageReading = AS_LOGGED) -> None:
         self.path = path
         self.size = _file_size(path)
         self.notes = []
@@ -84,11 +88,15 @@ class JsonlImporter(Importer):
             self._doubt(mapping)
         self._mapping = None if mapping == OWN_FORM else load_mapping(mapping)
         self.source = self._mapping.source if self._mapping else "jsonl"
-        self.options = {"file": path.name, "mapping": mapping}
+        if self._mapping and reading != AS_LOGGED:
+            self._mapping = self._mapping.with_reading(reading)
+        self._reading = self._mapping.reading if self._mapping else reading
+        self._recipe_rules = self._reading.rules()
+        self.options = {"file": path.name, "mapping": mapping, **self._reading.told()}
 
     @classmethod
     def from_options(cls, source: Path, options: JsonlOptions) -> Self:
-        return cls(source, options.mapping)
+        return cls(source, options.mapping, reading=reading_of(options))
 
     @classmethod
     def help(cls) -> str:
@@ -102,8 +110,8 @@ class JsonlImporter(Importer):
         status = self.path.stat()
         return f"{self.path.absolute()} {status.st_size} {status.st_mtime_ns}"
 
-    def rules(self) -> FieldMapping | None:
-        return self._mapping
+    def rules(self) -> Any:
+        return self._mapping, self._recipe_rules
 
     def parts(self) -> Iterator[Part]:
         first_number, lines, size, read_before = 1, [], 0, 0
@@ -130,9 +138,11 @@ class JsonlImporter(Importer):
             yield from map_line(self._mapping, line, f"{self.path.name}:{number}")
             return
         try:
-            yield msgspec.json.decode(line, type=Session)
+            session = msgspec.json.decode(line, type=Session)
         except (ValueError, RecursionError) as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
             yield self._set_aside(number, _reason(error))
+        else:
+            yield from as_stored(session, self._reading, f"{self.path.name}:{number}")
 
     def _set_aside(self, number: int, reason: str) -> SetAside:
         return SetAside(where=f"{self.path.name}:{number}", reason=reason)
@@ -205,7 +215,7 @@ class WebshopImporter(_Mapped):
 def map_line(mapping: FieldMapping, line: bytes, where: str) -> Iterator[Imported]:
     """A line of another log as a session, what was left out of it, or why it was set aside."""
     try:
-        session, left_out = mapping.read(msgspec.json.decode(line))
+        session, left_out, targets = mapping.read(msgspec.json.decode(line))
     except NoActions as error:
         yield from error.left_out
         yield SetAside(where=where, reason=str(error))
@@ -213,7 +223,7 @@ def map_line(mapping: FieldMapping, line: bytes, where: str) -> Iterator[Importe
         yield SetAside(where=where, reason=_reason(error))
     else:
         yield from left_out
-        yield session
+        yield from as_stored(session, mapping.reading, where, targets)
 
 
 def _file_size(path: Path) -> int:

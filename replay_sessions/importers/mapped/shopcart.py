@@ -13,7 +13,7 @@ and is not scored itself, and its page is empty.
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -23,6 +23,7 @@ from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping
 from replay_sessions.importers.mapped.jsonl import map_line
 from replay_sessions.importers.mapped.page_offset import choose_page_offset
+from replay_sessions.importers.page_reading import AS_LOGGED, PageReading, reading_of
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.record_files import SessionLine, find_record_files, first_record, session_lines
 from replay_sessions.schema import Session
@@ -56,13 +57,16 @@ class _Lines(msgspec.Struct, frozen=True):
     set_aside: list[SetAside]
 
 
-class ShopcartOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ShopcartOptions(PageReading, frozen=True, kw_only=True):
     """How ShopCART is read.
 
     Attributes:
         mapping: Where the fields stand: the name of a mapping or a FILE.toml.
         page_offset: The page of a step is the one logged with the step before (-1), itself (0) or the one after (1);
             None: the grounding audit decides.
+        pages: Raw pages are simplified, and what was acted on is looked up in them.
+        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
+        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
         revision: Which commit of NEU-HAI/ShopCART to fetch, where SOURCE is that id.
     """
 
@@ -76,13 +80,25 @@ class ShopcartImporter(Importer):
 
     Options: ClassVar[type[msgspec.Struct]] = ShopcartOptions
 
-    def __init__(self, source: Path, mapping: str = "shopcart", page_offset: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Path,
+        mapping: str = "shopcart",
+        page_offset: int | None = None,
+        *,
+        reading: PageReading = AS_LOGGED,
+    ) -> None:
         self._files = find_record_files(source.absolute())
         self.size = sum(path.stat().st_size for path in self._files)
         self.notes = []
-        self._mapping = load_mapping(mapping).with_page_offset(0)
+        self._mapping = load_mapping(mapping).with_page_offset(0).with_reading(reading)
+        self._recipe_rules = self._mapping.reading.rules()
         self.source = self._mapping.source
         self._check_fields()
+        if page_offset is None and self._mapping.pages == "raw":
+            raise ImportFailed(
+                "whose page is whose is decided by names, which raw pages have none of: give --page-offset"
+            )
         if page_offset is None:
             chosen = choose_page_offset(self._sample())
             page_offset = chosen.offset
@@ -92,12 +108,13 @@ class ShopcartImporter(Importer):
             decided_by = "the command"
         self._mapping = self._mapping.with_page_offset(page_offset)
         self.options = {"mapping": mapping, "page_offset": f"{page_offset:+d}", "page_offset_decided_by": decided_by}
+        self.options |= self._mapping.reading.told()
 
     @classmethod
     def from_options(cls, source: Path, options: ShopcartOptions) -> Self:
         if is_hub_id(source):
             source = _fetch(source.as_posix(), options.revision)
-        return cls(source, options.mapping, options.page_offset)
+        return cls(source, options.mapping, options.page_offset, reading=reading_of(options))
 
     @classmethod
     def help(cls) -> str:
@@ -107,8 +124,8 @@ class ShopcartImporter(Importer):
         stats = [(path.absolute(), path.stat()) for path in self._files]
         return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
 
-    def rules(self) -> FieldMapping:
-        return self._mapping
+    def rules(self) -> Any:
+        return self._mapping, self._recipe_rules
 
     def parts(self) -> Iterator[Part]:
         for path in self._files:

@@ -13,7 +13,7 @@ the default splits by user.
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 
@@ -30,6 +30,12 @@ from replay_sessions.importers.opera.files import (
 )
 from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
 from replay_sessions.importers.opera.steps import ACTION_COLUMNS, ActionRow, steps_of
+from replay_sessions.importers.page_reading import (
+    AS_LOGGED,
+    PageReading,
+    as_stored,
+    reading_of,
+)
 from replay_sessions.importers.sources.parquet import ParquetSource
 from replay_sessions.importers.sources.session_rows import SessionRows, too_long
 from replay_sessions.schema import Persona, Session
@@ -62,12 +68,15 @@ class _Sessions(msgspec.Struct, frozen=True):
     set_aside: list[SetAside]
 
 
-class OperaOptions(msgspec.Struct, frozen=True, kw_only=True):
+class OperaOptions(PageReading, frozen=True, kw_only=True):
     """How OPeRA is read.
 
     Attributes:
         version: full also logs scrolling, navigation and tabs: left out, counted, and told by Step.gap.
         no_interviews: Make personas of the surveys alone, even where there are interviews.
+        pages: Raw pages are simplified, and what was acted on is looked up in them.
+        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
+        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
         revision: The commit of the hub's data.
     """
 
@@ -82,10 +91,18 @@ class OperaImporter(Importer):
     Options: ClassVar[type[msgspec.Struct]] = OperaOptions
 
     def __init__(
-        self, folder: Path, version: OperaVersion = "filtered", *, interviews: bool = True, revision: str = REVISION
+        self,
+        folder: Path,
+        version: OperaVersion = "filtered",
+        *,
+        interviews: bool = True,
+        revision: str = REVISION,
+        reading: PageReading = AS_LOGGED,
     ) -> None:
         self.source = "opera"
-        self.options = {"version": version, "interviews": str(interviews).lower()}
+        self.options = {"version": version, "interviews": str(interviews).lower(), **reading.told()}
+        self._recipe_rules = reading.rules()
+        self._reading = reading
         self.notes = []
         self._interviews = interviews
         by_hand = how_to_fetch(HUB_ID, revision, _patterns(version), "opera")
@@ -103,7 +120,13 @@ class OperaImporter(Importer):
 
     @classmethod
     def from_options(cls, source: Path, options: OperaOptions) -> Self:
-        return cls(source, options.version, interviews=not options.no_interviews, revision=options.revision)
+        return cls(
+            source,
+            options.version,
+            interviews=not options.no_interviews,
+            revision=options.revision,
+            reading=reading_of(options),
+        )
 
     @classmethod
     def help(cls) -> str:
@@ -112,6 +135,9 @@ class OperaImporter(Importer):
     def state(self) -> str:
         stats = [(path.as_posix(), path.stat()) for path in self._files.all()]
         return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
+
+    def rules(self) -> Any:
+        return self._recipe_rules
 
     def parts(self) -> Iterator[Part]:
         people = personas(read_table(self._files.users, USER_COLUMNS), interviews=self._interviews)
@@ -139,7 +165,7 @@ class OperaImporter(Importer):
                 types = ", ".join(sorted({event.action_type for event in left_out}))
                 yield SetAside(where=place.session_id, reason=f"no step is an action of ours (only {types})")
                 continue
-            yield Session(
+            session = Session(
                 session_id=place.session_id,
                 user_id=place.user_id,
                 persona=content.personas.get(place.user_id),
@@ -147,6 +173,7 @@ class OperaImporter(Importer):
                 steps=tuple(steps),
                 source=self.source,
             )
+            yield from as_stored(session, self._reading, place.session_id)
 
 
 def _patterns(version: OperaVersion) -> list[str]:

@@ -5,7 +5,7 @@
       home.html  results.html.gz
 
 One row an action; raw_rows.py lists the columns, docs/raw_logs.md works an example through. Pages are simplified by the
-site's recipe, which also takes private data out of them; so it is of what was typed and of rationales. What was acted
+site's recipe, which also takes private data out of them; so it is of all else but ids. What was acted
 on is given by a CSS selector, the element's text or its name in the simplified page (raw_targets.py). An action whose
 page or element is not found is left out, counted and listed with the reason; the next step's `gap` says so.
 """
@@ -21,6 +21,7 @@ import msgspec
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.raw.endings import NO_ENDINGS, Endings, endings_of
 from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, Row, read_actions
 from replay_sessions.importers.raw.steps import PageFolder, read_session
 from replay_sessions.simplify import load_recipe
@@ -64,7 +65,7 @@ class _Rows(msgspec.Struct, frozen=True):
     set_aside: list[SetAside]
 
 
-class RawOptions(msgspec.Struct, frozen=True, kw_only=True):
+class RawOptions(Endings, frozen=True, kw_only=True):
     """How raw pages are read.
 
     Attributes:
@@ -72,6 +73,10 @@ class RawOptions(msgspec.Struct, frozen=True, kw_only=True):
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
         ignore_columns: Columns that are there and not wanted, as A,B.
         keep_private_data: Do not take names, addresses and numbers out.
+        purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
+        purchase_url: The click before a page whose address holds this text buys, and is the last.
+        idle_minutes: A longer pause ends a session in a terminate and begins another.
+        terminate_at_end: A terminate where a recording ends, if a row after the last action tells the page.
     """
 
     actions: Path | None = None
@@ -93,6 +98,7 @@ class RawImporter(Importer):
         recipe: str | None = None,
         private_data: bool = True,
         ignored_columns: frozenset[str] = frozenset(),
+        endings: Endings = NO_ENDINGS,
     ) -> None:
         if not folder.is_dir():
             raise ImportFailed(f"there is no folder '{folder}', and a folder of pages was expected")
@@ -104,13 +110,20 @@ class RawImporter(Importer):
         check_name(self._folder)
         check_name(self._actions)
         self._ignored = ignored_columns
-        self.size = len(
-            read_actions(self._actions, self._ignored)
-        )  # read again for its parts: workers need not hold it
+        table = read_actions(self._actions, self._ignored)  # read again for its parts: workers need not hold it
+        self.size = len(table)
         self._recipe = load_recipe(recipe) if recipe else None
         self._private_data = private_data
         self.options = {"actions": self._actions.name, "recipe": recipe or "by site"}
         self.options["private_data"] = "removed" if private_data else "kept"
+        endings.check()
+        self._endings = endings
+        self.options |= endings.told()
+        if endings == NO_ENDINGS and not table.has_type("terminate"):
+            self.notes.append(
+                "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end "
+                "say where sessions end"
+            )
         if not private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
 
@@ -122,6 +135,7 @@ class RawImporter(Importer):
             recipe=options.recipe,
             private_data=not options.keep_private_data,
             ignored_columns=frozenset(filter(None, options.ignore_columns.split(","))),
+            endings=endings_of(options),
         )
 
     @classmethod
@@ -164,7 +178,9 @@ class RawImporter(Importer):
         yield from content.set_aside
         pages = PageFolder(self._folder, self._recipe, private_data=self._private_data)
         for rows in content.sessions:
-            yield from read_session(rows, pages, self.source, self._actions.name, self.longest_session_bytes)
+            yield from read_session(
+                rows, pages, self.source, self._actions.name, self._endings, longest_bytes=self.longest_session_bytes
+            )
 
 
 def _find_actions(folder: Path) -> Path:

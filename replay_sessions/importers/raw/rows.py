@@ -66,6 +66,10 @@ class ActionTable:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
+    def has_type(self, action_type: str) -> bool:
+        """Whether any row is an action of a type."""
+        return bool(pa.compute.any(pa.compute.equal(self._table.column("type"), action_type)).as_py())
+
     def sessions(self) -> Iterator[list[Row]]:
         if not len(self):
             return
@@ -94,7 +98,7 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> ActionTab
     except OSError as error:
         raise ImportFailed(f"cannot read the actions '{path}': {error.strerror or error}") from error
     except pa.ArrowException as error:
-        raise ImportFailed(f"cannot read the actions '{path}': {_told(error)}") from error
+        raise ImportFailed(f"cannot read the actions '{path}': {_first_line(error)}") from error
     _check_columns(path, table.column_names, ignored)
     table = table.select([name for name in table.column_names if name in COLUMNS or name == _ROW])
     named = table.column("session_id").to_pylist()
@@ -106,16 +110,8 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> ActionTab
     return ActionTable(*_without_endless(table, set_aside, path))
 
 
-def _told(error: Exception) -> str:
-    """Arrow's reason, in words that fit a table; the first line of it where it is none of these."""
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    if "straddl" in reason:
-        return f"a row is longer than {_BLOCK_BYTES:,} bytes: is a quotation mark not closed?"
-    if "Expected" in reason and "columns" in reason:
-        return (
-            f"more than {_MOST_BAD_ROWS:,} rows have another number of columns than the header: commas, or tabs (.tsv)?"
-        )
-    return reason
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _without_endless(table: pa.Table, set_aside: list[SetAside], path: Path) -> tuple[pa.Table, list[SetAside]]:
@@ -152,14 +148,25 @@ def _read_csv(path: Path) -> tuple[pa.Table, list[SetAside]]:
 
     _check_text(path)
     names = pyarrow.csv.open_csv(path, parse_options=_csv_form(path, lambda _: "skip")).schema.names
-    table = pyarrow.csv.read_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),  # one thread numbers rows
-        parse_options=_csv_form(path, note),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-        ),
-    )
+    try:
+        table = pyarrow.csv.read_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),  # one thread numbers rows
+            parse_options=_csv_form(path, note),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if len(bad) <= _MOST_BAD_ROWS:
+            raise ImportFailed(
+                f"cannot read the actions '{path}': {_first_line(error)} (a row may have {_BLOCK_BYTES:,} bytes: is a "
+                "quotation mark not closed?)"
+            ) from error
+        raise ImportFailed(
+            f"cannot read the actions '{path}': more than {_MOST_BAD_ROWS:,} rows have another number of columns than "
+            "the header: commas, or tabs (.tsv)?"
+        ) from error
     # The header is row 1; a row is a line where no text holds line breaks.
     numbers = (str(number) for number in range(2, table.num_rows + len(bad) + 2) if number not in bad)
     rows = pa.array(islice(numbers, table.num_rows), pa.string())

@@ -7,8 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from replay_sessions.errors import BadSession
 from replay_sessions.importers.importer import Imported, LeftOut
+from replay_sessions.importers.page_reading import NOT_FOUND
+from replay_sessions.importers.raw.endings import ACTION_TYPES, NO_ENDINGS, PURCHASE, Endings, ended_sessions
 from replay_sessions.importers.raw.rows import Row
 from replay_sessions.importers.raw.targets import RawPage, Unresolved
 from replay_sessions.importers.sources.session_rows import too_long
@@ -16,14 +20,14 @@ from replay_sessions.importers.sources.timestamps import in_time_order
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.simplify import Recipe
 from replay_sessions.simplify.bounds import MAX_BYTES
-from replay_sessions.simplify.private_data import remove_private_data, remove_repeated
+from replay_sessions.simplify.private_data import Removal, remove_from_text
+from replay_sessions.simplify.private_data.sessions import without_private_words
 from replay_sessions.store.manifest import SetAside
 
-__all__ = ["NOT_FOUND", "PageFolder", "read_session"]
+__all__ = ["PageFolder", "read_session"]
 
-NOT_FOUND = "{} not found on its page"  # how an action is counted whose page or element is not found
+AFTER_PURCHASE = "{} after the purchase"  # how what follows a session's end is counted
 _KEPT_PAGES = 4  # consecutive actions are often on one page
-_TYPES = ("click", "type_and_submit", "input", "terminate")
 
 
 class PageFolder:
@@ -42,7 +46,7 @@ class PageFolder:
             Unresolved: There is none, or it cannot be read.
         """
         try:
-            content = _read(self._path(file))
+            content = _content(self._path(file))
         # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
         except (OSError, EOFError, zlib.error, ValueError, RuntimeError) as error:
             raise Unresolved(f"page '{file}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -51,6 +55,10 @@ class PageFolder:
         except BadSession as error:
             raise Unresolved(f"page '{file}': {error}") from error
 
+    def told(self, reason: str) -> str:
+        """A reason as it may be kept: the name of a page may be somebody's, too."""
+        return remove_from_text(reason) if self.private_data else reason
+
     def _path(self, file: str) -> Path:
         path = (self._folder / file).resolve()
         if not path.is_relative_to(self._folder):
@@ -58,52 +66,88 @@ class PageFolder:
         return path
 
 
-def read_session(rows: list[Row], pages: PageFolder, source: str, table: str, longest_bytes: int) -> Iterator[Imported]:
-    """A session, what was left out of it, and why; one whose pages are more than `longest_bytes` is set aside."""
+def read_session(
+    rows: list[Row],
+    pages: PageFolder,
+    source: str,
+    table: str,
+    endings: Endings = NO_ENDINGS,
+    *,
+    longest_bytes: int,
+) -> Iterator[Imported]:
+    """The session of a recording (or several, where pauses end one), what was left out, and why.
+
+    One whose pages are more than `longest_bytes` is set aside.
+    """
+    for recording in ended_sessions(in_time_order(rows, lambda row: row.get("timestamp")), endings):
+        yield from _read(recording, pages, source, table, endings, longest_bytes)
+
+
+def _read(
+    rows: list[Row], pages: PageFolder, source: str, table: str, endings: Endings, longest_bytes: int
+) -> Iterator[Imported]:
     steps: list[Step] = []
+    removed: dict[Removal, None] = {}
     characters = 0
     gap = 0
-    ordered = in_time_order(rows, lambda row: row.get("timestamp"))
-    for row in ordered:
+    has_bought = False
+    for row in rows:
         action_type = row["type"] or "without a type"
+        if has_bought:
+            yield LeftOut(action_type=AFTER_PURCHASE.format(action_type))
+            continue
         try:
-            if action_type not in _TYPES:
+            if action_type not in ACTION_TYPES:
                 yield LeftOut(action_type=action_type)
                 gap += 1
                 continue
-            steps.append(_step(row, pages, gap))
+            raw = pages.page(row["page"] or "")
+            steps.append(_step(row, raw, gap))
+            has_bought = _has_bought(row, steps[-1].action, raw, endings)
         except Unresolved as error:
             yield LeftOut(action_type=NOT_FOUND.format(action_type))
-            yield SetAside(where=f"{table}:{row['row']}", reason=str(error))
+            yield SetAside(where=f"{table}:{row['row']}", reason=pages.told(str(error)))
             gap += 1
         else:
+            removed |= dict.fromkeys(raw.page.removed)
             gap = 0
             characters += len(steps[-1].page)
             if characters > longest_bytes:
                 yield SetAside(where=rows[0]["session_id"] or "", reason=too_long(longest_bytes))
                 return
-    yield _session(ordered, steps, source)
+    if has_bought and isinstance(bought := steps[-1].action, Click):
+        steps[-1] = msgspec.structs.replace(steps[-1], action=msgspec.structs.replace(bought, click_type=PURCHASE))
+    session = _session(rows, steps, source)
+    if isinstance(session, Session) and pages.private_data:
+        session = without_private_words(session, tuple(removed))
+    yield session
 
 
-def _step(row: Row, pages: PageFolder, gap: int) -> Step:
-    raw = pages.page(row["page"] or "")
+def _step(row: Row, raw: RawPage, gap: int) -> Step:
     return Step(
         page=raw.page.html,
-        action=_action(row, raw, pages),
-        rationale=_cleaned(row.get("rationale"), raw, pages) or None,
-        url=_cleaned(row.get("url"), raw, pages),
+        action=_action(row, raw),
+        rationale=row.get("rationale") or None,
+        url=row.get("url"),
         timestamp=row.get("timestamp"),
         gap=gap,
     )
 
 
-def _action(row: Row, raw: RawPage, pages: PageFolder) -> Action:
+def _action(row: Row, raw: RawPage) -> Action:
     if row["type"] == "terminate":
         return Terminate()
     if row["type"] == "click":
         return Click(name=raw.find(row, typed=False), click_type=row.get("click_type"))
-    text = _cleaned(row.get("text"), raw, pages) or ""
-    return TypeAndSubmit(name=raw.find(row, typed=True), text=text, submitted=row["type"] != "input")
+    return TypeAndSubmit(name=raw.find(row, typed=True), text=row.get("text") or "", submitted=row["type"] != "input")
+
+
+def _has_bought(row: Row, action: Action, raw: RawPage, endings: Endings) -> bool:
+    if not isinstance(action, Click):
+        return False
+    if endings.purchase_url and row.get("click_type") == PURCHASE:
+        return True
+    return endings.purchase_selector is not None and raw.among(endings.purchase_selector, action.name)
 
 
 def _session(rows: list[Row], steps: list[Step], source: str) -> Session | SetAside:
@@ -130,15 +174,7 @@ def _first(rows: list[Row], column: str) -> str | None:
     return next((value for row in rows if (value := row.get(column))), None)
 
 
-def _cleaned(text: str | None, raw: RawPage, pages: PageFolder) -> str | None:
-    """Text without what looks private, and without what its page showed to be."""
-    if not text or not pages.private_data:
-        return text
-    text = remove_private_data([text])[0].get(0, text)
-    return remove_repeated([text], raw.page.removed).get(0, text)
-
-
-def _read(path: Path) -> bytes:
+def _content(path: Path) -> bytes:
     """A page's bytes, unpacked; a bomb is read no further than any page may be long."""
     if path.suffix != ".gz":
         return path.read_bytes()

@@ -8,15 +8,19 @@ a copy of the page is numbered in an attribute that the simplifier keeps (`aria-
 tells the name of each number. A click on an icon in a link lands on the link: the nearest named node around it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from replay_sessions.importers.raw.rows import Row
 from replay_sessions.simplify import Recipe, SimplifiedPage, simplify
+from replay_sessions.simplify.private_data import remove_from_text
+from replay_sessions.simplify.private_data.people import is_person
+from replay_sessions.simplify.private_data.sessions import name_without
 
-__all__ = ["RawPage", "Unresolved"]
+__all__ = ["RawPage", "Target", "Unresolved"]
+
+Target = Mapping[str, str | None]  # name, selector, element_text: what a log says was acted on
 
 _MARK = "shopr1-"
 _DIGITS = str.maketrans("0123456789", "abcdefghij")  # a long number could be taken for somebody's
@@ -41,8 +45,8 @@ class RawPage:
         self.page: SimplifiedPage = simplify(content, recipe, private_data=private_data)
         self._names = {element.name for element in self.page.elements}
 
-    def find(self, row: Row, *, typed: bool) -> str:
-        """The name of the element that a row's `name`, `selector` or `element_text` means.
+    def find(self, target: Target, *, typed: bool) -> str:
+        """The name of the element that a `name`, `selector` or `element_text` means.
 
         Args:
             typed: Whether it was typed into: of two elements with one text, only the one that takes text is meant.
@@ -52,7 +56,7 @@ class RawPage:
         """
         reasons: list[str] = []
         for column in ("name", "selector", "element_text"):
-            given = row.get(column)
+            given = target.get(column)
             if not given:
                 continue
             try:
@@ -65,7 +69,7 @@ class RawPage:
 
     def _named(self, name: str) -> str:
         if name not in self._names:
-            raise Unresolved(f"the page has no element named {name!r}")
+            raise Unresolved(f"the page has no element named {self._told(name)}")
         return name
 
     def _reading(self, text: str, *, typed: bool) -> str:
@@ -76,18 +80,37 @@ class RawPage:
             for element in self.page.elements
             if element.accepts in accepted and _plain(element.text) == wanted
         }
-        return _only(found, f"reads {text!r}")
+        return _only(found, f"reads {self._told(text)}")
 
     def _selected(self, selector: str) -> str:
-        try:
-            nodes = self._document.css(selector)
-        except (SelectolaxError, ValueError) as error:
-            raise Unresolved(f"{selector!r} is no CSS selector") from error
+        nodes = self._nodes(selector)
         if not nodes:
-            raise Unresolved(f"nothing in the raw page matches {selector!r}")
+            raise Unresolved(f"nothing in the raw page matches {self._told(selector)}")
         return _only(
-            set().union(*map(self._names_at, nodes)), f"that is shown and can be acted on matches {selector!r}"
+            set().union(*map(self._names_at, nodes)),
+            f"that is shown and can be acted on matches {self._told(selector)}",
         )
+
+    def among(self, selector: str, name: str) -> bool:
+        """Whether a CSS selector matches the element of a name, or something in it.
+
+        Raises:
+            Unresolved: It is no CSS selector.
+        """
+        return any(name in self._names_at(node) for node in self._nodes(selector))
+
+    def _told(self, given: str) -> str:
+        """What a log says, quoted as a reason may repeat it: without what is private on the page, or looks so."""
+        if not self._private_data:
+            return repr(given)
+        told = "[name]" if given.strip() and is_person(given) else remove_from_text(given, self.page.removed)
+        return repr(name_without(told, self.page.removed))
+
+    def _nodes(self, selector: str) -> list[LexborNode]:
+        try:
+            return self._document.css(selector)
+        except (SelectolaxError, ValueError) as error:
+            raise Unresolved(f"{self._told(selector)} is no CSS selector") from error
 
     def _names_at(self, node: LexborNode) -> set[str]:
         """The name of a node or of the nearest one around it; else all names in it."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from replay_sessions.simplify.private_data.labels import word_list
-from replay_sessions.simplify.private_data.spans import GAP, PageText, Span
+from replay_sessions.simplify.private_data.spans import GAP, SEPARATOR, PageText, Span
 
 __all__ = ["find_addresses"]
 
@@ -33,7 +33,7 @@ _TOWN = rf"{_WORD}(?: {_WORD}){{0,3}}"
 _HOUSE = r"\d{1,5}(?:[ -]?[a-zA-Z](?!\w))?(?:[/-]\d{1,4})?(?!\w|[.,]\d)"
 _STATES = (
     "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA "
-    "RI SC SD TN TX UT VT VA WA WV WI WY DC PR"
+    "RI SC SD TN TX UT VT VA WA WV WI WY DC PR AA AE AP"
 )
 _AUSTRALIAN = "NSW VIC QLD SA WA TAS ACT NT"
 _CANADIAN = "AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT"
@@ -53,12 +53,15 @@ _PLACE = (
     rf"|\d{{4}} ?[A-Z]{{2}}(?: {_TOWN})?|{_TOWN},? (?:{_REGION})(?:,? (?:\d{{4,5}}(?:-\d{{4}})?|{_CANADIAN_POSTCODE}))?"
     rf"|(?:{_TOWN},? )?(?:{_UK_POSTCODE}|{_CANADIAN_POSTCODE})|{_TOWN}[ ,–-]+\d{{5,6}}(?:-\d{{3}})?)(?!\w)"
 )
-_REST = rf"(?:(?:,? (?:[–-] )?|, ){_PLACE})"
+_REST = rf"(?:(?:,? (?:[–-] )?|,?{SEPARATOR}){_PLACE})"
 _UNIT = (
     r"(?:,? (?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|#|Bldg|Building|Top|Stiege|Wohnung|appt|piso|planta"
     r"|int|m)\.? ?#?[\w-]{1,6})?"
 )
 _NOT_IN_NUMBER = r"(?<![\w.,#$€£/-])"
+
+
+_STREET_NOUNS = "|".join(word.capitalize() for word in word_list("street_endings"))
 
 
 def _compile(*alternatives: str) -> re.Pattern[str]:
@@ -68,7 +71,7 @@ def _compile(*alternatives: str) -> re.Pattern[str]:
 _NUMBER_FIRST = _compile(
     rf"{_NOT_IN_NUMBER}\d{{1,6}}[A-Za-z]?(?:-\d{{1,4}})?,? (?:[NSEW]\.? |North |South |East |West )?"
     rf"(?:{_WORD} |\d{{1,3}}(?:st|nd|rd|th) ){{1,4}}?"
-    rf"(?:(?:{_any_of('sure_street_words_after_number')})\b\.?{_UNIT}{_REST}?"
+    rf"(?:(?P<sure>{_any_of('sure_street_words_after_number')})\b\.?{_UNIT}(?P<rest>{_REST})?"
     rf"|(?:{_any_of('street_words_after_number')})\b\.?{_UNIT}{_REST})",
     rf"{_NOT_IN_NUMBER}\d{{1,4}}(?: ?(?:bis|ter))?,? (?:{_any_of('french_street_words')})\.? (?:(?:{_SMALL}) ?)?"
     rf"{_NAME}{_REST}?",
@@ -76,6 +79,7 @@ _NUMBER_FIRST = _compile(
 _WORD_FIRST = _compile(
     rf"(?<!\w)(?:{_any_of('street_words_before_name')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? "
     rf"(?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b)?{_REST}?",
+    rf"(?<!\w)(?:{_any_of('street_words_before_name_and_town')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? {_HOUSE}{_REST}",
     rf"(?<!\w)(?:{_any_of('russian_street_words')})\.? ?[А-ЯЁІЇЄҐ][\w.-]*(?: [А-ЯЁ][\w.-]*){{0,3}},? "
     r"(?:д\.? ?|буд\. ?|дом )?\d{1,4}[а-я]?(?:/\d{1,3})?(?:,? (?:кв|корп|стр)\.? ?\d{1,4}){0,2}",
     rf"(?<!\w)(?:{_WORD} ){{1,3}}(?:{_any_of('turkish_street_words')})\.?,? ?(?:No ?[:.]? ?)?\d{{0,4}}"
@@ -86,6 +90,7 @@ _WORD_FIRST = _compile(
 _ENDING = _compile(
     rf"(?<!\w)(?:{_PART}[ -]){{0,3}}[{_CAPITAL}]\w{{0,40}}(?:{_any_of('sure_street_endings')})\.? {_HOUSE}{_REST}?",
     rf"(?<!\w)(?:{_PART}[ -]){{0,3}}(?:Straße|Strasse|Str\.|Allee|Gasse) {_HOUSE}{_REST}?",
+    rf"(?<!\w)(?:{_PART}[ -]){{1,4}}(?:{_STREET_NOUNS}) {_HOUSE}{_REST}",
     rf"(?<!\w)(?:{_PART}[ -]){{0,3}}[{_CAPITAL}]\w{{0,40}}(?:{_any_of('street_endings')}) {_HOUSE}{_REST}",
 )
 _TOWN_CODE = _compile(
@@ -94,6 +99,27 @@ _TOWN_CODE = _compile(
     rf"(?<!\w)(?:{_TOWN},? )?(?:(?:{_CANADIAN}),? )?{_CANADIAN_POSTCODE}(?!\w)",
     rf"(?<!\w)(?:{_TOWN},? )?{_UK_POSTCODE}(?!\w)",
 )
+# A text that is an address and nothing else needs no word for a street, if its postcode has five digits or more.
+_LONG_POSTCODE = r"(?:[A-Z]{1,2}-)?(?:\d{5}-?\d{3}|\d{5,6}|\d{2}-\d{3}|\d{3} \d{2}|\d{4} ?[A-Z]{2})"
+_LINE = (
+    rf"(?:(?:{_WORD}|{_SMALL}|[a-zà-ÿ]{{2,8}}\.?|\d{{1,4}}[ºª°]?) ){{0,6}}"
+    rf"(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?)"
+)
+_NUMBERED_LINE = rf"(?=[^,]{{0,50}}\d){_LINE}"
+_WHOLE = re.compile(
+    rf"{_NUMBERED_LINE}(?: ?, {_LINE}){{0,2}} ?, ?(?:{_LONG_POSTCODE},? ['’\w]*{_NAME}|{_NAME}[ ,–-]+{_LONG_POSTCODE})"
+    r"(?: ?\([A-Z]{2}\)| ?/ ?[A-Z]{2})?"
+)
+_LONG_POSTCODE_WORD = re.compile(
+    r"\n([0-9]{5,6}|[0-9]{5}-[0-9]{3}|[0-9]{2}-[0-9]{3}|[0-9]{4}[A-Z]{2}|[0-9]{3}|[0-9]{8}|[^\W\d_]+-[0-9]{6})(?=\n)"
+)
+_FIRST_OF_TWO, _SECOND_OF_TWO = 3, re.compile(r" \d\d(?!\d)")  # the digits of a Swedish or Czech postcode
+_LONGEST_ADDRESS = 150
+# What may stand before a town with its region: lines with at most one number each, the first of them with one.
+_LINE_BEFORE = re.compile(rf"(?:#?{_LINE}|#?\d+)\Z")
+_MOST_LINES_BEFORE = 3
+_LONGEST_SAYING = 8
+_SAYS_WHERE = re.compile(r"(?:\b(?:at|to|in|on|near|from|is)|[,:]) \Z", re.IGNORECASE)
 _BOX = re.compile(rf"(?<!\w)(?:P\.? ?O\.? ?)?(?:{_any_of('box_words')}) ?\d{{2,6}}{_REST}?")
 _EAST_ASIAN = _compile(
     r"(?:〒 ?\d{3}-?\d{4}\s*)?(?:東京都|北海道|(?:京都|大阪)府|[一-鿿]{2,3}県)"
@@ -118,12 +144,17 @@ _CLUES = {
     **_clues(_NUMBER_FIRST, word_list("sure_street_words_after_number") + word_list("street_words_after_number")),
     **_clues(_NUMBER_FIRST, word_list("french_street_words")),
     **_clues(_WORD_FIRST, word_list("street_words_before_name") + word_list("russian_street_words")),
+    **_clues(_WORD_FIRST, word_list("street_words_before_name_and_town")),
     **_clues(_WORD_FIRST, (*word_list("turkish_street_words"), "شارع", "طريق", "רחוב", "שדרות")),
-    **_clues(_ENDING, ("Straße", "Strasse", "Allee", "Gasse")),
+    **_clues(_ENDING, ("Straße", "Strasse", "Allee", "Gasse", *_STREET_NOUNS.split("|"))),
     **_clues(_TOWN_CODE, (*_STATES.split(), *_AUSTRALIAN.split())),
     **_clues(_BOX, word_list("box_words")),
 }
-_STREET_ENDINGS = word_list("sure_street_endings") + word_list("street_endings")
+_STREET_ENDINGS = tuple(
+    written
+    for word in word_list("sure_street_endings") + word_list("street_endings")
+    for written in (word, f"-{word.capitalize()}")
+)
 _POSTCODE_END = re.compile(r"\n([0-9][A-Z][A-Z0-9])(?=\n)")  # British and Canadian
 _POSTCODE_BEGIN = re.compile(r"(?:.*\W)?[A-Z]{1,2}\d[A-Z\d]? ?$")
 # What must stand near a clue, so that most of them cost no more than a look.
@@ -144,13 +175,54 @@ def find_addresses(page: PageText) -> Iterator[Span]:
         if _is_promising(text, place, place + len(word), pattern):
             promising.setdefault(pattern, []).append(place)
     for pattern, places in promising.items():
-        for start, end in _surroundings(places):
-            for match in pattern.finditer(text, start, end):
-                yield Span(*match.span(), "address")
+        yield from _matches(text, pattern, places)
+    yield from _whole_texts(page)
     if page.is_east_asian:
-        for start, end in _surroundings([clue.start() for clue in _EAST_ASIAN_CLUE.finditer(text)]):
-            for match in _EAST_ASIAN.finditer(text, start, end):
+        yield from _matches(text, _EAST_ASIAN, [clue.start() for clue in _EAST_ASIAN_CLUE.finditer(text)])
+
+
+def _matches(text: str, pattern: re.Pattern[str], places: list[int]) -> Iterator[Span]:
+    """The addresses of a pattern around places."""
+    for start, end in _surroundings(places):
+        for match in pattern.finditer(text, start, end):
+            if pattern is _TOWN_CODE:
+                yield Span(_first_line(text, match.start()), match.end(), "address")
+            elif pattern is not _NUMBER_FIRST or _is_somewhere(match):
                 yield Span(*match.span(), "address")
+
+
+def _whole_texts(page: PageText) -> Iterator[Span]:
+    """Texts and attributes that are an address and nothing else."""
+    text = page.joined
+    for place, word in page.places_of(page.clues(_LONG_POSTCODE_WORD)):
+        if len(word) == _FIRST_OF_TWO and not _SECOND_OF_TWO.match(text, place + len(word)):
+            continue
+        start, end = page.piece_around(place)
+        if end - start <= _LONGEST_ADDRESS and _WHOLE.fullmatch(text, start, end):
+            yield Span(start, end, "address")
+
+
+def _first_line(text: str, end: int) -> int:
+    """Where an address begins whose town and region stand at a place: lines up to that with the number of a house."""
+    start = end
+    for _ in range(_MOST_LINES_BEFORE):
+        head = text[max(0, start - _LONGEST_ADDRESS) : start].rstrip(f", {SEPARATOR}")
+        line = max(head.rfind(mark) for mark in (",", ":", *GAP)) + 1
+        words = head[line:].strip()
+        if not words or not _LINE_BEFORE.match(words):
+            return end
+        start -= len(text[max(0, start - _LONGEST_ADDRESS) : start]) - head.rfind(words)
+        if any(map(str.isdigit, words)):
+            return start
+    return end
+
+
+def _is_somewhere(match: re.Match[str]) -> bool:
+    """Whether a street is said to be one by what is around it: films and games are called "21 Jump Street" too."""
+    if not match["sure"] or match["rest"]:
+        return True
+    before = match.string[max(0, match.start() - _LONGEST_SAYING) : match.start()]
+    return _SAYS_WHERE.search(before) is not None
 
 
 def _surroundings(places: list[int]) -> Iterator[tuple[int, int]]:

@@ -1,27 +1,30 @@
-"""Private data that the page itself announces: "Deliver to …", "Hello, Anna", "Order #…", "Phone: …"."""
+"""Private data that the page itself announces: "Deliver to …", "Hello, Anna", "Account menu for …", "Recipient: …"."""
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replay_sessions.simplify.private_data.labels import word_list
+from replay_sessions.simplify.private_data.people import PARTICLES, is_person, leading_name
 from replay_sessions.simplify.private_data.spans import AROUND_WORDS, EAST_ASIAN, GAP, SEPARATOR, PageText, Span
 
-__all__ = ["find_announced"]
+__all__ = ["find_announced", "find_shopper"]
 
-_MAX_NAME_WORDS = 4
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
-_PARTICLES = frozenset({
-    "al", "bin", "da", "de", "del", "della", "den", "der", "di", "dos", "du", "el", "ibn", "la", "le", "ter",
-    "van", "von", "y", "zu",
-})  # fmt: skip
+_PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
 _PIECE = re.compile(rf"[^{GAP}]+")
 # Between a label and what it labels: a colon, or the end of a text and the beginning of the next.
 _COLON = re.compile(rf"\s*+(?:[:：]\s*+)?{SEPARATOR}\s*+|\s*+[:：]\s*+")
 _FIRST_WORD = re.compile(r"[^\s,:：、，]*")
 _SENTENCE_WORDS = 14
 _LONGEST_NAME = 80
+_MOST_OWNER_WORDS = 3
+_MOST_GREETED = 2  # words of a name that is greeted and unknown: products greet too ("Hi Bio Green Tea")
+# What may follow a name: a degree, or which of several of the name.
+_SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\.?\s?Sc|B\.?A|M\.?A|MBA)?\W*")
+# What says where something goes: a word that is no small one, or a postcode.
+_PLACE = re.compile(r"[^\W\d_a-zà-öø-ÿ]|\d{3}")
 _OWNERS = ("'s ", "’s ", "さん", "様", "님")  # what stands between an owner and what is owned
 _KINDS = ("name", "weak_name", "address", "weak_address")
 
@@ -38,6 +41,34 @@ def find_announced(page: PageText) -> Iterator[Span]:
         for place in _all_places(page.joined, mark):
             if page.joined.startswith(words.endings, place):
                 yield from _owner(page.joined, place, words.endings)
+
+
+def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
+    """Names and phone numbers that stand alone in a text or attribute where a shop shows whose account it is."""
+    likely: dict[str, list[Span]] = {}  # names by their shape alone: the shopper's only if there is one of them
+    for position in positions:
+        start = page.starts[position]
+        for match in _PIECE.finditer(page.joined, start, start + len(page.texts[position])):
+            piece = match[0].strip()
+            begin = match.start() + match[0].index(piece)
+            name = leading_name(piece)
+            if name and _SUFFIX.fullmatch(piece, len(name)):
+                span = Span(begin, begin + len(name), "name", "label")
+                if is_person(name):
+                    yield span
+                elif not _is_in_menu(name, page):
+                    likely.setdefault(name, []).append(span)
+            elif _PHONE.fullmatch(piece):
+                yield Span(begin, begin + len(piece), "phone", "label")
+    if len(likely) == 1:
+        yield from likely.popitem()[1]
+
+
+def _is_in_menu(name: str, page: PageText) -> bool:
+    """Whether a name may be a link that stands beside the account: "Order History", "Gift Cards"."""
+    words = [word.lower() for word in name.split() if word.lower() not in PARTICLES]
+    is_word = not page.words.isdisjoint(words) or not _words().menu_words.isdisjoint(words)
+    return is_word or len(words) < 2 or not name[0].isupper()
 
 
 def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
@@ -89,6 +120,12 @@ class _Words:
                 labels.append(_Label(before.strip().lower(), "greeting", after.strip()))
             else:
                 endings.append(after)
+        labels += (
+            _Label(f"{verb} {words}".lower(), kind, "")
+            for kind, given in (("weak_address", "changed_addresses"), ("name", "changed_names"))
+            for words in word_list(given)
+            for verb in word_list("verbs_before_labels")
+        )
         labels += (_Label(words.lower(), kind, "") for kind in _KINDS for words in word_list(f"{kind}_labels"))
         self.labels: dict[str, list[_Label]] = {}
         for label in sorted(labels, key=lambda label: -len(label.words)):
@@ -102,7 +139,7 @@ class _Words:
         }
         self.endings = (*endings, *(ending.replace("'", "’") for ending in endings if "'" in ending))
         self.not_private = frozenset(word_list("not_private"))
-        self.given_names = frozenset(word_list("given_names"))
+        self.menu_words = frozenset(word_list("menu_words")) | self.not_private | frozenset(word_list("after_names"))
         self.all_labels = frozenset(label.words for label in labels)
         self.after_names = frozenset(word_list("after_names"))
 
@@ -128,38 +165,14 @@ def _piece(text: str, start: int) -> str:
     return found[0].rstrip() if found else ""
 
 
-def _name(piece: str) -> str:
-    """The name that a piece begins with; "" where it does not look like one."""
-    taken: list[str] = []
-    end = 0
-    words = _words()
-    for match in _WORD.finditer(piece):
-        word = match[0]
-        bare = word.lower().rstrip(".")
-        if (taken and piece[end : match.start()] not in (" ", "·", "・")) or (not taken and match.start()):
-            break
-        if bare in words.not_private or bare in words.after_names:
-            break
-        if word[0].islower() and (not taken or bare not in _PARTICLES):
-            break
-        taken.append(word)
-        end = match.end()
-        if len(taken) == _MAX_NAME_WORDS:
-            break
-    while taken and taken[-1].lower() in _PARTICLES:
-        taken.pop()
-        end = end - len(taken) if not taken else piece.rfind(taken[-1], 0, end) + len(taken[-1])
-    return piece[:end].rstrip(".-'’")
-
-
 def _greeted(text: str, end: int, greeting: _Label) -> Iterator[Span]:
     start = _value_start(text, end, blank_enough=True)
     if SEPARATOR in text[end:start] and greeting.words[-1] not in ",，、":
         return  # a menu with "Hi" in it, say
     piece = _piece(text, start)
-    name = _name(piece)
+    name = leading_name(piece)
     rest = piece[len(name) :].lstrip()
-    if not name or not rest.startswith(greeting.suffix):
+    if not name or not rest.startswith(greeting.suffix) or (len(name.split()) > _MOST_GREETED and not is_person(name)):
         return
     following = _WORD.search(rest)
     if greeting.suffix or following is None or following[0].lower() in _words().after_names or rest[0] in "!.,。！":
@@ -169,10 +182,10 @@ def _greeted(text: str, end: int, greeting: _Label) -> Iterator[Span]:
 def _labelled_name(text: str, end: int, *, weak: bool) -> Iterator[Span]:
     start = _value_start(text, end, blank_enough=False)
     piece = _piece(text, start) if start >= 0 else ""
-    name = _name(piece)
-    if not name or any(map(str.isalnum, piece[len(name) :])) or name.lower() in _words().all_labels:
+    name = leading_name(piece)
+    if not name or not _SUFFIX.fullmatch(piece, len(name)) or name.lower() in _words().all_labels:
         return
-    if not weak or name.split()[0] in _words().given_names:
+    if not weak or is_person(name):
         yield Span(start, start + len(name), "name", "label")
 
 
@@ -182,6 +195,8 @@ def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
     if not piece or piece[0].islower() or len(piece.split()) > _SENTENCE_WORDS:
         return
     if weak and SEPARATOR in text[end:start] and not any(map(str.isdigit, piece)):
+        return
+    if not _PLACE.search(piece):
         return
     first = _WORD.match(piece)
     if first is None or first[0].lower() not in _words().not_private:
@@ -204,8 +219,8 @@ def _owner(text: str, end: int, endings: tuple[str, ...]) -> Iterator[Span]:
     if start == 0 and first > 0:
         return
     piece = text[start:end]
-    name = _name(piece.strip())
-    if name and name == piece.strip() and len(name.split()) < _MAX_NAME_WORDS:
+    name = leading_name(piece.strip())
+    if name and name == piece.strip() and len(name.split()) <= _MOST_OWNER_WORDS:
         start += piece.index(name)
         yield Span(start, start + len(name), "name", "label")
 

@@ -8,19 +8,22 @@ import phonenumbers
 from phonenumbers import PhoneNumberType
 
 from replay_sessions.simplify.private_data.labels import word_list
-from replay_sessions.simplify.private_data.spans import AROUND_WORDS, SEPARATOR, PageText, Span
+from replay_sessions.simplify.private_data.spans import AROUND_WORDS, GAP, SEPARATOR, PageText, Span
 
 __all__ = ["find_numbers"]
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
-_DIGITS = re.compile(r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?![\w@]|[.,][0-9])")
-_NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
-_CARD = re.compile(
-    r"[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d\d([ -])\d{6}\2\d{5}"
-    r"|(?:4|5[1-5]|2[2-7]|6)\d{14,15}|3[47]\d{13}"
+_DIGITS = re.compile(
+    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?(?![\w@]|[.,][0-9])"
 )
+_EXTENSION = re.compile(r" ?(?:x|ext\.? ?)[0-9]+\Z")
+_NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
+# The beginnings and groups of card numbers: Visa, Mastercard, Maestro, Amex, Diners Club, JCB, UnionPay, Discover.
+_CARD = re.compile(r"(?:4|5|6|2[2-7]|3[04-9]|1800|2131)\d{11,18}")
+_CARD_GROUPS = re.compile(r"\d{12,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
+_GTIN_LENGTHS = (12, 13, 14)  # of bar codes: a card number of such a length must stand alone or be labelled
 # What is left of a card number that is shown in part: four digits after at least two dots or stars, or four x.
 _LAST_FOUR = re.compile(r"[•*·∙●xX][. -]{0,3}[0-9]{4}(?![\w.,%])")
 _MASKS = dict.fromkeys("•*·∙●", ("•*·∙●", 2)) | dict.fromkeys("xX", ("xX", 4))
@@ -44,7 +47,7 @@ _AFTER_LABEL = re.compile(
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
 _MIN_ORDER_DIGITS = 5
 _AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
-_NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
+_NORTH_AMERICAN = re.compile(r"(?:(?:00)?1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
 _DATE = re.compile(
     r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}"
     r"|(?:19|20)\d\d ?[–/-] ?(?:19|20)\d\d"
@@ -53,12 +56,14 @@ _FREE_PHONE = re.compile(r"\(?0?[89]00\D")
 _PUBLIC = frozenset(
     {PhoneNumberType.TOLL_FREE, PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST, PhoneNumberType.UAN}
 )
-# Where shops are; a number written without its country is tried in each.
+# Where shops are; a number written without its country is tried in each, where something says that it is one.
 _REGIONS = (
     "US", "GB", "DE", "FR", "IT", "ES", "NL", "BE", "AT", "CH", "SE", "DK", "NO", "FI", "PL", "CZ", "PT", "IE", "RO",
     "GR",
     "JP", "KR", "CN", "TW", "HK", "SG", "IN", "AE", "IL", "AU", "NZ", "ZA", "BR", "MX", "CL", "AR", "TR", "RU", "UA",
 )  # fmt: skip
+
+_ANY_REGION = "ZZ"  # libphonenumber's word for a number that names its country
 
 # How many different numbers of a page libphonenumber is asked about, which takes up to a millisecond for each. On a
 # page with more of them they all count as phone numbers.
@@ -66,17 +71,24 @@ _MAX_JUDGED = 1_000
 
 # A label stands at most so far before its number, with nothing but these between them.
 _LOOK_BACK = 60
+_SPEECH_REACH = 60
+_WORDS = re.compile(r"\w+")
+_MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
 
 
-def find_numbers(page: PageText) -> Iterator[Span]:
-    """E-mail addresses, card, order and phone numbers on a page."""
+def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
+    """E-mail addresses, card, order and phone numbers on a page.
+
+    Args:
+        is_speech: The text is what a shopper said: "call" and the like need not stand right before their number.
+    """
     text = page.joined
     yield from _emails(text)
-    judged: set[str] = set()
+    judge = _Judge(text, _SPEECH_REACH if is_speech else 0)
     for match in _DIGITS.finditer(text):
         start = _number_start(text, match.start())
-        if start >= 0 and (kind := _kind(text[start : match.end()], text, start, judged)):
+        if start >= 0 and (kind := judge.kind(start, match.end())):
             yield Span(start, match.end(), kind)
     yield from _orders(page)
     yield from _shortened_cards(page)
@@ -126,48 +138,92 @@ def _bank_accounts(page: PageText) -> Iterator[Span]:
                 yield Span(*match.span(), "card")
 
 
-def _kind(written: str, text: str, start: int, judged: set[str]) -> str:
-    """What a run of digits is: "order", "card", "phone" or "".
+class _Judge:
+    """Says of the runs of digits of a page what they are."""
 
-    Args:
-        judged: The numbers of the page that libphonenumber was asked about.
-    """
-    if _KNOWN_ORDER.fullmatch(written):
-        return "order"
-    if _CARD.fullmatch(written) and ("-" in written or " " in written or _has_check_digit(written)):
-        return "card"
-    is_international = written.startswith("+")
-    if not is_international and _is_labelled(text, start, "code_labels"):
-        return ""
-    is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(written) is not None
-    if not is_written_as_phone and (written.count("(") != written.count(")") or _DATE.fullmatch(written)):
-        return ""
-    looks_like_phone = is_written_as_phone or (written.startswith(("0", "(")) and not written.isdigit())
-    if not looks_like_phone and not _is_labelled(text, start, "phone_labels"):
-        return ""
-    judged.add(written)
-    if len(judged) > _MAX_JUDGED:
-        return "phone"
-    if is_written_as_phone:
-        return "phone" if _is_phone(written, "ZZ" if is_international else "US") else ""
-    if looks_like_phone and _is_phone_somewhere(written, valid=True):
-        return "phone"
-    return "phone" if _is_labelled(text, start, "phone_labels") and _is_phone_somewhere(written, valid=False) else ""
+    def __init__(self, text: str, reach: int) -> None:
+        self._text = text
+        self._reach = reach  # how far before a number a word for phones may stand
+        self._asked: set[str] = set()  # the numbers that libphonenumber was asked about
+
+    def kind(self, start: int, end: int) -> str:
+        """What a run of digits is: "order", "card", "phone" or ""."""
+        written = self._text[start:end]
+        if _KNOWN_ORDER.fullmatch(written):
+            return "order"
+        if self._is_card(written, start, end):
+            return "card"
+        return "phone" if self._is_phone(written, start, end) else ""
+
+    def _is_card(self, written: str, start: int, end: int) -> bool:
+        if not _CARD_GROUPS.fullmatch(written):
+            return False
+        digits = written.replace(" ", "").replace("-", "")
+        if _is_labelled(self._text, start, "card_labels") or self._is_near_card(start, end):
+            return True
+        if not _CARD.fullmatch(digits) or not _has_check_digit(digits):
+            return False
+        return len(digits) not in _GTIN_LENGTHS or (not _is_gtin(digits) and self._is_alone(start, end))
+
+    def _is_near_card(self, start: int, end: int) -> bool:
+        return self._reach > 0 and "card" in self._text[max(0, start - self._reach) : end + self._reach]
+
+    def _is_phone(self, written: str, start: int, end: int) -> bool:
+        """Whether it is a phone number: by the + or the brackets of its country, by a word before it, or because it
+        stands alone and is written as somewhere. Everything else may be a part number or a row of sizes."""
+        text = self._text
+        is_international = written.startswith("+")
+        is_labelled = _is_labelled(text, start, "phone_labels")
+        if not is_international and not is_labelled and _is_labelled(text, start, "code_labels"):
+            return False
+        is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(_EXTENSION.sub("", written)) is not None
+        is_announced = is_labelled or self._is_spoken_of(start)
+        if not is_written_as_phone:
+            if written.count("(") != written.count(")") or _DATE.fullmatch(written):
+                return False
+            if not is_announced and not (written[0] in "0(" and not written.isdigit() and self._is_alone(start, end)):
+                return False
+        self._asked.add(written)
+        if len(self._asked) > _MAX_JUDGED:
+            return True
+        if is_written_as_phone:
+            return _fits(written, _ANY_REGION if is_international else "US")
+        return _fits_somewhere(written, as_written=not is_announced)
+
+    def _is_spoken_of(self, start: int) -> bool:
+        before = self._text[max(0, start - self._reach) : start].lower() if self._reach else ""
+        return not _phone_words().isdisjoint(_WORDS.findall(before))
+
+    def _is_alone(self, start: int, end: int) -> bool:
+        """Whether nothing else stands in its text or attribute."""
+        text = self._text
+        return (start == 0 or text[start - 1] in GAP) and (end == len(text) or text[end] in GAP)
 
 
 @functools.lru_cache(4096)  # a shop's own numbers are on all of its pages
-def _is_phone_somewhere(written: str, *, valid: bool) -> bool:
-    return not _FREE_PHONE.match(written) and any(_is_phone(written, region, valid=valid) for region in _REGIONS)
+def _fits_somewhere(written: str, *, as_written: bool) -> bool:
+    """Whether a number without its country fits one: is possible there, or is in use and written as it is there."""
+    return not _FREE_PHONE.match(written) and any(_fits(written, region, as_written=as_written) for region in _REGIONS)
 
 
-def _is_phone(written: str, region: str, *, valid: bool = False) -> bool:
-    """Whether a number is one of a person: possible there (or, more strictly, in use), and no free-phone line."""
+def _fits(written: str, region: str, *, as_written: bool = False) -> bool:
+    """Whether a number is one of a person in a region, and no free-phone line."""
     try:
         number = phonenumbers.parse(written, region)
     except phonenumbers.NumberParseException:
         return False
-    fits = phonenumbers.is_valid_number(number) if valid else phonenumbers.is_possible_number(number)
-    return fits and phonenumbers.number_type(number) not in _PUBLIC
+    public = _PUBLIC if region != _ANY_REGION else {PhoneNumberType.TOLL_FREE}
+    if phonenumbers.number_type(number) in public or not phonenumbers.is_possible_number(number):
+        return False
+    if not as_written:
+        return True
+    usual = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
+    return phonenumbers.is_valid_number(number) and _WORDS.findall(usual) == _WORDS.findall(written)
+
+
+@functools.cache
+def _phone_words() -> frozenset[str]:
+    return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels") if " " not in label)
 
 
 def _orders(page: PageText) -> Iterator[Span]:
@@ -196,11 +252,29 @@ def _labels(name: str) -> tuple[str, ...]:
 
 
 def _is_labelled(text: str, start: int, labels: str) -> bool:
-    """Whether one of the labels stands before a place, in the same text or in the one before it."""
-    before = text[max(0, start - _LOOK_BACK) : start].rstrip(_BETWEEN).lower()
+    """Whether one of the labels stands before a place: in the same text, or at the end of a short one."""
+    around = text[max(0, start - _LOOK_BACK) : start]
+    before = around.rstrip(_BETWEEN).lower()
     if not before.endswith(_labels(labels)):
         return False
-    return any(before.endswith(label) and not before[: -len(label)][-1:].isalnum() for label in _labels(labels))
+    is_cell_before = SEPARATOR in around[len(before) :]
+    for label in _labels(labels):
+        if before.endswith(label):
+            rest = before[: -len(label)]
+            if not rest[-1:].isalnum() and not (is_cell_before and len(_own_words(rest)) > _MOST_BEFORE_LABEL):
+                return True
+    return False
+
+
+def _own_words(before: str) -> list[str]:
+    """The words that stand in the same text."""
+    return before[max(map(before.rfind, GAP)) + 1 :].split()
+
+
+def _is_gtin(digits: str) -> bool:
+    """Whether the last digit is the check digit of a bar code."""
+    weighted = [int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(reversed(digits))]
+    return sum(weighted) % 10 == 0
 
 
 def _has_check_digit(written: str) -> bool:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.private_data.planted import KINDS, LOCALES, PLACES, Part, is_changed, planted_cases, product_texts
+from benchmarks.private_data.planted import is_left as is_left_of
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.names import slug
-from replay_sessions.simplify.private_data import find_private_data
+from replay_sessions.simplify.private_data import find_private_data, remove_from_text, remove_from_url
 
 _FOLDER = Path(__file__).parent
 _CASES = [
@@ -92,3 +94,103 @@ def test_a_country_is_removed_where_it_says_where_things_go_and_nowhere_else() -
     page = simplify("<a href=x>Deliver to Netherlands</a><p>Made in the Netherlands</p>").html
     assert "Deliver to [address]" in page
     assert "Made in the Netherlands" in page
+
+
+@pytest.mark.parametrize("part", LOCALES)
+def test_at_least_95_percent_of_planted_people_of_24_countries_are_found(part: Part) -> None:
+    cases = list(planted_cases(7, part))
+    missed = [case for case in cases if is_left_of(case)]
+    assert {(case.place, case.kind) for case in cases} == {(place, kind) for place in PLACES for kind in KINDS}
+    assert len(cases) >= 180
+    assert len(missed) <= 0.05 * len(cases), missed
+
+
+@pytest.mark.parametrize(("part", "least"), [("tuned", 200), ("held_out", 100), ("unseen", 70)])
+def test_no_hard_product_text_loses_anything(part: Part, least: int) -> None:
+    texts = product_texts(part)
+    assert len(texts) >= least
+    assert [text for text in texts if is_changed(text)] == []
+
+
+@pytest.mark.parametrize("region", ["0 986 494 123", "0171 392 0048", "01 23 45 67 89"])
+def test_a_number_that_is_a_phone_number_somewhere_is_none_among_other_words(region: str) -> None:
+    assert find_private_data(f"Bosch {region} Bremsbelagsatz") == []
+
+
+def test_a_number_alone_is_a_phone_number_where_it_is_written_as_one() -> None:
+    assert [removal.kind for removal in find_private_data("<td>0171 3920048</td>")] == ["phone"]
+    assert find_private_data("<td>0 17 13 92 00 48</td>") == []
+
+
+@pytest.mark.parametrize("byline", ["By: Tom Ford", "By: Michael Kors", "By: Stephen King"])
+def test_a_byline_is_no_shopper(byline: str) -> None:
+    page = simplify(f"<p>{byline}</p><h2>{byline[4:]} No. 1</h2>").html
+    assert page.count(byline[4:]) == 2
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<header><a href=/account>Anna Lindqvist</a></header>",
+        "<header><div class=user-name>Jelisaweta Hrdlička</div></header>",
+        "<button aria-label='Account menu for Anna Lindqvist'>Me</button>",
+        "<a href=/me title='Anna Lindqvist'>Me</a>",
+        "<p>Recipient: Anna Lindqvist</p>",
+    ],
+)
+def test_a_name_in_a_header_or_an_attribute_is_found(page: str) -> None:
+    found = simplify(page).html
+    assert "[name]" in found
+    assert not re.search("anna|hrdli", found, re.IGNORECASE)
+
+
+def test_words_of_a_menu_around_an_account_are_no_names() -> None:
+    page = (
+        "<header><a href=/account>Order History</a><a href=/account/b>Gift Cards</a>"
+        "<a href=/account/c>Wish List</a></header>"
+    )
+    assert simplify(page) == simplify(page, private_data=False)
+
+
+@pytest.mark.parametrize(
+    "address", ["Karl-Marx-Allee 12, 10178 Berlin", "7631 Johnson Village Suite 690, Adamsbury, OR 13900"]
+)
+def test_an_address_with_hyphens_or_without_a_street_is_found(address: str) -> None:
+    assert [removal.text for removal in find_private_data(f"<p>{address}</p>")] == [address]
+
+
+@pytest.mark.parametrize("text", ["21 Jump Street [Blu-ray]", "10 Downing Street model kit"])
+def test_a_street_without_a_town_is_an_address_only_where_somebody_is_there(text: str) -> None:
+    assert find_private_data(text) == []
+    assert remove_from_text(f"I live at {text[:14]}") == "I live at [address]"
+
+
+def test_attributes_are_searched_too() -> None:
+    assert [
+        removal.kind for removal in find_private_data('<img alt="Avatar of Anna Lindqvist"><a title="a@example.org">')
+    ] == [
+        "name",
+        "email",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "cleaned"),
+    [
+        (
+            "https://x.example/u/anna-lindqvist?ref=a&name=Anna+Lindqvist",
+            "https://x.example/u/[name]?ref=a&name=[name]",
+        ),
+        ("/search?q=tom+ford&page=2&sku=0%20986%20494%20123", "/search?q=tom+ford&page=2&sku=0%20986%20494%20123"),
+        ("/pay?card=4111111111111111#top", "/pay?card=[card]#top"),
+        ("/user/settings?first=1&addressbook=open", "/user/settings?first=1&addressbook=open"),
+    ],
+)
+def test_addresses_of_pages_lose_what_is_private_and_nothing_else(url: str, cleaned: str) -> None:
+    assert remove_from_url(url) == cleaned
+
+
+def test_what_a_shopper_wants_is_not_private() -> None:
+    for text in ("I compare the Samsung Galaxy with the Apple Watch.", "Buy Michael Kors bags for less than $40",
+                 "I look for Harry Potter and Super Mario", "Find a filter for Bosch 0 986 494 123"):  # fmt: skip
+        assert remove_from_text(text) == text

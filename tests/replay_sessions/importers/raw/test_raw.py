@@ -214,6 +214,37 @@ class TestRows:
             "actions.csv:5": "no element reads 'gone'",
         }
 
+    def test_nothing_set_aside_repeats_what_was_taken_out(self, visits: Path) -> None:
+        (visits / "home.html").write_bytes(HOME + b"<a href=/account>Hello, Anna Lindqvist</a><a href=x>Lists</a>")
+        store = imported(
+            visits,
+            row(element_text="Sale"),
+            row(element_text="Anna Lindqvist's lists"),
+            row(element_text="Karin Ek"),
+            row(name="lists_of_anna_lindqvist"),
+            row(selector="[title='anna@example.org']"),
+            row("anna@example.org.html", element_text="Sale"),
+        )
+        told = (store.path / "set_aside.jsonl").read_text()
+        assert len(reasons(store)) == 5
+        assert not re.search("anna|lindqvist|Karin", told, re.IGNORECASE), told
+
+    @pytest.mark.parametrize(
+        ("content", "told"),
+        [
+            ('v1,home.html,"click' + "\nx" * 50, r"is a quotation mark not closed\?"),
+            ("v1\tx,home.html,click,x,y,z\n" * 9, r"more than 5 rows have another number of columns"),
+        ],
+    )
+    def test_a_table_that_is_none_is_told_without_arrows_words(
+        self, visits: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str
+    ) -> None:
+        monkeypatch.setattr("replay_sessions.importers.raw.rows._BLOCK_BYTES", 64)
+        monkeypatch.setattr("replay_sessions.importers.raw.rows._MOST_BAD_ROWS", 5)
+        (visits / "actions.csv").write_text("session_id,page,type\n" + content)
+        with pytest.raises(ImportFailed, match=told):
+            RawImporter(visits)
+
     def test_parts_and_processes_make_the_same_store(self, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [row(session=f"v{i // 3}", element_text="Sale") for i in range(30)]
         whole = imported(visits, *rows).fingerprint
