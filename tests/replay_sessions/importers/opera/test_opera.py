@@ -15,6 +15,7 @@ from replay_sessions.__main__ import main
 from replay_sessions.audit.judge import audit_store
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.opera.importer import OperaImporter
+from replay_sessions.importers.page_reading import PageReading
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.splits import SplitPlan
 
@@ -301,3 +302,31 @@ class TestSources:
             "type": "click", "name": row["semantic_id"], "click_type": "product_link",
         }  # fmt: skip
         assert only_session(store).user_id == "324934a2-5d58-49d9-bae8-545fba660731"
+
+
+class TestPages:
+    """Pages that are not as OPeRA's card says, or that somebody wants to have cleaned once more."""
+
+    RAW = '<script>track("anna@example.org")</script><p>Hello, Anna Lindqvist</p><a href="/1">Tiger rice cooker</a>'
+
+    def rows(self) -> list[dict[str, str | None]]:
+        click = action(
+            session_id("anna"), 10, "click", semantic_id="Tiger rice cooker", rationale="I am Anna Lindqvist."
+        )
+        return [{**click, "simplified_html": self.RAW}]
+
+    def test_raw_pages_are_simplified_and_what_was_acted_on_is_found_by_its_text(self, tmp_path: Path) -> None:
+        store = imported(write_opera(tmp_path, self.rows()), reading=PageReading(pages="raw"))
+        step = only_session(store).steps[0]
+        assert step.action == Click(name="tiger_rice_cooker")
+        assert "Hello, [name]" in step.page
+        assert step.rationale == "I am [name]."
+        assert "<script" not in step.page
+        assert store.manifest.options["pages"] == "raw"
+
+    def test_private_data_is_taken_out_of_simplified_ones_where_it_is_asked_to(self, tmp_path: Path) -> None:
+        folder = write_opera(tmp_path, self.rows())
+        assert only_session(imported(folder)).steps[0].page == self.RAW
+        cleaned = only_session(imported(folder, reading=PageReading(private_data="remove")))
+        assert "Lindqvist" not in str(cleaned)
+        assert "anna@" not in str(cleaned)
