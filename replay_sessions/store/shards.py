@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.errors import BadSession
+from replay_sessions.errors import BadSession, WriteFailed
 from replay_sessions.schema import Session
 from replay_sessions.store.durable_files import sync_file, writing
 from replay_sessions.store.manifest import Shard
@@ -58,8 +58,14 @@ class ShardWriter:
         record, pages = _split_pages(session)
         columns = [[session.session_id], [record.decode()], [pages]]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        with writing(self._path):
-            self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        if not self._parquet.is_open:
+            raise WriteFailed(f"'{self._path}' was given up when a session could not be written: begin anew")
+        try:
+            with writing(self._path):
+                self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        except WriteFailed:
+            self.discard()  # nobody is to finish a shard that lacks something
+            raise
         self.row_groups += 1
         return self.row_groups - 1
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -268,5 +269,12 @@ class TestPlace:
         page = os.urandom(2_000_000).hex()
         with pytest.raises(WriteFailed, match="No space left on device"):
             replace(mounted / "store", [make_session(3, page=page)])
+        with (
+            pytest.raises(WriteFailed, match="was given up when a session could not be written"),
+            StoreWriter(mounted / "store", source="test", overwrite=True) as writer,
+        ):
+            with suppress(WriteFailed):
+                writer.write(make_session(3, page=page))
+            writer.write(make_session(4))  # whoever goes on nevertheless gets no store that lacks something
         assert held(mounted / "store") == OLD
         assert [path.name for path in mounted.iterdir()] == ["store"]
