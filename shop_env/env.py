@@ -17,9 +17,10 @@ hold nothing to score and are left out (`left_out_sessions` counts them).
     problem, problem_detail            what is wrong with a reply that cannot be read; absent otherwise
 
 An episode is a whole session; `gymnasium.make(…, max_episode_steps=5)` truncates it (Gymnasium's TimeLimit). Many side
-by side: `gymnasium.make_vec("ShopR1-v0", num_envs=16, …, with_info=False)`, for Gymnasium's vector envs take as long to
-put infos together as the steps take. AsyncVectorEnv runs each env in its own process; pages travel through pipes, so it
-pays only where much is computed inside the env's process, and it needs `vector_kwargs={"shared_memory": False}`.
+by side: `gymnasium.make_vec("ShopR1-v0", num_envs=16, …, with_info=False)`, for Gymnasium's vector envs take
+longer to put infos together than the steps take. AsyncVectorEnv runs each env in its own process; pages travel through
+pipes, so it pays only where much is computed inside the env's process, and it needs
+`vector_kwargs={"shared_memory": False}`.
 
 A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward where `terminated` is True.
 """
