@@ -107,7 +107,7 @@ def test_how_long_a_session_may_be_is_an_option(tmp_path: Path, capsys: pytest.C
     assert main([*words, str(tmp_path / "store")]) == 0
     assert SessionStore.open(tmp_path / "store").session_ids() == ["session-0001"]
     assert main([*words[:-2], "0", "--out", str(tmp_path / "other")]) == 2
-    assert "at least 1 was expected" in capsys.readouterr().err
+    assert "1 or more was expected" in capsys.readouterr().err
 
 
 def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
