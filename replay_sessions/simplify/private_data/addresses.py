@@ -102,8 +102,8 @@ _TOWN_CODE = _compile(
 # A text that is an address and nothing else needs no word for a street, if its postcode has five digits or more.
 _LONG_POSTCODE = r"(?:[A-Z]{1,2}-)?(?:\d{5}-?\d{3}|\d{5,6}|\d{2}-\d{3}|\d{3} \d{2}|\d{4} ?[A-Z]{2})"
 _LINE = (
-    rf"(?:(?:{_WORD}|{_SMALL}|[a-zà-ÿ]{{2,8}}\.?|\d{{1,4}}[ºª°]?) ){{0,6}}"
-    rf"(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?)"
+    rf"(?>(?:(?:{_WORD}|{_SMALL}|[a-zà-ÿ]{{2,8}}\.?|\d{{1,4}}[ºª°]?) ){{0,6}}"
+    rf"(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?))"
 )
 _NUMBERED_LINE = rf"(?=[^,]{{0,50}}\d){_LINE}"
 _WHOLE = re.compile(

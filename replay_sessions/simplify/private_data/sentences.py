@@ -20,6 +20,7 @@ _WORD_OF_ADDRESS = re.compile(
     r"|rue|avenue|boulevard|place|chemin|plac|ul\.?|al\.?|os\.?|pl\.?|calle|via|rua|n[º°o]|nr\.?|apt\.?|piso|top|kw|m\.|/|-)(?=[\s,]))[)]?"
 )
 _BETWEEN = re.compile(r"(?: ?, ?| |/| / )")
+_LONGEST_NAME = 100
 _DIGIT = re.compile(r"\d")
 
 
@@ -32,7 +33,7 @@ def find_spoken(page: PageText) -> Iterator[Span]:
             yield Span(found.end(), end, "address")
     for words in ("told_before_names", "told_before_people"):
         for found in _announcing(words).finditer(text):
-            name = leading_name(text[found.end() :])
+            name = leading_name(text[found.end() : found.end() + _LONGEST_NAME])
             if name and (is_person(name) if words == "told_before_people" else not _is_place(text, found.end())):
                 yield Span(found.end(), found.end() + len(name), "name")
 

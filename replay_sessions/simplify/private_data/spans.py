@@ -15,7 +15,7 @@ GAP = '<>"\x01\x02'
 AROUND_WORDS = ".,;:()[]\"'’!?¿、，。：°º#№"
 EAST_ASIAN = "\u3000"  # from here on scripts put no blanks between words
 _LONGEST_PIECE = 1_000
-_TO_GAP = re.compile(rf"[^{GAP}]*")
+_TO_GAP = re.compile(rf"[^{GAP}]{{0,{_LONGEST_PIECE}}}")
 _FEW = 50  # up to so many texts are looked for one by one
 _RUN = re.compile(r"\w+|[^\w\s]")
 # Chinese, Japanese and Korean letters.
@@ -69,7 +69,7 @@ class PageText:
         return {position: _edited(self.texts[position], changes) for position, changes in edits.items()}
 
     def piece_around(self, place: int) -> tuple[int, int]:
-        """Where the text, or the attribute, begins and ends in which a place lies."""
+        """Where the text, or the attribute, begins and ends in which a place lies; of a long one only what is near."""
         start = max(self.joined.rfind(mark, max(0, place - _LONGEST_PIECE), place) for mark in GAP) + 1
         after = _TO_GAP.match(self.joined, place)
         return start, after.end() if after else place
