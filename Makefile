@@ -5,14 +5,15 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train test test-oldest test-slow check format golden leaderboard bench clean
+.PHONY: help setup train test test-slow test-browser test-gpu test-vllm test-verl test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
 	@echo "make test         the quick tests"
 	@echo "make check        format, lint, types, direction of imports"
-	@echo "make test-oldest  the env's tests on the oldest versions that are allowed"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
+	@echo "make test-browser the tests that look at pages in Chromium; test-gpu, test-vllm, test-verl likewise"
+	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
 
@@ -20,7 +21,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[train,report,reference,sb3,test]"
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $(READY)
 
 # SEED, STORE, OUT and ARGS may be given: make train STORE=stores/mine OUT=runs/mine
@@ -33,15 +34,22 @@ train: $(READY)
 test: $(READY)
 	$(RUN) -m pytest $(ARGS)
 
-# The env and its metrics on the oldest versions that pyproject.toml allows.
-OLDEST := build/oldest
-test-oldest:
-	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn
-	$(OLDEST)/bin/python -m pytest tests/shop_env $(ARGS)
-
 test-slow: $(READY)
 	$(RUN) -m pytest -m slow $(ARGS)
+
+# Tests that need something of the machine; pytest's exit code 5 says that there are none.
+test-browser test-gpu test-vllm test-verl: test-%: $(READY)
+	@$(RUN) -m pytest -m $* $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked '$*' yet" || exit $$code; }
+
+# In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels.
+OLDEST := $(VENV)-oldest
+test-oldest: $(OLDEST)/.ready
+	$(OLDEST)/bin/python -m pytest $(ARGS) tests/replay_sessions tests/shop_env replay_sessions shop_env
+
+$(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn
+	touch $@
 
 check: $(READY)
 	$(VENV)/bin/ruff format --check .
@@ -60,4 +68,4 @@ bench: $(READY)
 	$(RUN) -m benchmarks.speed $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -24,6 +24,9 @@ def progress_bar(title: str, total: int | None, *, bytes_read: bool = False) -> 
     amount: ProgressColumn = DownloadColumn() if bytes_read else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeElapsedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    if not console.is_terminal:  # older versions of rich write a line even where a bar is disabled
+        yield lambda done: None
+        return
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda done: progress.advance(task, done)

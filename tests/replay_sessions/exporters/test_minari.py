@@ -3,7 +3,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import minari
 import pytest
 
 from replay_sessions import SessionStore, StoreWriter
@@ -16,6 +15,7 @@ from shop_env import format_reply
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import best_breakdown
 
+minari = pytest.importorskip("minari", reason="needs the extra minari")
 ROOT = Path(__file__).parents[3]
 
 
