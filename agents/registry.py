@@ -15,6 +15,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from urllib.parse import unquote
 import msgspec
 
 from agents.protocol import Agent
+from agents.train_view import TrainView
 from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
 from replay_sessions.store import SessionStore
 
@@ -53,7 +55,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def is_checkpoint(self) -> bool:
-        return (Path(self.target) / CHECKPOINT_MARKER).is_file()
+        return os.path.isfile(os.path.join(self.target, CHECKPOINT_MARKER))  # False too for what no path can be
 
 
 def parse_spec(text: str) -> AgentSpec:
@@ -83,7 +85,8 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
 
     Args:
         spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with arguments if need be (see above).
-        store: What the agent will be evaluated on; given to a constructor that has a parameter called `store`.
+        store: What the agent will be evaluated on; a constructor with a parameter called `store` is given its train
+            split (agents/train_view.py): the answers of the others are what the agent will be asked.
         arguments: For the constructor; they go before those in the spec.
 
     Raises:
@@ -96,7 +99,7 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
     parameters = inspect.signature(build).parameters
     if "store" in parameters and "store" not in given:
         if store is not None:
-            given["store"] = store
+            given["store"] = TrainView(store)
         elif parameters["store"].default is inspect.Parameter.empty:
             raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
     try:
@@ -124,7 +127,7 @@ def agent_class(spec: AgentSpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _member(_load_file(Path(file), target), class_name, target), ()
     if colon and re.fullmatch(r"\w+(\.\w+)*", file):
         return _imported(target, target), ()
-    if Path(target).is_dir():
+    if os.path.isdir(target):
         raise UnknownAgent(f"Folder '{target}' is no checkpoint: it holds no {CHECKPOINT_MARKER}")
     if re.search(r"[/\\]", target):
         raise UnknownAgent(f"No checkpoint folder at '{target}', and no agent of that name")
@@ -157,7 +160,7 @@ def _imported(address: str, target: str) -> Callable[..., Any]:
 
 def _load_file(file: Path, target: str) -> ModuleType:
     """Imports one file as a module of its own; the files beside it can be imported by it."""
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise UnknownAgent(f"No file '{file}' for agent '{target}'")
     name = f"shop_r1_agent_file.{file.resolve()}"
     if name in sys.modules:

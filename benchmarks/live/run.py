@@ -9,7 +9,7 @@ from agents.free_run import LiveVisit, free_run
 from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure
 from agents.scripted.oracle import OracleAgent
-from benchmarks.leaderboard.records import AgentFiles, write_atomically
+from benchmarks.leaderboard.agent_files import AgentFiles, write_atomically
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.pages import PageSize
