@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Literal
 
+import gymnasium
 import msgspec
+from gymnasium.wrappers import TimeLimit
 
 from agents.asking import Answer, ask, error_in_words, step_seed
 from agents.evaluate import progress_bar
 from agents.protocol import Agent, BatchAgent
 from replay_sessions.demo_shop.pages import PageSize
 from shop_env.context import ContextConfig
-from shop_env.live import LiveEnv
+from shop_env.live import LiveEnv, visit_id
+from shop_env.observation import Observation
 
 __all__ = ["LiveStep", "LiveVisit", "free_run"]
 
@@ -71,7 +74,7 @@ def free_run(
     shown = msgspec.to_builtins(context or ContextConfig())
 
     def begin(number: int) -> _OpenVisit:
-        return _OpenVisit(LiveEnv(page_size, context=shown, max_steps=max_steps), population, number)
+        return _OpenVisit(TimeLimit(LiveEnv(page_size, context=shown), max_steps), population, number)
 
     at_once = batch_size if isinstance(agent, BatchAgent) else 1
     with progress_bar(progress, "visits") as bar:
@@ -86,9 +89,9 @@ def free_run(
 class _OpenVisit:
     """A visit under way."""
 
-    def __init__(self, env: LiveEnv, population: int, number: int) -> None:
+    def __init__(self, env: gymnasium.Env[Observation, str], population: int, number: int) -> None:
         self._env = env
-        self.observation, self._info = env.reset(seed=population, options={"visit": number})
+        self.observation, self._info = env.reset(options={"session_id": visit_id(population, number)})
         self._steps: list[LiveStep] = []
         self.ending: Ending | None = None
         self.error: str | None = None

@@ -3,7 +3,9 @@
 Used where the log gives no `click_type` or where the click is a predicted one: Customer-R1 weighs rewards by it
 (section 4.3) and reports fine-grained type accuracy ("we first calculate the click subtype from the predicted target
 element", section 4.2). Its rules are unpublished; these read the hierarchical names of OPeRA, ShopCART and the demo
-shop, first match first, and call the rest `other`.
+shop, first match first, and call the rest `other`. How often they agree with a log's own kinds is a figure of every run
+on a log that has them (`click_rule_agreement`): a predicted click that is not the logged one is judged by the rule, the
+logged one by the log.
 """
 
 from functools import lru_cache

@@ -12,9 +12,14 @@ hold nothing to score and are left out (`left_out_sessions` counts them).
 `info` after a step:
     session_id, user_id, step_index    which logged step was answered (after a reset: which is to be answered first)
     logged_action                      the logged action, as the JSON object that a perfect reply carries
-    reward_breakdown                   its parts, `action` and `total`: a RewardBreakdown, by attribute or ["name"]
+    reward_breakdown                   the reward's parts by name (shop_env.reward.RewardBreakdown)
     best_reward                        what the logged action would have earned
     problem, problem_detail            what is wrong with a reply that cannot be read; absent otherwise
+
+An episode is a whole session; `gymnasium.make(…, max_episode_steps=5)` truncates it (Gymnasium's TimeLimit). Many side
+by side: `gymnasium.make_vec("ShopR1-v0", num_envs=16, …, with_info=False)`, for Gymnasium's vector envs take as long to
+put infos together as the steps take. AsyncVectorEnv runs each env in its own process; pages travel through pipes, so it
+pays only where much is computed inside the env's process, and it needs `vector_kwargs={"shared_memory": False}`.
 
 A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward where `terminated` is True.
 """
@@ -28,6 +33,7 @@ import gymnasium
 import msgspec
 import numpy as np
 from gymnasium.error import ResetNeeded
+from msgspec.structs import asdict
 
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
@@ -36,35 +42,31 @@ from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import Observation
 from shop_env.personas import persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import Extraction, MalformedReply, check_extraction, parse_reply
+from shop_env.replies import Extraction, Reply, check_extraction, parse_reply
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import NOTHING, RewardConfig, score_action
 from shop_env.spaces import observation_space, reply_space
 
-__all__ = ["ReplayEnv", "SessionOrder", "context_of"]
+__all__ = ["RegisteredReplayEnv", "ReplayEnv", "SessionOrder", "context_of", "named_session"]
 
 SessionOrder = Literal["shuffled", "storage"]
 
 _Config = TypeVar("_Config", ContextConfig, RewardConfig)
 _KEPT_EPISODES = EpisodeCache(max_characters=256_000_000)
-_RESET_OPTIONS = ("session_id",)
 
 
 class ReplayEnv(gymnasium.Env[Observation, str]):
-    """Logged sessions as episodes, replies as actions. All options are JSON values, so that an EnvSpec can be saved.
+    """Logged sessions as episodes, replies as actions.
 
     Args:
-        store: Path of a session store, or "demo"; an opened SessionStore is taken too.
+        store: Path of a session store, "demo", or an opened SessionStore.
         split: train, validation, test or all.
-        context: Fields of ContextConfig: how much of a session is shown.
-        persona: The persona arm; overrides the one in `context`.
+        context: Fields of ContextConfig: how much of a session is shown, and whose persona.
         reward: Name of a preset, or fields of RewardConfig, which may start from a `preset`.
         skip_first_action: Episodes begin at the second page, as in the papers.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
         order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
-        max_steps: Truncate an episode after that many steps; None plays every session to its end.
-        with_info: False leaves every `info` empty: Gymnasium's own vector envs take as long to put infos together as
-            the steps take (shop_env.vector).
+        with_info: False leaves every `info` empty.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
@@ -75,19 +77,17 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         split: SplitChoice = "train",
         *,
         context: Mapping[str, Any] | None = None,
-        persona: str | None = None,
         reward: str | Mapping[str, Any] = "shop_r1",
         extraction: Extraction = "strict",
         skip_first_action: bool = True,
         order: SessionOrder = "shuffled",
-        max_steps: int | None = None,
         with_info: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        _check_options(order, max_steps, render_mode, skip_first_action=skip_first_action, with_info=with_info)
+        _check_options(order, render_mode, skip_first_action=skip_first_action, with_info=with_info)
         check_extraction(extraction)
         self.store = _opened(store)
-        self.context = context_of(context, persona)
+        self.context = context_of(context)
         self.reward = _reward(reward)
         self._personas = persona_texts(self.store, self.context)
         self.render_mode = render_mode
@@ -96,8 +96,8 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         self._first_step = 1 if skip_first_action else 0
         self._extraction = extraction
         self._order = order
-        self._max_steps = max_steps
         self._with_info = with_info
+        self._split = split
         in_split = self.store.session_ids(split)
         self.session_ids = [name for name in in_split if self.store.step_count(name) > self._first_step]
         self.left_out_sessions = len(in_split) - len(self.session_ids)
@@ -106,11 +106,11 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
                 f"split {split!r} of store '{store}' has {len(in_split)} sessions, and none of them has a step to score"
                 f"{' after its first' if skip_first_action else ''}; choose another split or store."
             )
+        self._playable = frozenset(self.session_ids)
         self._view = msgspec.json.encode([self.store.fingerprint, self.context, self.reward])
         self._queue: list[str] = []
         self._episode: Episode | None = None
         self._step_index = 0
-        self._steps_left = 0
         self._answered: tuple[str, float] | None = None
 
     def reset(
@@ -123,8 +123,8 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         if seed is not None:
             super().reset(seed=seed)  # which does nothing but seed
             self._queue = []
-        session_id = self._named_session(options) if options else None
-        episode = self._start(self._next_session() if session_id is None else session_id)
+        session_id = named_session(options)
+        episode = self._start(self._next_session() if session_id is None else self._checked(session_id))
         index = self._step_index
         info = {"session_id": episode.session_id, "user_id": episode.user_id, "step_index": index}
         return episode.observed.at(index), info if self._with_info else {}
@@ -137,17 +137,17 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
 
         Returns:
             The next observation (behind the last step its page is empty), the reward, whether the session has ended,
-            whether `max_steps` was reached before that, and the info described at the head of this module.
+            False (a session is never cut short here), and the info described at the head of this module.
         """
         episode, index = self._episode, self._step_index
-        if episode is None or self._steps_left == 0:
+        if episode is None or index == len(episode.actions):
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action, self._extraction)
-        if isinstance(reply, MalformedReply):
-            problem, breakdown = reply, NOTHING
-        else:
+        if isinstance(reply, Reply):
             problem, breakdown = None, score_action(reply.action, episode.actions[index], self.reward)
-        reward = breakdown.action  # the total: nobody here measures self-certainty
+        else:
+            problem, breakdown = reply, NOTHING
+        reward = breakdown.without_certainty  # the total: nobody here measures self-certainty
         info: dict[str, Any] = {}
         if self._with_info:
             info = {
@@ -155,16 +155,14 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
                 "user_id": episode.user_id,
                 "step_index": index,
                 "logged_action": episode.logged[index].copy(),
-                "reward_breakdown": breakdown,
+                "reward_breakdown": asdict(breakdown),
                 "best_reward": episode.best_rewards[index],
             }
             if problem is not None:
                 info["problem"], info["problem_detail"] = problem.problem, problem.detail
         self._step_index = index = index + 1
-        self._steps_left -= 1
         self._answered = action, reward
-        terminated = index == len(episode.actions)
-        return episode.observed.at(index), reward, terminated, self._steps_left == 0 and not terminated, info
+        return episode.observed.at(index), reward, index == len(episode.actions), False, info
 
     def render(self) -> str | None:
         """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
@@ -181,18 +179,18 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         )
         return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
 
-    def _named_session(self, options: Mapping[str, Any]) -> str | None:
-        if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
-            raise BadConfig(f"Unknown reset option {unknown[0]!r}; known: {', '.join(_RESET_OPTIONS)}.")
-        session_id = options.get("session_id")
-        if not isinstance(session_id, str | None):
-            raise BadConfig(f"session_id is {session_id!r}; it must be a text, as in info['session_id'].")
-        if session_id is not None and self.store.step_count(session_id) <= self._first_step:
+    def _checked(self, session_id: str) -> str:
+        if session_id in self._playable:
+            return session_id
+        if self.store.step_count(session_id) <= self._first_step:
             raise BadConfig(
                 f"Session {session_id!r} has a single step, and the first is not scored: replay it with "
                 "skip_first_action=False."
             )
-        return session_id
+        raise BadConfig(
+            f"Session {session_id!r} is not in split {self._split!r}, which this env replays: make an env with the "
+            "session's split, or with 'all'."
+        )
 
     def _next_session(self) -> str:
         if not self._queue:
@@ -207,17 +205,25 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
             lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas),
         )
         self._step_index = self._first_step
-        steps = len(episode.actions) - self._first_step
-        self._steps_left = steps if self._max_steps is None else min(steps, self._max_steps)
         self._answered = None
         return episode
 
 
-def _check_options(order: str, max_steps: int | None, render_mode: str | None, **switches: bool) -> None:
+class RegisteredReplayEnv(ReplayEnv):
+    """ReplayEnv as gymnasium.make makes it: of JSON values alone, so that `env.spec.to_json()` tells all of it."""
+
+    def __init__(self, store: str = "demo", *arguments: Any, **options: Any) -> None:
+        if not isinstance(store, str):
+            raise BadConfig(
+                f"store is {store!r}; gymnasium.make takes a path as str, which a spec can save as JSON: give "
+                "str(path), or put the opened store into shop_env.env.ReplayEnv(store, …) itself."
+            )
+        super().__init__(store, *arguments, **options)
+
+
+def _check_options(order: str, render_mode: str | None, **switches: bool) -> None:
     if order not in get_args(SessionOrder):
         raise BadConfig(f"order is {order!r}; it must be one of {', '.join(get_args(SessionOrder))}.")
-    if max_steps is not None and not (isinstance(max_steps, int) and max_steps >= 1):
-        raise BadConfig(f"max_steps is {max_steps!r}; it must be at least 1 and whole, or None for whole sessions.")
     if render_mode not in (None, *ReplayEnv.metadata["render_modes"]):
         raise BadConfig(f"render_mode is {render_mode!r}; it must be 'ansi', 'html' or None.")
     for name, value in switches.items():
@@ -235,12 +241,21 @@ def _opened(store: str | Path | SessionSource) -> SessionSource:
     return store
 
 
-def context_of(context: Mapping[str, Any] | None, persona: str | None) -> ContextConfig:
-    """The env options `context` and `persona` as a ContextConfig."""
-    fields = _fields("context", {} if context is None else context, ContextConfig)
-    if persona is not None:
-        fields["persona"] = persona
-    return _convert("context", fields, ContextConfig)
+def named_session(options: Mapping[str, Any] | None) -> str | None:
+    """The session that a reset's options name: `session_id`, as in the info of each step, is all that they may hold."""
+    if not options:
+        return None
+    if unknown := sorted(set(options) - {"session_id"}):
+        raise BadConfig(f"Unknown reset option {unknown[0]!r}; known: session_id.")
+    session_id = options.get("session_id")
+    if not isinstance(session_id, str | None):
+        raise BadConfig(f"session_id is {session_id!r}; it must be a text, as in info['session_id'].")
+    return session_id
+
+
+def context_of(context: Mapping[str, Any] | None) -> ContextConfig:
+    """The env option `context` as a ContextConfig."""
+    return _convert("context", _fields("context", {} if context is None else context, ContextConfig), ContextConfig)
 
 
 def _reward(reward: str | Mapping[str, Any]) -> RewardConfig:

@@ -10,7 +10,8 @@ What can be measured is how an agent's visits resemble those of the shop's own s
 
 After `reset(seed=s)` visits number 0, 1, 2 … of population s follow one another: the shoppers, their goals and what the
 shop has in store for them are those of `demo_shop.generate_sessions(…, seed=s)`. A reply that cannot be read, or whose
-element is not on the page, does nothing: page and history stay as they are, and the reply is counted.
+element is not on the page, does nothing: page and history stay as they are, and the reply is counted. An agent that
+never leaves is stopped after 20 replies (`gymnasium.make(…, max_episode_steps=…)`); LiveEnv itself goes on for ever.
 
 What the reward means (`reward`):
     none        always 0: nothing is to be maximised (the default)
@@ -27,6 +28,7 @@ What the reward means (`reward`):
     outcome                 `purchase` or `terminate` when the visit has ended
 """
 
+import re
 from collections.abc import Mapping
 from random import Random
 from typing import Any, Literal, get_args
@@ -41,17 +43,17 @@ from replay_sessions.elements import find_elements
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
 from shop_env.context import ContextConfig
-from shop_env.env import context_of
+from shop_env.env import context_of, named_session
 from shop_env.observation import Observation, observe
 from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
 from shop_env.spaces import observation_space, reply_space
 
-__all__ = ["LiveEnv", "LiveReward"]
+__all__ = ["LiveEnv", "LiveReward", "visit_id"]
 
 LiveReward = Literal["none", "purchase", "shopper"]
 
-_RESET_OPTIONS = ("visit",)
+_VISIT_ID = re.compile(r"live-(\d+)-(\d{6,})")
 
 
 class LiveEnv(gymnasium.Env[Observation, str]):
@@ -59,11 +61,9 @@ class LiveEnv(gymnasium.Env[Observation, str]):
 
     Args:
         page_size: `small`, or `realistic` for pages of about 100 kB.
-        context: Fields of ContextConfig: how much of the visit so far is shown.
-        persona: The persona arm; overrides the one in `context`.
+        context: Fields of ContextConfig: how much of the visit so far is shown, and whose persona.
         reward: What a reply earns; see the head of this module.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
-        max_steps: Truncate a visit after that many replies; the shop's own shoppers leave after at most 11 actions.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
@@ -73,26 +73,21 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         page_size: PageSize = "small",
         *,
         context: Mapping[str, Any] | None = None,
-        persona: str | None = None,
         reward: LiveReward = "none",
         extraction: Extraction = "strict",
-        max_steps: int = 20,
         render_mode: str | None = None,
     ) -> None:
         _check_choice("page_size", page_size, get_args(PageSize))
         _check_choice("reward", reward, get_args(LiveReward))
         check_extraction(extraction)
         _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        if not (isinstance(max_steps, int) and max_steps >= 1):
-            raise BadConfig(f"max_steps is {max_steps!r}; it must be at least 1: an agent may never leave by itself.")
-        self.context = context_of(context, persona)
+        self.context = context_of(context)
         self.render_mode = render_mode
         self.observation_space = observation_space()
         self.action_space = reply_space()
         self._page_size: PageSize = page_size
         self._reward = reward
         self._extraction = extraction
-        self._max_steps = max_steps
         self._population: int | None = None
         self._next_visit = 0
         self._visit: _Visit | None = None
@@ -101,7 +96,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begins the next visit of the population, or the one that `options={"visit": number}` names.
+        """Begins the next visit of the population, or the one named by `options={"session_id": …}`, of any population.
 
         A seed chooses the population and begins with its visit 0; without one, each reset goes on to the next visit.
         """
@@ -109,10 +104,12 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         if seed is not None or self._population is None:
             self._population = int(self.np_random.integers(2**31)) if seed is None else seed
             self._next_visit = 0
-        number = _named_visit(options)
-        if number is None:
-            number, self._next_visit = self._next_visit, self._next_visit + 1
-        self._visit = _Visit(self._population, number, self._page_size)
+        if (session_id := named_session(options)) is None:
+            population, number = self._population, self._next_visit
+            self._next_visit += 1
+        else:
+            population, number = _place_of(session_id)
+        self._visit = _Visit(population, number, self._page_size)
         self._answered = None
         info = {"session_id": self._visit.session_id, "user_id": self._visit.user_id, "step_index": 0}
         return self._visit.observation(self.context), info
@@ -125,11 +122,11 @@ class LiveEnv(gymnasium.Env[Observation, str]):
 
         Returns:
             The next observation (when the visit has ended its page is empty), the reward, whether the visit has ended
-            in a purchase or by leaving, whether `max_steps` replies were given before that, and the info described at
-            the head of this module.
+            in a purchase or by leaving, False (a visit is never cut short here), and the info described at the head of
+            this module.
         """
         visit = self._visit
-        if visit is None or visit.is_over or visit.replies == self._max_steps:
+        if visit is None or visit.is_over:
             raise ResetNeeded("The visit is over (or none was started): call env.reset() before env.step().")
         info: dict[str, Any] = {
             "session_id": visit.session_id,
@@ -152,8 +149,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         if visit.shop.outcome is not None:
             info["outcome"] = visit.shop.outcome
         self._answered = action, reward
-        truncated = visit.replies == self._max_steps and not visit.is_over
-        return visit.observation(self.context), reward, visit.is_over, truncated, info
+        return visit.observation(self.context), reward, visit.is_over, False, info
 
     def render(self) -> str | None:
         """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
@@ -177,6 +173,18 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         return action_probabilities(visit.observation(ContextConfig())).get(action, 0.0)
 
 
+def visit_id(population: int, number: int) -> str:
+    """The session_id of visit number `number` of a population of shoppers."""
+    return f"live-{population}-{number:06}"
+
+
+def _place_of(session_id: str) -> tuple[int, int]:
+    """The population and the number of a visit."""
+    if (found := _VISIT_ID.fullmatch(session_id)) is None:
+        raise BadConfig(f"session_id is {session_id!r}; a visit is called live-POPULATION-NUMBER: live-0-000012.")
+    return int(found[1]), int(found[2])
+
+
 class _Visit:
     """One visit as it goes on: who, for what, where in the shop, and the steps taken.
 
@@ -185,7 +193,7 @@ class _Visit:
 
     def __init__(self, population: int, number: int, page_size: PageSize) -> None:
         user = number // SESSIONS_PER_USER
-        self.session_id = f"live-{population}-{number:06}"
+        self.session_id = visit_id(population, number)
         self.user_id = f"shopper-{population}-{user:05}"
         self.persona = draw_shopper(Random(f"{population} user {user}")).persona()
         random = Random(f"{population} session {number}")
@@ -239,15 +247,6 @@ def _foreign_persona(visit: _Visit, context: ContextConfig) -> Persona:
     while drawn == visit.persona:
         drawn = draw_shopper(random).persona()
     return drawn
-
-
-def _named_visit(options: Mapping[str, Any] | None) -> int | None:
-    if unknown := sorted(set(options or {}) - set(_RESET_OPTIONS)):
-        raise BadConfig(f"Unknown reset option {unknown[0]!r}; known: {', '.join(_RESET_OPTIONS)}.")
-    number = (options or {}).get("visit")
-    if number is not None and (not isinstance(number, int) or number < 0):
-        raise BadConfig(f"visit is {number!r}; it must be a whole number from 0 on.")
-    return number
 
 
 def _check_choice(option: str, value: object, choices: tuple[object, ...]) -> None:

@@ -122,7 +122,8 @@ def train(config: Sb3Config) -> int:
 
 def make_env(config: Sb3Config) -> DiscreteActions:
     """The train split as such a policy sees it."""
-    env = gymnasium.make("ShopR1-v0", store=config.store, split="train", reward=config.reward, persona=config.persona)
+    context = {"persona": config.persona}
+    env = gymnasium.make("ShopR1-v0", store=config.store, split="train", reward=config.reward, context=context)
     return DiscreteActions(env, max_candidates=config.max_candidates, view="dict")
 
 

@@ -25,9 +25,9 @@ from agents.results import Figure
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Session, reply_action
 from shop_env.click_types import click_type_of
-from shop_env.metrics import Fidelity, Visit, population_fidelity, visit_of
+from shop_env.metrics import ActionTrace, Fidelity, population_fidelity, trace_of
 
-__all__ = ["LiveRow", "action_mix", "compare_visits", "logged_visit", "shoppers_row", "simulated_visit"]
+__all__ = ["LiveRow", "action_mix", "compare_visits", "session_trace", "shoppers_row", "visit_trace"]
 
 DISTANCES = ("action_mix_divergence", "transition_divergence", "length_distance")
 IMPOSSIBLE = ("no_such_element", "not_an_input")
@@ -55,13 +55,13 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def shoppers_row(sessions: Sequence[Session], label: str) -> LiveRow:
     """The shoppers themselves: what the others are compared with."""
-    visits = [logged_visit(session) for session in sessions]
-    values = _of_one_side(visits, [])
+    traces = [session_trace(session) for session in sessions]
+    values = _of_one_side(traces, [])
     return LiveRow(
         label=label,
-        visits=len(visits),
+        visits=len(traces),
         figures={name: Figure(values[name]) for name in ("length", "purchase_rate")},
-        action_mix=action_mix(visits),
+        action_mix=action_mix(traces),
     )
 
 
@@ -75,7 +75,7 @@ def compare_visits(
     failed = [visit.error for visit in visits if visit.error is not None]
     by_user: dict[str, list[_Pair]] = {}
     for session, visit in compared:
-        pair = _Pair(logged_visit(session), simulated_visit(visit), visit)
+        pair = _Pair(session_trace(session), visit_trace(visit), visit)
         by_user.setdefault(session.user_id, []).append(pair)
     return LiveRow(
         label=label,
@@ -89,21 +89,22 @@ def compare_visits(
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """A shopper's visit and the agent's in its place."""
+    """A shopper's session and the agent's visit in its place."""
 
-    logged: Visit
-    simulated: Visit
+    logged: ActionTrace
+    simulated: ActionTrace
     live: LiveVisit
 
 
-def logged_visit(session: Session) -> Visit:
-    """A shopper's own visit, the first action included."""
-    return visit_of([_kind(reply_action(step.action)) for step in session.steps])
+def session_trace(session: Session) -> ActionTrace:
+    """What a shopper did, the first action included."""
+    kinds = [_kind(reply_action(step.action)) for step in session.steps]
+    return trace_of(kinds, breaks=[place for place, step in enumerate(session.steps) if step.gap])
 
 
-def simulated_visit(visit: LiveVisit) -> Visit:
-    """An agent's visit; a reply that did nothing is of the kind `invalid`."""
-    counted = visit_of([_kind(step.action) for step in visit.steps])
+def visit_trace(visit: LiveVisit) -> ActionTrace:
+    """What an agent did; a reply that did nothing is of the kind `invalid`."""
+    counted = trace_of([_kind(step.action) for step in visit.steps])
     return msgspec.structs.replace(counted, bought=visit.ending == "purchase")  # a full cart is no purchase
 
 
@@ -111,14 +112,14 @@ def _per_group(compared: Sequence[tuple[Session, LiveVisit]]) -> list[Fidelity]:
     logged, simulated = [], []
     for session, visit in compared:
         group = " ".join(session.persona.traits.values()) if session.persona else ""
-        logged.append(msgspec.structs.replace(logged_visit(session), group=group))
-        simulated.append(msgspec.structs.replace(simulated_visit(visit), group=group))
-    return population_fidelity(logged, simulated, "free_running")[1:]
+        logged.append(msgspec.structs.replace(session_trace(session), group=group))
+        simulated.append(msgspec.structs.replace(visit_trace(visit), group=group))
+    return population_fidelity(logged, simulated)[1:]
 
 
-def action_mix(visits: Iterable[Visit]) -> dict[str, float]:
+def action_mix(traces: Iterable[ActionTrace]) -> dict[str, float]:
     """The share of each kind of action, most frequent first."""
-    counts = Counter(kind for visit in visits for kind in visit.kinds)
+    counts = Counter(kind for trace in traces for kind in trace.kinds)
     return {kind: count / counts.total() for kind, count in counts.most_common()}
 
 
@@ -145,15 +146,15 @@ def _interval(name: str, value: float, drawn: Sequence[float]) -> Figure:
 def _figures(users: Iterable[Sequence[_Pair]]) -> Values:
     pairs = [pair for user in users for pair in user]
     logged, simulated = [pair.logged for pair in pairs], [pair.simulated for pair in pairs]
-    fidelity = population_fidelity(logged, simulated, "free_running")[0]
+    fidelity = population_fidelity(logged, simulated)[0]
     compared = {name: getattr(fidelity, name) for name in (*DISTANCES, "purchase_rate_difference")}
     return _of_one_side(simulated, [pair.live for pair in pairs]) | compared
 
 
-def _of_one_side(visits: Sequence[Visit], live: Sequence[LiveVisit]) -> Values:
+def _of_one_side(traces: Sequence[ActionTrace], live: Sequence[LiveVisit]) -> Values:
     values = {
-        "length": float(np.mean([visit.length for visit in visits])),
-        "purchase_rate": float(np.mean([visit.bought for visit in visits])),
+        "length": float(np.mean([trace.length for trace in traces])),
+        "purchase_rate": float(np.mean([trace.bought for trace in traces])),
     }
     if not live:
         return values

@@ -6,9 +6,9 @@
 shop's; `env.step.short_names` is the demo shop as it is (workload.py). Sessions have been played before, so that none
 is read from disk.
 
-`env.vector.16.…` is 16 envs as gymnasium.make_vec gives them (shop_env/vector.py), beside Gymnasium's SyncVectorEnv,
-each env with its own order of sessions; `….no_info` is both made with `with_info=False`. Steps of single envs are
-counted, the step at which an ended env starts its next session among them.
+`env.vector.16.…` is 16 envs side by side (Gymnasium's SyncVectorEnv), each with its own order of sessions, made with
+`with_info=False` and, beside it, with infos. Steps of single envs are counted, the step at which an ended env starts
+its next session among them.
 """
 
 import tempfile
@@ -53,8 +53,7 @@ def measure(options: "Options") -> Iterator[Measurement]:
             replies = {s.session_id: texts for s, texts in zip(sessions, replies_to(sessions), strict=True)}
             yield _single(f"env.step.{kind}", store, replies, runs)
             if kind != "short_names":
-                yield _vector(f"env.vector.{_ENVS}.{kind}", store, replies, runs, with_info=True)
-                yield _vector(f"env.vector.{_ENVS}.{kind}.no_info", store, replies, runs, with_info=False)
+                yield _vector(f"env.vector.{_ENVS}.{kind}", store, replies, runs)
 
 
 def _sessions(kind: str) -> list[Session]:
@@ -101,14 +100,13 @@ def _player(env: gymnasium.Env[Any, Any], replies: Sequence[list[str]]) -> Calla
     return play
 
 
-def _vector(name: str, store: str, replies: Replies, runs: int, *, with_info: bool) -> Measurement:
+def _vector(name: str, store: str, replies: Replies, runs: int) -> Measurement:
     actions = _recorded_actions(store, replies)
     tasks: dict[str, Callable[[], object]] = {}
-    for label, mode in (("ours", None), ("peer", "sync")):
-        envs = _make_vec(store, vectorization_mode=mode, with_info=with_info)
-        tasks[label] = _vector_player(envs, actions)
+    for label, with_info in (("ours", False), ("peer", True)):
+        tasks[label] = _vector_player(_make_vec(store, with_info=with_info), actions)
     seconds = median_times(tasks, runs)
-    return _measurement(name, _VECTOR_STEPS * _ENVS, seconds, "gymnasium_sync", runs)
+    return _measurement(name, _VECTOR_STEPS * _ENVS, seconds, "with_info", runs)
 
 
 def _make_vec(store: str, **options: Any) -> Any:

@@ -6,7 +6,7 @@
 presets.py fixes the choices that the papers leave open.
 """
 
-from shop_env.metrics.fidelity import Fidelity, Visit, population_fidelity, teacher_forced_visits, visit_of
+from shop_env.metrics.fidelity import ActionTrace, Fidelity, population_fidelity, trace_of
 from shop_env.metrics.figures import step_metrics
 from shop_env.metrics.intervals import bootstrap_interval, paired_difference
 from shop_env.metrics.likelihood import Likelihood, checked_distribution, likelihood_of
@@ -15,11 +15,11 @@ from shop_env.metrics.records import StepRecord, record_step
 
 __all__ = [
     "METRIC_PRESETS",
+    "ActionTrace",
     "Fidelity",
     "Likelihood",
     "MetricChoices",
     "StepRecord",
-    "Visit",
     "bootstrap_interval",
     "checked_distribution",
     "likelihood_of",
@@ -28,6 +28,5 @@ __all__ = [
     "population_fidelity",
     "record_step",
     "step_metrics",
-    "teacher_forced_visits",
-    "visit_of",
+    "trace_of",
 ]

@@ -8,7 +8,8 @@ They move results by ten points and more, so every figure names its set (step_me
   must be equal; the figure with "similar" text (ROUGE-L ≥ 0.75) stands beside it as `exact_accuracy_similar_text`.
 - `customer_r1`: macro-F1 over the three types (table 7 gives its confusion: click .914, input .025, terminate 0, mean
   .313; reported 31.2), a malformed reply is a miss.
-- `opera`: exact name, field and text; macro-F1, the weighted one beside it.
+- `opera`: exact name, field and text; macro-F1, the weighted one beside it. The same choices as `customer_r1`, which
+  took the task over from there: the papers differ in the figures that they report, and all of them are always counted.
 
 In all three the first action of a session is not scored: it is the caller who leaves it out (agents.evaluate does).
 """

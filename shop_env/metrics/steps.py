@@ -11,6 +11,7 @@
 | `type_f1_weighted` | their mean weighed by how often a type is logged | 0–1 | OPeRA |
 | `type_f1` | the preset's choice of the two (presets.py) | 0–1 | as there |
 | `fine_type_accuracy` | share with the logged kind of click, or type off clicks | 0–1 | Customer-R1, section 4.2 |
+| `click_rule_agreement` | share of logged clicks whose kind by the rule on their name is the log's own; says nothing of the agent | 0–1 | of this project |
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
 | `invalid_rate` | share of replies that cannot be read | 0–1 | of this project |
 | `mean_reward` | mean reward, self-certainty aside | as the reward | Shop-R1, table 1 |
@@ -41,6 +42,7 @@ def metrics_over_steps(choices: MetricChoices) -> dict[str, Metric]:
         "fine_type_accuracy": share(
             lambda table: np.where(table.fine_known, equal(table.logged_fine, table.predicted_fine), np.nan)
         ),
+        "click_rule_agreement": share(lambda table: table.rule_agrees),
         "click_type_f1_weighted": Metric(_click_confusion, lambda sums: weighted_f1(sums, len(FINE_TYPES))),
         "invalid_rate": share(lambda table: equal(table.predicted_type, INVALID)),
         "mean_reward": share(lambda table: table.reward),

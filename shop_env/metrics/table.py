@@ -36,6 +36,8 @@ class StepTable:
         weights: What a step counts: 1, or 1/steps of its session where sessions are to count alike.
         logged_type, predicted_type: Codes of ACTION_TYPES; INVALID where the reply could not be read.
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
+        rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by click_types.py is the
+            log's; NaN elsewhere.
         fine_known: Whether the log tells the kind: not where a click has neither a kind nor a name.
         scorable: Whether the log knows every field of its action.
         exact: Whether every field is equal, typed text as `choices.text` says; NaN where the step is not scorable.
@@ -54,6 +56,7 @@ class StepTable:
             [_TYPE_CODES[record.predicted["type"]] if record.predicted else INVALID for record in self.records]
         )
         self.logged_fine = _codes([_FINE_CODES[_logged_fine(record)] for record in self.records])
+        self.rule_agrees = _numbers([_rule_agrees(record) for record in self.records])
         self.fine_known = _flags([_is_fine_known(record) for record in self.records])
         self.predicted_fine = _codes([_predicted_fine(record) for record in self.records])
         self.scorable = _flags([record.is_scorable for record in self.records])
@@ -94,6 +97,11 @@ def _logged_fine(record: StepRecord) -> str:
         return kind
     click_type = record.logged_click_type
     return click_type if click_type in _FINE_CODES else click_type_of(record.logged["name"])
+
+
+def _rule_agrees(record: StepRecord) -> bool | None:
+    name, click_type = record.logged.get("name"), record.logged_click_type
+    return click_type_of(name) == click_type if name and click_type in _FINE_CODES else None
 
 
 def _is_fine_known(record: StepRecord) -> bool:

@@ -5,7 +5,7 @@ names the papers' configurations.
 """
 
 from shop_env.reward.presets import REWARD_PRESETS, reward_preset
-from shop_env.reward.score import RewardBreakdown, RewardConfig, best_breakdown, score_replies, score_reply
+from shop_env.reward.score import RewardBreakdown, RewardConfig, best_breakdown, score_reply
 from shop_env.reward.similarity import rouge_l
 
 __all__ = [
@@ -15,6 +15,5 @@ __all__ = [
     "best_breakdown",
     "reward_preset",
     "rouge_l",
-    "score_replies",
     "score_reply",
 ]

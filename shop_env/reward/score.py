@@ -6,11 +6,12 @@ other trainers all call `score_reply`. Shop-R1, table 1 and equation 4:
     total = format + type + presence + similarity  (the action reward v(a))  +  α · self-certainty of the rationale
 
 A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy_stats), so it
-is handed in; None means that nobody measured it, which is not the same as 0.
+is handed in; None means that nobody measured it, which is not the same as 0. An empty rationale has no token to
+measure, and the papers do not say what it earns. Here it is 0 (`EMPTY_RATIONALE`), the least there is: no reward for no
+rationale.
 """
 
 import math
-from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -28,6 +29,7 @@ from shop_env.reward.terms import (
 )
 
 __all__ = [
+    "EMPTY_RATIONALE",
     "NOTHING",
     "RewardBreakdown",
     "RewardConfig",
@@ -35,7 +37,6 @@ __all__ = [
     "SelfCertainty",
     "best_breakdown",
     "score_action",
-    "score_replies",
     "score_reply",
 ]
 
@@ -57,7 +58,9 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             figure 1 disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
         self_certainty_weight: α.
         click_type_points: Customer-R1's weights of clicks that differ from `click_points`, by click subtype.
-        wrong_click: Customer-R1's reward for a predicted click that is not the logged one.
+        wrong_click: Customer-R1's reward for a predicted click that is not the logged one. With its format reward of 1
+            a readable wrong click earns 1 - 1 = 0, the same as a reply that cannot be read; a wrong reply of another
+            type earns 1. So the paper's numbers say (section 4.3).
     """
 
     kind: RewardKind = "hierarchical"
@@ -97,7 +100,7 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
-    """What each part of a reply earned, in points; read as attributes or, like a mapping, by name.
+    """What each part of a reply earned, in points.
 
     Attributes:
         exact: For the exact match of the whole action (binary and Customer-R1 rewards).
@@ -105,9 +108,9 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
         self_certainty: s(r) as measured, not yet multiplied by α; None where it was not measured.
         self_certainty_weight: α.
 
-    >>> breakdown = RewardBreakdown(format=0.5, action_type=0.25)
-    >>> breakdown.total, breakdown["total"], dict(breakdown)["format"]
-    (0.75, 0.75, 0.5)
+    >>> breakdown = RewardBreakdown(format=0.5, action_type=0.25, self_certainty=20.0, self_certainty_weight=0.005)
+    >>> breakdown.total, breakdown.without_certainty
+    (0.85, 0.75)
     """
 
     format: float = 0.0
@@ -122,8 +125,8 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
     self_certainty_weight: float = 0.0
 
     @property
-    def action(self) -> float:
-        """The sum of all parts but self-certainty."""
+    def without_certainty(self) -> float:
+        """The sum of all parts but self-certainty: what the reply's text alone earns."""
         return (
             self.format
             + self.action_type
@@ -137,26 +140,13 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def total(self) -> float:
-        """`action` + α · self-certainty, the latter only where it was measured."""
+        """The sum of all parts, self-certainty times α among them where it was measured."""
         if self.self_certainty is None:
-            return self.action
-        return self.action + self.self_certainty_weight * self.self_certainty
-
-    def keys(self) -> tuple[str, ...]:
-        """The names of the parts, then `action` and `total`."""
-        return (*self.__struct_fields__, "action", "total")
-
-    def __getitem__(self, name: str) -> float | None:
-        if name not in self.keys():
-            raise KeyError(name)
-        value: float | None = getattr(self, name)
-        return value
-
-    def as_dict(self) -> dict[str, float | None]:
-        """Every part by name, with `action` and `total`."""
-        return {name: self[name] for name in self.keys()}
+            return self.without_certainty
+        return self.without_certainty + self.self_certainty_weight * self.self_certainty
 
 
+EMPTY_RATIONALE = 0.0  # the self-certainty of no rationale at all
 NOTHING = RewardBreakdown()  # what a malformed reply earns
 
 
@@ -173,9 +163,9 @@ def score_reply(
         self_certainty: s(r) of the reply's rationale under the policy that wrote it; None where not measured.
     """
     parsed = parse_reply(reply) if isinstance(reply, str) else reply
-    if isinstance(parsed, MalformedReply):
-        return NOTHING
-    return score_action(parsed.action, logged, config, self_certainty)
+    if isinstance(parsed, Reply):
+        return score_action(parsed.action, logged, config, self_certainty)
+    return NOTHING
 
 
 def score_action(
@@ -186,7 +176,7 @@ def score_action(
         return _exact_match_reward(predicted, logged, config, self_certainty)
     if type(predicted) is not type(logged):
         return RewardBreakdown(
-            config.format, self_certainty=self_certainty, self_certainty_weight=config.self_certainty_weight
+            format=config.format, self_certainty=self_certainty, self_certainty_weight=config.self_certainty_weight
         )
     name_present = text_present = name_similarity = text_similarity = 0.0
     similarity = SIMILARITIES[config.similarity]
@@ -208,32 +198,15 @@ def score_action(
             similarity,
         )
     return RewardBreakdown(
-        config.format,
-        config.action_type,
-        name_present,
-        text_present,
-        name_similarity,
-        text_similarity,
-        0.0,
-        0.0,
-        self_certainty,
-        config.self_certainty_weight,
+        format=config.format,
+        action_type=config.action_type,
+        name_present=name_present,
+        text_present=text_present,
+        name_similarity=name_similarity,
+        text_similarity=text_similarity,
+        self_certainty=self_certainty,
+        self_certainty_weight=config.self_certainty_weight,
     )
-
-
-def score_replies(
-    replies: Sequence[str | Reply | MalformedReply],
-    logged: Iterable[Action],
-    config: RewardConfig,
-    *,
-    self_certainties: Iterable[float | None] | None = None,
-) -> list[RewardBreakdown]:
-    """`score_reply` for each reply and its logged action."""
-    certainties = [None] * len(replies) if self_certainties is None else self_certainties
-    return [
-        score_reply(reply, action, config, self_certainty=certainty)
-        for reply, action, certainty in zip(replies, logged, certainties, strict=True)
-    ]
 
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:

@@ -56,15 +56,16 @@ def test_stable_baselines3_s_check_passes_on_the_discrete_view(store: SessionSto
     checker.check_env(DiscreteActions(gymnasium.make("ShopR1-v0", store=str(store.path), split="all"), view=view))
 
 
-@pytest.mark.parametrize("options", [{"persona": "shuffled"}, {"context": {"budget": 900}}, {"with_info": False}])
+@pytest.mark.parametrize(
+    "options", [{"context": {"persona": "shuffled"}}, {"context": {"budget": 900}}, {"with_info": False}]
+)
 def test_check_env_passes_with_options(store: SessionStore, options: dict[str, Any]) -> None:
     check_env(gymnasium.make("ShopR1-v0", store=str(store.path), split="all", **options).unwrapped)
 
 
-@pytest.mark.parametrize("kind", [None, "sync"])
-def test_vector_envs_give_what_single_envs_give(store: SessionStore, kind: str | None) -> None:
+def test_vector_envs_give_what_single_envs_give(store: SessionStore) -> None:
     options = {"store": str(store.path), "split": "all"}
-    envs = gymnasium.make_vec("ShopR1-v0", num_envs=3, vectorization_mode=kind, **options)
+    envs = gymnasium.make_vec("ShopR1-v0", num_envs=3, **options)
     singles = [gymnasium.make("ShopR1-v0", **options) for _ in range(3)]
     seen = [env.reset(seed=5 + number)[0] for number, env in enumerate(singles)]
     observations, _ = envs.reset(seed=5)

@@ -1,14 +1,16 @@
 """Records of planted agents, whose figures can be counted by hand."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
+from shop_env.metrics import ActionTrace, MetricChoices, trace_of
 from shop_env.metrics.records import StepRecord, record_step
+from shop_env.metrics.table import FINE_TYPES, StepTable
 from shop_env.replies import format_reply
 from shop_env.reward.presets import reward_preset
 
-__all__ = ["answer", "random_action", "random_sessions", "ten_steps"]
+__all__ = ["action_traces", "answer", "random_action", "random_sessions", "ten_steps"]
 
 REWARD = reward_preset("shop_r1")
 NAMES = (
@@ -29,8 +31,8 @@ def _session(name: str, user: str, actions: list[Action]) -> Session:
 def ten_steps() -> list[Session]:
     """Ten scored steps in three sessions of two users: 6 clicks, 2 typed, 2 leaving; one session ends in a purchase."""
     click, buy, typed = (
-        Click(name="product.reviews"),
-        Click(name="product.buy_now"),
+        Click(name="product.reviews", click_type="review"),
+        Click(name="product.buy_now", click_type="purchase"),
         TypeAndSubmit(name="q", text="red kettle"),
     )
     return [
@@ -65,3 +67,17 @@ def answer(sessions: list[Session], reply: Callable[[Session, int], Action | str
             text = given if given is None or isinstance(given, str) else format_reply("Because.", given)
             records.append(record_step(session, index, text, REWARD, error="timed out" if given is None else None))
     return records
+
+
+def action_traces(
+    records: list[StepRecord], groups: Mapping[str, str] | None = None
+) -> tuple[list[ActionTrace], list[ActionTrace]]:
+    """What was logged and what was answered, session by session, as populations to compare."""
+    table = StepTable(records, MetricChoices())
+    kinds = (*FINE_TYPES, "invalid")
+    sides: tuple[list[ActionTrace], list[ActionTrace]] = ([], [])
+    for name in dict.fromkeys(record.session_id for record in records):
+        places = [place for place, record in enumerate(records) if record.session_id == name]
+        for side, codes in zip(sides, (table.logged_fine, table.predicted_fine), strict=True):
+            side.append(trace_of([kinds[codes[place]] for place in places], group=(groups or {}).get(name, "")))
+    return sides

@@ -174,7 +174,9 @@ def test_persona_arms_in_the_env(demo_store: SessionStore) -> None:
     own: dict[str, str] = {s.session_id: s.persona.text for s in demo_store.sessions() if s.persona}
     seen = {}
     for arm in ("matched", "none", "generic", "shuffled"):
-        env = gymnasium.make("ShopR1-v0", store=str(demo_store.path), split="all", persona=arm, order="storage")
+        env = gymnasium.make(
+            "ShopR1-v0", store=str(demo_store.path), split="all", context={"persona": arm}, order="storage"
+        )
         seen[arm] = {
             info["session_id"]: obs["persona"] for obs, info in (env.reset() for _ in env.unwrapped.session_ids)
         }

@@ -57,7 +57,7 @@ def test_check_env_passes_on_the_demo_shop(demo_store: Path) -> None:
 
 
 def test_check_env_passes_on_any_unicode() -> None:
-    check_env(make(store=odd_text_store(), split="all").unwrapped)
+    check_env(ReplayEnv(odd_text_store(), "all"), skip_render_check=True)
 
 
 @pytest.mark.parametrize("preset", sorted(REWARD_PRESETS))
@@ -84,8 +84,8 @@ def test_a_perfect_reply_carries_the_logged_action_of_info(demo_store: Path) -> 
 
 
 def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_session: Session) -> None:
-    context = {"scope": "latest_step", "rationales": False}
-    env = make(store=MemoryStore([kettle_session], "kettle"), split="all", context=context, persona="none")
+    context = {"scope": "latest_step", "rationales": False, "persona": "none"}
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", context=context)
     expected = ContextConfig(scope="latest_step", rationales=False, persona="none")
     observation, info = env.reset(seed=0)
     assert observation == observe(kettle_session, 1, expected)
@@ -94,14 +94,14 @@ def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_se
     observation, reward, _, _, info = env.step(reply)
     breakdown = score_reply(reply, kettle_session.steps[1].action, REWARD_PRESETS["shop_r1"])
     assert observation == observe(kettle_session, 2, expected)
-    assert reward == breakdown.total == info["reward_breakdown"]["total"]
-    assert info["reward_breakdown"] == breakdown
+    assert reward == breakdown.total
+    assert info["reward_breakdown"] == msgspec.structs.asdict(breakdown)
     assert info["step_index"] == 1
     assert "problem" not in info
 
 
 def test_behind_the_last_step_the_page_is_empty_and_the_history_whole(kettle_session: Session) -> None:
-    env = make(store=MemoryStore([kettle_session], "kettle"), split="all")
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
     env.reset(seed=0)
     for _ in range(3):
         observation, _, terminated, _, _ = env.step("x")
@@ -119,10 +119,10 @@ def test_stepping_before_a_reset_is_an_error() -> None:
 
 
 def test_an_unreadable_reply_is_explained_and_earns_nothing(kettle_session: Session) -> None:
-    env = make(store=MemoryStore([kettle_session], "kettle"), split="all")
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
     env.reset(seed=0)
     _, reward, _, _, info = env.step("I would click.")
-    assert reward == info["reward_breakdown"].total == 0
+    assert reward == info["reward_breakdown"]["format"] == 0
     assert info["problem"] == "not_json"
     assert info["problem_detail"]
 
@@ -131,7 +131,7 @@ def test_a_fenced_reply_is_read_where_extraction_is_lenient(kettle_session: Sess
     fenced = f"```json\n{format_reply('', kettle_session.steps[1].action)}\n```"
     rewards = {}
     for extraction in ("strict", "lenient"):
-        env = make(store=MemoryStore([kettle_session], "kettle"), split="all", extraction=extraction)
+        env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", extraction=extraction)
         env.reset(seed=0)
         rewards[extraction] = env.step(fenced)[1]
     assert rewards == {"strict": 0, "lenient": 1001}
@@ -170,19 +170,15 @@ def test_the_first_action_is_given_and_sessions_without_another_are_left_out(ket
     assert whole.step("x")[2] is True
 
 
-def test_max_steps_truncates_and_does_not_terminate(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", max_steps=2)
-    env.reset(seed=0)
-    assert env.step("x")[2:4] == (False, False)
-    assert env.step("x")[2:4] == (False, True)
-    with pytest.raises(ResetNeeded):
-        env.step("x")
-
-
-def test_a_session_that_ends_at_the_limit_is_terminated(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", max_steps=3)
-    env.reset(seed=0)
-    assert [env.step("x")[2:4] for _ in range(3)] == [(False, False), (False, False), (True, False)]
+def test_gymnasium_s_own_limit_truncates_and_does_not_terminate(demo_store: Path) -> None:
+    limited = {"store": str(demo_store), "split": "all", "max_episode_steps": 2}
+    for made in (make(**limited), gymnasium.make_vec("ShopR1-v0", num_envs=1, **limited).envs[0]):
+        whole = made.unwrapped
+        longest = max(whole.session_ids, key=whole.store.step_count)
+        made.reset(seed=0, options={"session_id": longest})
+        assert made.step("x")[2:4] == (False, False)
+        assert made.step("x")[2:4] == (False, True)
+        assert made.spec.max_episode_steps == 2
 
 
 def _order(env: gymnasium.Env, seed: int, count: int) -> list[str]:
@@ -216,10 +212,10 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
     options = {
         "store": str(demo_store),
         "split": "all",
-        "context": {"scope": "latest_step"},
-        "persona": "none",
+        "context": {"scope": "latest_step", "persona": "none"},
         "reward": {"preset": "no_dars", "threshold": 0.5},
-        "max_steps": 3,
+        "extraction": "lenient",
+        "max_episode_steps": 3,
     }
     env = make(**options)
     spec = gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json())
@@ -234,15 +230,13 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
     ("options", "message"),
     [
         ({"order": "random"}, "order is 'random'; it must be one of shuffled, storage"),
-        ({"max_steps": 0}, "max_steps is 0; it must be at least 1"),
         ({"render_mode": "human"}, "render_mode is 'human'; it must be 'ansi', 'html' or None"),
         ({"context": {"scop": "latest_step"}}, "context does not fit: .*`scop`.*Known fields: scope, rationales"),
         ({"context": {"scope": "none"}}, r"context\.scope is 'none'; it must be one of whole_session, latest_step"),
         ({"context": {"budget": "many"}}, r"context does not fit: Expected `int \| null`.* at `\$\.budget`"),
         ({"context": "whole_session"}, "context is 'whole_session'; it must be a dict of some of scope, rationales"),
-        ({"persona": "mine"}, r"context\.persona is 'mine'; it must be one of matched, none, shuffled, generic"),
+        ({"context": {"persona": "mine"}}, r"context\.persona is 'mine'; it must be one of matched, none, shuffled"),
         ({"reward": 3}, "reward is 3; it must be the name of a preset or a dict of some of kind, format"),
-        ({"max_steps": "3"}, "max_steps is '3'; it must be at least 1 and whole"),
         ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be True or False"),
         ({"store": 3}, "store is 3; it must be the path of a session store, 'demo', or an opened SessionStore"),
         ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, lenient"),
@@ -256,6 +250,38 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
 def test_a_wrong_option_is_named_with_its_remedy(demo_store: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         ReplayEnv(**{"store": str(demo_store), "split": "all", **options})
+
+
+@pytest.mark.parametrize("kind", [Path, SessionStore.open])
+def test_a_store_that_no_spec_could_save_is_refused_with_the_remedy(demo_store: Path, kind: Any) -> None:
+    with pytest.raises(BadConfig, match=r"store is .*; gymnasium\.make takes a path as str.*ReplayEnv\(store, …\)"):
+        make(store=kind(demo_store), split="all")
+    with pytest.raises(BadConfig, match=r"give str\(path\)"):
+        gymnasium.make_vec("ShopR1-v0", num_envs=2, store=kind(demo_store), split="all")
+    assert ReplayEnv(kind(demo_store), "all").session_ids
+
+
+def test_specs_of_vector_envs_survive_json(demo_store: Path) -> None:
+    envs = gymnasium.make_vec("ShopR1-v0", num_envs=2, store=str(demo_store), split="all")
+    assert json.loads(envs.spec.to_json())["kwargs"]["store"] == str(demo_store)
+
+
+def test_everything_in_an_info_is_json(kettle_session: Session) -> None:
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+    infos = [env.reset(seed=0)[1], env.step("x")[4], env.step(format_reply("", Click(name="reviews.read_all")))[4]]
+    assert [json.loads(json.dumps(info)) for info in infos] == infos
+    assert infos[2]["reward_breakdown"]["name_similarity"] == 1000
+
+
+def test_a_session_of_another_split_is_not_served(demo_store: Path) -> None:
+    whole = SessionStore.open(demo_store)
+    named = next(name for name in whole.session_ids("test") if whole.step_count(name) > 1)
+    env = make(store=str(demo_store), split="train")
+    with pytest.raises(BadConfig, match=f"Session '{named}' is not in split 'train'.* or with 'all'"):
+        env.reset(options={"session_id": named})
+    for split in ("test", "all"):
+        env = make(store=str(demo_store), split=split)
+        assert env.reset(options={"session_id": named})[1]["session_id"] == named
 
 
 def test_a_missing_store_or_session_is_named(demo_store: Path) -> None:
@@ -312,7 +338,7 @@ def test_a_bonus_for_the_session_is_a_wrapper(kettle_session: Session) -> None:
 
 
 def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) -> None:
-    env = make(store=MemoryStore([kettle_session], "kettle"), split="all", render_mode="ansi")
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", render_mode="ansi")
     env.reset(seed=0)
     env.step("\x1b[31mred\x07")
     shown = env.render()
@@ -326,7 +352,7 @@ def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) 
 def test_html_keeps_pages_in_a_sandbox(kettle_session: Session) -> None:
     evil = Step(page='"><script>alert(1)</script>', action=Terminate())
     session = msgspec.structs.replace(kettle_session, session_id="<b>", steps=(evil, evil), goal="<script>")
-    env = make(store=MemoryStore([session], "evil"), split="all", render_mode="html")
+    env = ReplayEnv(MemoryStore([session], "evil"), "all", render_mode="html")
     env.reset(seed=0)
     env.step("<script>alert(2)</script>")
     shown = env.render()

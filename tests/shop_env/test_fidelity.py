@@ -7,10 +7,10 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import wasserstein_distance
 
-from replay_sessions.schema import Click, Terminate
-from shop_env.metrics import population_fidelity, teacher_forced_visits, visit_of
+from replay_sessions.schema import Terminate
+from shop_env.metrics import population_fidelity, trace_of
 from shop_env.metrics.fidelity import js_divergence, wasserstein
-from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
+from tests.shop_env.planted import action_traces, answer, random_action, random_sessions, ten_steps
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -24,17 +24,17 @@ def test_divergences_equal_scipy_s(seed: int) -> None:
 
 
 def test_a_copy_of_the_log_does_not_diverge() -> None:
-    logged, simulated = teacher_forced_visits(answer(ten_steps(), lambda s, i: s.steps[i].action))
-    (everyone,) = population_fidelity(logged, simulated, "teacher_forced")
-    assert (everyone.group, everyone.visits, everyone.mode) == ("all", 3, "teacher_forced")
+    logged, simulated = action_traces(answer(ten_steps(), lambda s, i: s.steps[i].action))
+    (everyone,) = population_fidelity(logged, simulated)
+    assert (everyone.group, everyone.visits) == ("all", 3)
     assert everyone.action_mix_divergence == everyone.transition_divergence == everyone.length_distance == 0
     assert everyone.purchase_rate == everyone.logged_purchase_rate == pytest.approx(1 / 3)
 
 
 def test_always_leaving_gives_the_hand_count() -> None:
     """Logged lengths 4, 3, 3; the agent leaves at once: mean distance (3 + 2 + 2) / 3."""
-    logged, simulated = teacher_forced_visits(answer(ten_steps(), lambda s, i: Terminate()))
-    (everyone,) = population_fidelity(logged, simulated, "teacher_forced")
+    logged, simulated = action_traces(answer(ten_steps(), lambda s, i: Terminate()))
+    (everyone,) = population_fidelity(logged, simulated)
     assert everyone.length_distance == pytest.approx(7 / 3)
     assert everyone.purchase_rate_difference == pytest.approx(-1 / 3)
     # logged shares: review .5, purchase .1, typed .2, leaving .2; simulated: leaving 1; middle: .25 .05 .1 .6
@@ -47,33 +47,34 @@ def test_figures_per_group_are_those_of_the_group_alone() -> None:
     sessions = random_sessions(80, 1)
     records = answer(sessions, lambda s, i: rng.choice([s.steps[i].action, random_action(rng)]))
     groups = {session.session_id: "even" if int(session.session_id[1:]) % 2 == 0 else "odd" for session in sessions}
-    everyone, even, odd = population_fidelity(*teacher_forced_visits(records, groups), "teacher_forced")
+    everyone, even, odd = population_fidelity(*action_traces(records, groups))
     assert (everyone.group, even.group, odd.group) == ("all", "even", "odd")
     assert everyone.visits == even.visits + odd.visits == 80
     alone = [record for record in records if groups[record.session_id] == "even"]
-    (again,) = population_fidelity(*teacher_forced_visits(alone), "teacher_forced")
+    (again,) = population_fidelity(*action_traces(alone))
     assert again.action_mix_divergence == even.action_mix_divergence
     assert again.transition_divergence == even.transition_divergence
 
 
-def test_transitions_of_a_teacher_forced_agent_begin_with_the_logged_kind() -> None:
-    logged, simulated = teacher_forced_visits(answer(ten_steps()[2:], lambda s, i: Click(name="product.buy_now")))
-    assert logged[0].pairs == (("review", "review"), ("review", "terminate"))
-    assert simulated[0].pairs == (("review", "purchase"), ("review", "purchase"))
-    assert (simulated[0].length, simulated[0].bought) == (3, True)
+def test_no_transition_spans_what_is_missing() -> None:
+    """One action is missing before the third: review and purchase did not follow one another."""
+    kinds = ["search", "review", "purchase", "terminate"]
+    whole, broken = trace_of(kinds), trace_of(kinds, breaks=[2])
+    assert set(whole.pairs) - set(broken.pairs) == {("review", "purchase")}
+    assert (broken.kinds, broken.length, broken.bought) == (whole.kinds, whole.length, whole.bought)
 
 
-def test_a_visit_ends_where_it_first_leaves() -> None:
-    visit = visit_of(["review", "terminate", "purchase"])
-    assert (visit.length, visit.bought) == (2, False)
-    assert visit_of(["review", "purchase"]).bought
+def test_a_trace_ends_where_it_first_leaves() -> None:
+    trace = trace_of(["review", "terminate", "purchase"])
+    assert (trace.length, trace.bought) == (2, False)
+    assert trace_of(["review", "purchase"]).bought
 
 
 def test_unreadable_replies_are_a_kind_of_their_own() -> None:
-    logged, simulated = teacher_forced_visits(answer(ten_steps(), lambda s, i: "?"))
+    logged, simulated = action_traces(answer(ten_steps(), lambda s, i: "?"))
     assert {kind for visit in simulated for kind in visit.kinds} == {"invalid"}
-    assert population_fidelity(logged, simulated, "teacher_forced")[0].action_mix_divergence == pytest.approx(1)
+    assert population_fidelity(logged, simulated)[0].action_mix_divergence == pytest.approx(1)
 
 
 def test_no_visits_no_figures() -> None:
-    assert population_fidelity([], [], "free_running") == []
+    assert population_fidelity([], []) == []

@@ -47,6 +47,14 @@ def test_intervals_are_wider_over_users_than_over_sessions_when_users_differ() -
     assert wide_low < low < high < wide_high
 
 
+def test_users_are_drawn_unless_told_otherwise() -> None:
+    records = answer(random_sessions(60, 2), noisy(0.5, 2))
+    assert bootstrap_interval(records, "type_f1") == bootstrap_interval(records, "type_f1", cluster="user")
+    other = answer(random_sessions(60, 2), noisy(0.3, 5))
+    by_user = paired_difference(records, other, "type_f1", cluster="user")
+    assert paired_difference(records, other, "type_f1") == by_user
+
+
 def test_same_seed_same_interval() -> None:
     records = answer(random_sessions(20, 3), noisy(0.5, 3))
     assert bootstrap_interval(records, "type_f1", seed=1) == bootstrap_interval(records, "type_f1", seed=1)

@@ -10,7 +10,7 @@ from replay_sessions.demo_shop import action_probabilities, generate_sessions
 from replay_sessions.elements import find_elements
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
-from shop_env.live import LiveEnv
+from shop_env.live import LiveEnv, visit_id
 from shop_env.observation import Observation, observe
 from shop_env.replies import format_reply
 from shop_env.wrappers import DiscreteActions
@@ -46,7 +46,7 @@ def buy(env: LiveEnv) -> list[tuple[float, bool]]:
 @pytest.mark.parametrize("page_size", ["small", "realistic"])
 @pytest.mark.parametrize("persona", ["matched", "shuffled", "none"])
 def test_check_env_passes(page_size: str, persona: str) -> None:
-    check_env(gymnasium.make("ShopLive-v0", page_size=page_size, persona=persona).unwrapped)
+    check_env(gymnasium.make("ShopLive-v0", page_size=page_size, context={"persona": persona}).unwrapped)
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
@@ -63,8 +63,8 @@ def test_visits_are_those_of_the_generated_population() -> None:
         observation, info = env.reset(seed=42 if number == 0 else None)
         assert observation == observe(session, 0)
         assert info["user_id"] == session.user_id
-        again, _ = env.reset(options={"visit": number})
-        assert again == observation
+        again, named = env.reset(options={"session_id": info["session_id"]})
+        assert (again, named) == (observation, info)
 
 
 def test_a_click_leads_to_the_page_it_leads_to() -> None:
@@ -119,23 +119,30 @@ def test_buying_and_leaving_end_a_visit() -> None:
     assert (observation["page"], observation["step"], len(observation["history"])) == ("", 1, 1)
 
 
-def test_whoever_never_ends_is_truncated() -> None:
-    env = LiveEnv(max_steps=3)
+def test_whoever_never_ends_is_truncated_by_gymnasium() -> None:
+    env = gymnasium.make("ShopLive-v0")
     env.reset(seed=0)
-    ends = [env.step("?")[2:4] for _ in range(3)]
-    assert ends == [(False, False), (False, False), (False, True)]
-    with pytest.raises(ResetNeeded):
-        env.step(LEAVE)
-    env.reset()
-    env.step("?")
-    env.step("?")
-    assert env.step(LEAVE)[2:4] == (True, False)  # the end and the limit at once: it has ended
+    ends = [env.step("?")[2:4] for _ in range(20)]
+    assert ends == [(False, False)] * 19 + [(False, True)]
+    env = gymnasium.make("ShopLive-v0", max_episode_steps=2)
+    env.reset(seed=0)
+    assert [env.step("?")[2:4] for _ in range(2)] == [(False, False), (False, True)]
+
+
+def test_a_named_visit_is_the_same_whatever_the_env_played_before() -> None:
+    env, other = LiveEnv(), LiveEnv()
+    env.reset(seed=7)
+    first, info = env.reset()
+    other.reset(seed=3)
+    again, _ = other.reset(options={"session_id": visit_id(7, 1)})
+    assert (again, info["session_id"]) == (first, "live-7-000001")
+    assert other.reset()[1]["session_id"] == "live-3-000001"
 
 
 def test_rewards_are_what_their_names_say() -> None:
     assert [reward for reward, _ in buy(LiveEnv())] == [0, 0, 0, 0]
     assert [reward for reward, _ in buy(LiveEnv(reward="purchase"))] == [0, 0, 0, 1]
-    env = LiveEnv(reward="shopper", persona="none")
+    env = LiveEnv(reward="shopper", context={"persona": "none"})
     observation, _ = env.reset(seed=3)
     over = False
     own = LiveEnv()  # the shopper's own persona tells the true probabilities, whatever the agent is shown
@@ -151,7 +158,7 @@ def test_rewards_are_what_their_names_say() -> None:
 def test_the_context_decides_what_is_shown() -> None:
     shown = {}
     for persona in ("matched", "none", "generic", "shuffled"):
-        env = LiveEnv(context={"scope": "latest_step", "rationales": False}, persona=persona)
+        env = LiveEnv(context={"scope": "latest_step", "rationales": False, "persona": persona})
         observation, _ = env.reset(seed=5)
         shown[persona] = observation["persona"]
         observation = env.step(click_on(observation, "departments."))[0]
@@ -181,7 +188,7 @@ def test_without_a_seed_populations_differ() -> None:
 
 
 def test_the_spec_survives_json() -> None:
-    env = gymnasium.make("ShopLive-v0", page_size="realistic", persona="none", context={"rationales": False})
+    env = gymnasium.make("ShopLive-v0", page_size="realistic", context={"rationales": False, "persona": "none"})
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))
     assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
 
@@ -200,8 +207,8 @@ def test_a_visit_can_be_rendered_before_and_after_its_end(mode: str) -> None:
     [
         ({"page_size": "huge"}, "page_size is 'huge'; it must be one of small, realistic"),
         ({"reward": "shop_r1"}, "reward is 'shop_r1'; it must be one of none, purchase, shopper"),
-        ({"max_steps": 0}, "max_steps is 0; it must be at least 1"),
-        ({"persona": "alien"}, "persona is 'alien'; it must be one of matched, none, shuffled, generic"),
+        ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, lenient"),
+        ({"context": {"persona": "alien"}}, "persona is 'alien'; it must be one of matched, none, shuffled, generic"),
         ({"render_mode": "human"}, "render_mode is 'human'"),
     ],
 )
@@ -211,7 +218,9 @@ def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> No
 
 
 def test_a_wrong_reset_option_is_named() -> None:
-    with pytest.raises(BadConfig, match="Unknown reset option 'session_id'; known: visit"):
+    with pytest.raises(BadConfig, match="Unknown reset option 'visit'; known: session_id"):
+        LiveEnv().reset(options={"visit": 3})
+    with pytest.raises(BadConfig, match="session_id is 'a'; a visit is called live-POPULATION-NUMBER"):
         LiveEnv().reset(options={"session_id": "a"})
-    with pytest.raises(BadConfig, match="visit is -1"):
-        LiveEnv().reset(options={"visit": -1})
+    with pytest.raises(BadConfig, match="session_id is 3; it must be a text"):
+        LiveEnv().reset(options={"session_id": 3})

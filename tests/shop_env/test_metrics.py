@@ -7,9 +7,9 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from replay_sessions.errors import BadConfig
-from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.click_types import click_type_of
-from shop_env.metrics import MetricChoices, StepRecord, step_metrics
+from shop_env.metrics import METRIC_PRESETS, MetricChoices, StepRecord, step_metrics
 from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
 
 
@@ -115,6 +115,24 @@ def test_the_log_s_own_click_type_wins_over_the_name() -> None:
     session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=action),) * 3)
     records = answer([session], lambda s, i: Click(name="x17") if i == 1 else Click(name="product.buy_now"))
     assert step_metrics(records)["fine_type_accuracy"] == 1
+
+
+def test_how_often_the_rule_agrees_with_the_log_s_kinds_is_told() -> None:
+    """Three clicks with a kind and a name: the rule calls two as the log does. The others tell nothing."""
+    kinds = {"product.buy_now": "purchase", "nav_bar.cart": "nav_bar", "search_button": "nav_bar", "x": None}
+    actions: list[Action] = [Click(name=name, click_type=kind) for name, kind in kinds.items()]
+    actions += [Click(name="", click_type="review"), Terminate()]
+    steps = tuple(Step(page="p", action=action) for action in [Terminate(), *actions])
+    session = Session(session_id="a", user_id="u", source="test", steps=steps)
+    assert step_metrics(answer([session], lambda s, i: "?"))["click_rule_agreement"] == pytest.approx(2 / 3)
+
+
+def test_opera_counts_as_customer_r1_does() -> None:
+    """Customer-R1 took OPeRA's task over; their tables differ in which figures they show, not in how one is counted."""
+    assert METRIC_PRESETS["opera"] == METRIC_PRESETS["customer_r1"] == MetricChoices(f1="macro")
+    reported = {"exact_accuracy", "type_f1_macro", "fine_type_accuracy", "outcome_f1_weighted"}  # Customer-R1, table 4
+    reported |= {"click_type_f1_weighted"}  # OPeRA
+    assert reported <= step_metrics(answer(ten_steps(), copy_the_log), "opera").keys()
 
 
 def test_metrics_without_a_step_to_stand_on_are_left_out() -> None:

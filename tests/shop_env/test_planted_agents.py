@@ -23,12 +23,11 @@ from shop_env.metrics import (
     population_fidelity,
     record_step,
     step_metrics,
-    teacher_forced_visits,
 )
 from shop_env.metrics.figures import all_metrics
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
-from tests.shop_env.planted import ten_steps
+from tests.shop_env.planted import action_traces, ten_steps
 
 REWARD = reward_preset("shop_r1")
 REASON = "I need a kettle."
@@ -84,6 +83,7 @@ CLICKS = {
     "type_f1_weighted": 0.6 * 12 / 16,
     "type_f1": 0.6 * 12 / 16,
     "fine_type_accuracy": 5 / 10,
+    "click_rule_agreement": 1,
     "click_type_f1_weighted": 5 / 6 * (2 * 5 / (2 * 5 + 1)) + 1 / 6 * 0,
     "invalid_rate": 0,
     # right clicks 1001; P: format, type, name at all (1 of 2 and 3 words is under tau); other types: format
@@ -136,6 +136,7 @@ HALF = {
     "type_f1_weighted": 0.6 / 2 + 0.2 + 0.2 * 2 / 3,
     "type_f1": 0.6 / 2 + 0.2 + 0.2 * 2 / 3,
     "fine_type_accuracy": 5 / 10,
+    "click_rule_agreement": 1,
     "click_type_f1_weighted": 5 / 6 * (2 * 2 / (2 * 2 + 3)) + 1 / 6 * 0,
     "invalid_rate": 5 / 10,
     "mean_reward": (2 * 1001.1 + 2 * 1001 + 0.8) / 10,
@@ -186,20 +187,20 @@ def entropy(*shares: float) -> float:
 
 
 # Jensen-Shannon divergence = entropy of the mean - mean of the entropies. Logged kinds R .5 T .2 L .2 P .1; pairs
-# TR, RR, RL 2/7 each, RP 1/7. Pairs of an agent begin with the logged kind; I is an unreadable reply.
+# TR, RR, RL 2/7 each, RP 1/7. I is an unreadable reply.
 MIX, PAIRS = entropy(0.5, 0.2, 0.2, 0.1), entropy(2 / 7, 2 / 7, 2 / 7, 1 / 7)
 POPULATIONS = {
-    # R only; pairs TR 2/7, RR 5/7
+    # R and RR only
     "always click": (
         entropy(0.75, 0.1, 0.1, 0.05) - (MIX + 0) / 2,
-        entropy(2 / 7, 3.5 / 7, 1 / 7, 0.5 / 7) - (PAIRS + entropy(2 / 7, 5 / 7)) / 2,
+        entropy(1 / 7, 4.5 / 7, 1 / 7, 0.5 / 7) - (PAIRS + 0) / 2,
         0,
     ),
     "a copy of the log": (0, 0, 1 / 3),
-    # T .2 R .2 L .1 I .5; pairs TI 2/7, RR 2/7, RI 2/7, RL 1/7
+    # T .2 R .2 L .1 I .5; a TIRI, b TIL, c IRI: no pair is one of the log's
     "half the time wrong": (
         entropy(0.35, 0.2, 0.15, 0.05, 0.25) - (MIX + entropy(0.2, 0.2, 0.1, 0.5)) / 2,
-        entropy(1 / 7, 1 / 7, 2 / 7, 1 / 7, 1.5 / 7, 0.5 / 7) - (PAIRS + entropy(2 / 7, 2 / 7, 2 / 7, 1 / 7)) / 2,
+        1,
         0,
     ),
 }
@@ -209,9 +210,8 @@ POPULATIONS = {
 def test_the_population_of_a_planted_agent_has_the_figures_counted_by_hand(agent: str) -> None:
     mix, pairs, bought = POPULATIONS[agent]
     groups = {"a": "ada", "b": "ada", "c": "bob"}
-    everyone, *each = population_fidelity(*teacher_forced_visits(AGENTS[agent][0], groups), "teacher_forced")
+    everyone, *each = population_fidelity(*action_traces(AGENTS[agent][0], groups))
     assert msgspec.structs.asdict(everyone) == {
-        "mode": "teacher_forced",
         "group": "all",
         "visits": 3,
         "action_mix_divergence": pytest.approx(mix, abs=1e-12),

@@ -20,7 +20,6 @@ from shop_env.reward import (
     RewardConfig,
     best_breakdown,
     reward_preset,
-    score_replies,
     score_reply,
 )
 
@@ -41,8 +40,8 @@ def test_row_of_the_reward_table(row: dict[str, Any]) -> None:
     logged = msgspec.convert(row["logged"], Action)
     reply = row["reply"] if "reply" in row else json.dumps({"rationale": "Because.", "action": row["action"]})
     breakdown = score_reply(reply, logged, reward_preset(row["preset"]), self_certainty=row.get("self_certainty"))
-    earned = {name: value for name, value in breakdown.as_dict().items() if value}
-    earned = {name: value for name, value in earned.items() if name not in ("action", "total", "self_certainty_weight")}
+    earned = {name: value for name, value in msgspec.structs.asdict(breakdown).items() if value}
+    earned.pop("self_certainty_weight", None)
     assert earned == pytest.approx(row["parts"], rel=1e-12)
     assert breakdown.total == pytest.approx(row["total"], rel=1e-12)
 
@@ -94,9 +93,8 @@ def test_the_parts_sum_to_the_total(preset: str, logged: Action, predicted: Acti
     parts = msgspec.structs.asdict(breakdown)
     measured, weight = parts.pop("self_certainty"), parts.pop("self_certainty_weight")
     assert measured == certainty
-    assert breakdown.action == sum(parts.values())
+    assert breakdown.without_certainty == sum(parts.values())
     assert breakdown.total == sum(parts.values()) + (0.0 if measured is None else weight * measured)
-    assert breakdown.as_dict()["total"] == breakdown.total
 
 
 @given(logged=ACTIONS, predicted=ACTIONS)
@@ -125,7 +123,7 @@ def test_a_field_that_was_not_logged_pays_nothing_whatever_is_predicted(
     for field in set(msgspec.structs.asdict(logged)) & {"name", "text"}:
         unlogged = msgspec.structs.replace(logged, **{field: ""})
         earned = score_reply(format_reply("", predicted), unlogged, config)
-        assert earned[f"{field}_similarity"] == earned[f"{field}_present"] == earned["exact"] == 0
+        assert getattr(earned, f"{field}_similarity") == getattr(earned, f"{field}_present") == earned.exact == 0
         if type(predicted) is type(logged):
             other = msgspec.structs.replace(predicted, **{field: "something else"})
             assert score_reply(format_reply("", other), unlogged, config) == earned
@@ -140,12 +138,20 @@ def test_an_empty_click_does_not_hit_the_jackpot_where_no_name_was_logged() -> N
         "no_rationale": 0.8,
         "no_dars": 0.8,
         "binary_action": 0.5,
+        "binary_action_scaled": 0.5,
         "binary": 0,
         "customer_r1": 1,
         "customer_r1_rl_only": 1,
     }
     typed = TypeAndSubmit(name="", text="kettle")  # half of it is known
     assert score_reply(format_reply("", typed), typed, RewardConfig()).total == 0.5 + 0.3 + 0.1 + 1000
+
+
+def test_for_customer_r1_a_wrong_click_earns_what_an_unreadable_reply_earns() -> None:
+    """1 for the format less 1 for the click; a wrong reply of another type earns 1."""
+    logged, config = Click(name="cart"), reward_preset("customer_r1")
+    replies = [format_reply("", Click(name="home")), "I click.", format_reply("", Terminate())]
+    assert [score_reply(reply, logged, config).total for reply in replies] == [0, 0, 1]
 
 
 def test_a_click_is_no_wrong_one_where_the_log_cannot_tell() -> None:
@@ -165,19 +171,6 @@ def test_unmeasured_self_certainty_is_none_and_measured_zero_is_zero() -> None:
     text, config = format_reply("Because.", Terminate()), reward_preset("shop_r1")
     assert score_reply(text, Terminate(), config).self_certainty is None
     assert score_reply(text, Terminate(), config, self_certainty=0.0).self_certainty == 0.0
-
-
-def test_many_replies_score_as_one_by_one() -> None:
-    config = reward_preset("shop_r1")
-    logged = [Click(name="cart"), Terminate(), TypeAndSubmit(name="q", text="kettle")]
-    replies = [format_reply("", Click(name="cart")), "nonsense", format_reply("", logged[2])]
-    singly = [
-        score_reply(reply, action, config, self_certainty=certainty)
-        for reply, action, certainty in zip(replies, logged, (1.0, 2.0, None), strict=True)
-    ]
-    assert score_replies(replies, logged, config, self_certainties=[1.0, 2.0, None]) == singly
-    with pytest.raises(ValueError, match="zip"):
-        score_replies(replies, logged[:2], config)
 
 
 def test_rewards_are_finite_for_huge_names() -> None:

@@ -1,4 +1,4 @@
-"""Vector envs: our own equals Gymnasium's; async works with its option and says so without it."""
+"""Many replays side by side, as Gymnasium's own vector envs; async works with its option and says so without it."""
 
 import copy
 from pathlib import Path
@@ -14,7 +14,6 @@ from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Terminate
 from replay_sessions.store import StoreWriter
 from shop_env.replies import format_reply
-from shop_env.vector import ReplayVectorEnv
 from shop_env.wrappers import DiscreteActions
 
 
@@ -45,40 +44,9 @@ def _play(envs: gymnasium.vector.VectorEnv, steps: int) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-def test_the_own_vector_env_gives_what_gymnasium_s_gives(store: Path, mode: str) -> None:
-    options = {"store": str(store), "split": "all"}
-    own = ReplayVectorEnv(3, autoreset_mode=mode, **options)
-    theirs = gymnasium.vector.SyncVectorEnv(
-        [lambda: gymnasium.make("ShopR1-v0", **options)] * 3, autoreset_mode=gymnasium.vector.AutoresetMode(mode)
-    )
-    assert _play(own, 30) == _play(theirs, 30)
-
-
-def test_envs_that_the_caller_resets_give_what_gymnasium_s_give(store: Path) -> None:
-    def play(envs: gymnasium.vector.VectorEnv) -> list[Any]:
-        seen: list[Any] = [_plain(part) for part in envs.reset(seed=7)]
-        for _ in range(30):
-            *step, infos = envs.step((format_reply("Enough.", Terminate()), "x", "y"))
-            seen += [_plain(part) for part in (*step, infos)]
-            if (over := step[2] | step[3]).any():
-                seen += [_plain(part) for part in envs.reset(options={"reset_mask": over})]
-        return seen
-
-    options = {"store": str(store), "split": "all", "max_steps": 3}
-    disabled = gymnasium.vector.AutoresetMode.DISABLED
-    theirs = gymnasium.vector.SyncVectorEnv(
-        [lambda: gymnasium.make("ShopR1-v0", **options)] * 3, autoreset_mode=disabled
-    )
-    assert play(ReplayVectorEnv(3, autoreset_mode=disabled, **options)) == play(theirs)
-
-
-@pytest.mark.parametrize("kind", [None, "sync"])
-def test_without_infos_everything_else_is_the_same(store: Path, kind: str | None) -> None:
+def test_without_infos_everything_else_is_the_same(store: Path) -> None:
     full, bare = (
-        gymnasium.make_vec(
-            "ShopR1-v0", num_envs=3, vectorization_mode=kind, store=str(store), split="all", with_info=with_info
-        )
+        gymnasium.make_vec("ShopR1-v0", num_envs=3, store=str(store), split="all", with_info=with_info)
         for with_info in (True, False)
     )
     (*after_reset, info), *played = _play(full, 30)
@@ -89,13 +57,9 @@ def test_without_infos_everything_else_is_the_same(store: Path, kind: str | None
         assert with_info[-1] and without[-1] == {}
 
 
-@pytest.mark.parametrize("kind", [None, "sync"])
-def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store: Path, kind: str | None) -> None:
+def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store: Path) -> None:
     """Batches of texts and histories are types of their own, which a deep copy must treat as one does."""
-    envs, others = (
-        gymnasium.make_vec("ShopR1-v0", num_envs=3, vectorization_mode=kind, store=str(store), split="all")
-        for _ in range(2)
-    )
+    envs, others = (gymnasium.make_vec("ShopR1-v0", num_envs=3, store=str(store), split="all") for _ in range(2))
     observations, _ = envs.reset(seed=1)
     others.reset(seed=1)
     for _ in range(5):
@@ -111,16 +75,6 @@ def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store: 
         assert _plain(observations) == _plain(others.step(("x",) * 3)[0])
 
 
-def test_make_vec_makes_the_own_one(store: Path) -> None:
-    envs = gymnasium.make_vec("ShopR1-v0", num_envs=2, store=str(store), split="all")
-    assert isinstance(envs.unwrapped, ReplayVectorEnv)
-    observations, _ = envs.reset(seed=0)
-    assert observations in envs.observation_space
-    kept = observations["step"].copy()
-    envs.step(("x", "x"))
-    assert (observations["step"] == kept).all()
-
-
 def test_async_works_without_shared_memory(store: Path) -> None:
     options = {"store": str(store), "split": "all"}
     envs = gymnasium.make_vec(
@@ -130,7 +84,7 @@ def test_async_works_without_shared_memory(store: Path) -> None:
         played = _play(envs, 5)
     finally:
         envs.close()
-    assert played == _play(ReplayVectorEnv(2, **options), 5)
+    assert played == _play(gymnasium.make_vec("ShopR1-v0", num_envs=2, **options), 5)
 
 
 @pytest.mark.parametrize("env", ["ShopR1-v0", "ShopLive-v0"])

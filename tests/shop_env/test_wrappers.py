@@ -15,6 +15,7 @@ from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
 from replay_sessions.store import StoreWriter
 from shop_env.candidates import candidate_actions, given_phrases
+from shop_env.env import ReplayEnv
 from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
 from shop_env.observation import Observation, observe
 from shop_env.wrappers import DiscreteActions
@@ -94,7 +95,7 @@ def test_choosing_the_logged_candidate_earns_the_best_reward(demo_store: Path) -
 
 
 def test_a_number_without_a_candidate_earns_nothing(kettle_session: Session) -> None:
-    env = DiscreteActions(gymnasium.make("ShopR1-v0", store=MemoryStore([kettle_session], "kettle"), split="all"))
+    env = DiscreteActions(ReplayEnv(MemoryStore([kettle_session], "kettle"), "all"))
     env.reset(seed=0)
     assert env.action_masks().sum() == len(env.candidates) == 2
     _, reward, _, _, info = env.step(63)
@@ -140,7 +141,7 @@ def test_features_are_the_same_in_every_process() -> None:
 
 
 def test_wrong_settings_are_named(kettle_session: Session) -> None:
-    env = gymnasium.make("ShopR1-v0", store=MemoryStore([kettle_session], "kettle"), split="all")
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
     with pytest.raises(BadConfig, match="max_candidates is 1"):
         DiscreteActions(env, max_candidates=1)
     with pytest.raises(BadConfig, match="max_candidates is 'many'"):

@@ -1,20 +1,22 @@
 """GRPO: advantages and loss by hand, and one whole step against the slow, unpacked way."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
 
-from shop_env.replies import Reply, parse_reply
+from replay_sessions.schema import Action, Click
+from shop_env.replies import Reply, format_reply, parse_reply
 from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss
 from tests.train.conftest import Tiny
 from train.grpo.advantages import group_advantages, informative
 from train.grpo.loss import grpo_loss
-from train.grpo.trainer import GrpoConfig, GrpoTrainer, _Group, _Rollout
+from train.grpo.trainer import GrpoConfig, GrpoTrainer, _Group, _Rollout, _sampling_figures
 from train.loop import OptimizerConfig
-from train.tokens import decode_replies, rationale_tokens
+from train.tokens import decode_replies, rationale_tokens, reply_tokens
 
 CONFIG = GrpoConfig(optimizer=OptimizerConfig(lr=1e-3), steps=3, sessions_per_batch=2, replies=3, beta=0.05)
 
@@ -61,7 +63,7 @@ def hand_made_groups(tiny: Tiny) -> list[_Group]:
             replies = [logged[place], logged[place - 1], [*logged[place][:3], tiny.tokenizer.eos_token_id]]
             parsed = [parse_reply(text) for text in decode_replies(tiny.tokenizer, replies)]
             rollouts = [
-                _Rollout(tokens, reply, score_reply(reply, step.action, reward).action)
+                _Rollout(tokens, reply, score_reply(reply, step.action, reward).without_certainty)
                 for tokens, reply in zip(replies, parsed, strict=True)
             ]
             groups.append(_Group(trunk, step, rollouts))
@@ -112,6 +114,35 @@ def total_reward(tiny: Tiny, plain: torch.nn.Module, group: _Group, rollout: _Ro
         rows = logits[len(prompt) - 1 + first : len(prompt) - 1 + end].tolist()
         certainty = kl_uniform_policy([softmax(row) for row in rows])
     return score_reply(rollout.reply, group.step.action, RewardConfig(), self_certainty=certainty).total
+
+
+def rollout_of(tiny: Tiny, text: str, logged: Action) -> _Rollout:
+    (tokens,) = reply_tokens(tiny.tokenizer, [text])
+    return _Rollout(tokens, parse_reply(text), score_reply(text, logged, RewardConfig()).without_certainty)
+
+
+def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -> None:
+    trunk = tiny.trunks[0]
+    step = trunk.replies[1]
+    texts = [format_reply(rationale, step.action) for rationale in ("I look at it.", "")]
+    group = _Group(trunk, step, [rollout_of(tiny, text, step.action) for text in texts])
+    trainer = GrpoTrainer(tiny.model, tiny.model, tiny.tokenizer, tiny.trunks, CONFIG, RewardConfig(), seed=0)
+    certain = torch.full((sum(len(rollout.tokens) for rollout in group.rollouts),), 20.0)
+    with_reason, without = trainer._rewards([group], certain).double().tolist()
+    assert without == pytest.approx(group.rollouts[1].action_reward)
+    assert with_reason == pytest.approx(group.rollouts[0].action_reward + 0.005 * 20, abs=1e-3)
+    assert _sampling_figures([group])["no_rationale"] == 1 / 2
+
+
+def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tiny) -> None:
+    trunk = tiny.trunks[0]
+    exact = {}
+    for name, action in (("logged", trunk.replies[1].action), ("unlogged", Click(name=""))):
+        step = dataclasses.replace(trunk.replies[1], action=action)
+        exact[name] = _Group(trunk, step, [rollout_of(tiny, format_reply("So.", action), action)] * 2)
+    assert (exact["logged"].exact, exact["unlogged"].exact) == (1, 0)
+    assert exact["unlogged"].rollouts[0].action_reward == pytest.approx(0.8)
+    assert _sampling_figures(list(exact.values()))["exact"] == 1
 
 
 def test_cutting_a_batch_into_several_passes_changes_no_gradient(tiny: Tiny) -> None:

@@ -22,6 +22,7 @@ from torch import Tensor
 from replay_sessions.errors import BadConfig
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardConfig, score_reply
+from shop_env.reward.score import EMPTY_RATIONALE
 from shop_env.reward.terms import exact_match, unlogged_fields
 from train.grpo.advantages import group_advantages, informative
 from train.grpo.loss import grpo_loss, reply_means
@@ -154,7 +155,7 @@ class GrpoTrainer:
     def _scored(self, replies: list[list[int]], step: ReplySpan) -> list[_Rollout]:
         parsed = [parse_reply(text) for text in decode_replies(self._tokenizer, replies)]
         return [
-            _Rollout(tokens, reply, score_reply(reply, step.action, self._reward).action)
+            _Rollout(tokens, reply, score_reply(reply, step.action, self._reward).without_certainty)
             for tokens, reply in zip(replies, parsed, strict=True)
         ]
 
@@ -211,7 +212,7 @@ class GrpoTrainer:
                 certainty = None
                 if isinstance(rollout.reply, Reply):
                     first, end = rationale_tokens(self._tokenizer, rollout.tokens, rollout.reply.rationale_span)
-                    certainty = measured[first:end].mean().item() if end > first else None
+                    certainty = measured[first:end].mean().item() if rollout.reply.rationale else EMPTY_RATIONALE
                 breakdown = score_reply(rollout.reply, group.step.action, self._reward, self_certainty=certainty)
                 rewards.append(breakdown.total)
         return torch.tensor(rewards, dtype=torch.float32)
@@ -260,6 +261,7 @@ def _sampling_figures(groups: Sequence[_Group]) -> dict[str, float]:
         "action_reward": sum(rollout.action_reward for rollout in rollouts) / count,
         "exact": sum(scorable) / max(len(scorable), 1),
         "malformed": sum(isinstance(rollout.reply, MalformedReply) for rollout in rollouts) / count,
+        "no_rationale": sum(isinstance(r.reply, Reply) and not r.reply.rationale for r in rollouts) / count,
         "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
         "groups": len(groups),
     }
