@@ -1,23 +1,30 @@
 """Agents from the command line.
 
-    python -m agents list                             the names that --agents takes
-    python -m agents check my_package.module:MyAgent  does this class keep the contract?
-    python -m agents check "my_agent.py:MyAgent?key=value"
+  python -m agents list
+  python -m agents check my_package.module:MyAgent
+  python -m agents check "my_agent.py:MyAgent?key=value"
 
 Exit codes: 0 done, 1 the check found faults, 2 the call was wrong.
 """
 
 import inspect
 import sys
-from typing import Annotated
+from collections.abc import Sequence
 
 import msgspec
 import tyro
 
 from agents.conformance import check_agent
 from agents.registry import agent_class, known_agents, make_agent, parse_spec
-from replay_sessions.errors import ShopR1Error, run_command
+from replay_sessions.commands.command_line import choose, parse_options, run_command
+from replay_sessions.errors import ShopR1Error
 from replay_sessions.store import SessionStore
+
+PROGRAM = "python -m agents"
+COMMANDS = {
+    "list": "List the names that --agents takes.",
+    "check": "Check whether an agent keeps the contract of agents/protocol.py.",
+}
 
 
 class List(msgspec.Struct, frozen=True):
@@ -38,12 +45,18 @@ class Check(msgspec.Struct, frozen=True):
     sessions: int = 3
 
 
-Command = Annotated[List, tyro.conf.subcommand("list")] | Annotated[Check, tyro.conf.subcommand("check")]
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line: 0 done, 1 the check found faults, 2 the call was wrong."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return run_command(lambda: _run(words))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    command: Command = tyro.cli(Command, args=arguments, prog="python -m agents", description=__doc__)
-    return run_command(lambda: _list() if isinstance(command, List) else _check(command))
+def _run(words: Sequence[str]) -> int:
+    name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
+    if name == "check":
+        return _check(parse_options(Check, rest, program=f"{PROGRAM} check", text=COMMANDS["check"]))
+    parse_options(List, rest, program=f"{PROGRAM} list", text=COMMANDS["list"])
+    return _list()
 
 
 def _list() -> int:

@@ -41,6 +41,7 @@ AGENTS = {
     "oracle": "agents.scripted.oracle:OracleAgent",
     "sb3": "agents.sb3.agent:Sb3Agent",
 }
+EXTRAS = {"agents.sb3.": "sb3", "agents.llm_grpo.": "train"}  # our agents that need more than the core
 ENTRY_POINTS = "shop_r1.agents"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"
 CHECKPOINT_AGENT = "agents.llm_grpo.agent:PolicyAgent"
@@ -154,7 +155,12 @@ def _imported(address: str, target: str) -> Callable[..., Any]:
             raise UnknownAgent(
                 f"No module '{module_name}' for agent '{target}': it is neither installed nor in the current folder"
             ) from error
-        raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
+        install = [
+            f": pip install 'shop-r1[{extra}]'" for room, extra in EXTRAS.items() if module_name.startswith(room)
+        ]
+        raise MissingExtra(
+            f"Agent '{target}' needs the package '{error.name}', which is not installed{''.join(install)}"
+        ) from error
     return _member(module, class_name, target)
 
 

@@ -1,13 +1,14 @@
 """The same training run on several seeds, each with shoppers of its own, and one table of what all of them say.
 
-    python -m benchmarks.seeds --seeds 101,102,103 --out runs/seeds             demo shops made with these seeds
-    python -m benchmarks.seeds --seeds 1,2,3 --store stores/mine --out runs/m   one store, three training seeds
+  python -m benchmarks.seeds --seeds 101 102 103 --out runs/seeds
+  python -m benchmarks.seeds --seeds 1 2 3 --store stores/mine --out runs/m
+  python -m benchmarks.seeds --seeds 1 2 --out runs/s -- --grpo.steps 100
 
-Each seed is `python -m agents.llm_grpo.train` in a process of its own, with its wall time and peak memory noted. A seed
-that is finished in OUT is not run again; one that was stopped goes on. OUT/seeds.json and seeds.md hold the summary.
+Without --store each seed makes a demo shop of its own. What follows `--` goes to `python -m agents.llm_grpo.train`, of
+which each seed is a process, with its wall time and peak memory noted. A seed that is finished in OUT is not run again;
+one that was stopped goes on. OUT/seeds.json and seeds.md hold the summary.
 """
 
-import argparse
 import json
 import resource
 import statistics
@@ -18,9 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import tyro
+
+from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS
-from replay_sessions.errors import BadConfig, ShopR1Error, run_command
+from replay_sessions.errors import BadConfig, ShopR1Error
 from replay_sessions.store import StoreWriter
 
 __all__ = ["main", "summary"]
@@ -28,48 +33,60 @@ __all__ = ["main", "summary"]
 SHOWN = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
 
+class Seeds(msgspec.Struct, frozen=True, kw_only=True):
+    """Trains on several seeds.
+
+    Attributes:
+        seeds: Whole numbers, separated by spaces or commas.
+        out: One folder for each seed, and the summary.
+        preset: As in training: tiny_cpu or a .toml FILE.
+        store: One store for all seeds; None: a demo shop for each.
+        training: Flags of agents.llm_grpo.train, after `--`.
+    """
+
+    training: tyro.conf.Positional[tuple[str, ...]] = ()
+    seeds: tuple[str, ...]
+    out: Path
+    preset: str = "tiny_cpu"
+    store: str | None = None
+
+    def numbers(self) -> list[int]:
+        try:
+            numbers = [int(seed) for given in self.seeds for seed in given.split(",") if seed]
+        except ValueError as error:
+            raise BadConfig(f"--seeds {' '.join(self.seeds)}: whole numbers were expected, such as 101,102") from error
+        if not numbers:
+            raise BadConfig("--seeds names no seed; for example --seeds 101,102,103")
+        return numbers
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.seeds", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", required=True, metavar="S,S,S", help="at least one whole number")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="one folder a seed, and the summary")
-    parser.add_argument("--preset", default="tiny_cpu", metavar="NAME|FILE", help="as in training (tiny_cpu)")
-    parser.add_argument("--store", metavar="STORE", help="one store for all seeds; without it a demo shop for each")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as in training")
-    try:
-        parsed = parser.parse_args(arguments)
-    except SystemExit as done:
-        return int(done.code or 0)
-    return run_command(lambda: _run(parsed))
+    words = sys.argv[1:] if arguments is None else arguments
+    return run_command(lambda: _run(parse_options(Seeds, words, program="python -m benchmarks.seeds", text=__doc__)))
 
 
-def _run(parsed: argparse.Namespace) -> int:
-    try:
-        seeds = [int(seed) for seed in parsed.seeds.split(",")]
-    except ValueError as error:
-        raise BadConfig(f"--seeds {parsed.seeds}: expected whole numbers with commas, such as 101,102,103.") from error
-    runs = {seed: _finished_run(seed, parsed) for seed in seeds}
+def _run(options: Seeds) -> int:
+    runs = {seed: _finished_run(seed, options) for seed in options.numbers()}
     record, text = summary(runs)
     for name, content in (("seeds.json", json.dumps(record, indent=2) + "\n"), ("seeds.md", text)):
-        (parsed.out / name).write_text(content, encoding="utf-8")
+        (options.out / name).write_text(content, encoding="utf-8")
     print(text)
     return 0
 
 
-def _finished_run(seed: int, parsed: argparse.Namespace) -> dict[str, Any]:
+def _finished_run(seed: int, options: Seeds) -> dict[str, Any]:
     """The results.json of one seed's run, made now where it is not there yet."""
-    folder = parsed.out / f"seed{seed}"
+    folder = options.out / f"seed{seed}"
     results = folder / "results.json"
     if not results.exists():
         started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         if (folder / "run.json").exists():
             words = ["--resume", str(folder)]
         else:
-            store = parsed.store or str(_demo_store(parsed.out / f"store{seed}", seed))
-            words = ["--preset", parsed.preset, "--store", store, "--seed", str(seed), "--out", str(folder)]
-            words += [word for override in parsed.set for word in ("--set", override)]
+            store = options.store or str(_demo_store(options.out / f"store{seed}", seed))
+            words = ["--preset", options.preset, "--store", store, "--seed", str(seed), "--out", str(folder)]
+            words += options.training
         code = subprocess.run([sys.executable, "-m", "agents.llm_grpo.train", *words], check=False).returncode
         if code:
             raise ShopR1Error(f"the run of seed {seed} ended with exit code {code}; what it said stands above.")

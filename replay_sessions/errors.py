@@ -12,12 +12,11 @@
     └── TrainingDiverged                         a loss or gradient that is not finite
 
 Each message says what was given, what was expected and what to do. Commands turn a ShopR1Error into one line and exit
-code 2 (`run_command`); everything else is a bug and keeps its traceback.
+code 2 (commands/command_line.py); everything else is a bug and keeps its traceback.
 """
 
 import difflib
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 __all__ = [
     "AgentFailed",
@@ -31,7 +30,6 @@ __all__ = [
     "TrainingDiverged",
     "UnknownAgent",
     "did_you_mean",
-    "run_command",
 ]
 
 
@@ -86,15 +84,3 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=1)
     return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."
-
-
-def run_command(command: Callable[[], int | None]) -> int:
-    """Runs a command's body and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130."""
-    try:
-        return command() or 0
-    except ShopR1Error as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        return 130

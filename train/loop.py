@@ -17,7 +17,17 @@ DECAYED = 0.9  # of a phase; from here on the learning rate is at its floor and 
 
 
 class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """AdamW and its schedule: warm-up, cosine decay to `final_lr_fraction` until 90% of the steps, then constant."""
+    """AdamW and its schedule: warm-up, cosine decay to `final_lr_fraction` until 90% of the steps, then constant.
+
+    Attributes:
+        lr: The highest learning rate.
+        warmup_steps: So many steps until it is reached.
+        final_lr_fraction: The share of it that is left at the end.
+        weight_decay: Of AdamW, on matrices.
+        beta1: Of AdamW, how long gradients are remembered.
+        beta2: Of AdamW, how long their squares are remembered.
+        max_grad_norm: Longer gradients are cut to this length.
+    """
 
     lr: float
     warmup_steps: int = 0

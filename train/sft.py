@@ -19,7 +19,12 @@ __all__ = ["SftConfig", "SftStage", "SftTrainer"]
 
 
 class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """So many optimiser steps on the first `replies` replies of each session (None: all of them)."""
+    """A part of SFT.
+
+    Attributes:
+        steps: So many optimiser steps.
+        replies: On the first so many replies of each session; None: all of them.
+    """
 
     steps: int
     replies: int | None = None
@@ -29,7 +34,9 @@ class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How SFT is run.
 
     Attributes:
-        sessions_per_batch, tokens_per_batch: At most so many of each go into one optimiser step.
+        stages: What is trained on, one after the other.
+        sessions_per_batch: At most so many sessions go into one optimiser step.
+        tokens_per_batch: At most so many tokens in those sessions.
     """
 
     optimizer: OptimizerConfig

@@ -57,7 +57,8 @@ class TinyTokenizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
     Attributes:
         bpe_size: Size of the byte-level BPE vocabulary, the 256 bytes included.
-        max_words, max_scaffolds: At most so many added tokens of each kind, the most frequent first.
+        max_words: At most so many tokens added for words, the most frequent first.
+        max_scaffolds: At most so many added for scaffolds, the most frequent first.
         min_count: A word or scaffold seen in fewer sessions gets no token of its own.
         common_share: A word that stands in more than this share of the goals is no word of the shopper's but scaffold.
     """
@@ -74,7 +75,17 @@ class TinyTokenizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
 
 class TinyModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The shape of a Qwen2 model built from nothing."""
+    """The shape of a Qwen2 model built from nothing.
+
+    Attributes:
+        hidden_size: Width of the model; a multiple of heads.
+        layers: How many decoder layers.
+        heads: Attention heads; a multiple of key_value_heads.
+        key_value_heads: Heads of keys and values, which the others share.
+        intermediate_size: Width inside the MLP.
+        initial_std: Deviation of the fresh weights.
+        max_position: The longest sequence, in tokens.
+    """
 
     hidden_size: int = 128
     layers: int = 3

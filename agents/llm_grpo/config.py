@@ -1,4 +1,4 @@
-"""The configuration of a training run: one frozen tree, from a preset (TOML), then --set, then flags."""
+"""The configuration of a training run: one frozen tree, from a preset (TOML); each key is a flag of the command."""
 
 import tomllib
 from importlib import resources
@@ -23,7 +23,7 @@ __all__ = [
     "SftLongerConfig",
     "TrainConfig",
     "ValidationConfig",
-    "load_config",
+    "load_preset",
     "preset_names",
 ]
 
@@ -51,21 +51,38 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SftLongerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SFT that goes on for as long as GRPO took, the fair opponent in time; `steps` None: as many as fit."""
+    """SFT that goes on for as long as GRPO took, the fair opponent in time.
+
+    Attributes:
+        steps: Optimiser steps; None: as many as fit the time that GRPO took.
+    """
 
     optimizer: OptimizerConfig
     steps: int | None = None
 
 
 class ValidationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the weights of a phase are chosen: best exact match on `sessions` sessions, at `times` steps near its end."""
+    """How the weights of a phase are chosen: those with the best exact match.
+
+    Attributes:
+        sessions: On so many sessions of the validation split.
+        times: At so many steps near the end of the phase.
+    """
 
     sessions: int = 300
     times: int = 3
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The last table: on which split, how many sessions (None: all), decoded how, beside whom."""
+    """The last table.
+
+    Attributes:
+        split: Whose sessions are predicted.
+        sessions: The first so many of them; None: all.
+        temperature: Of sampling.
+        greedy: Each policy also without sampling.
+        agents: Who stands beside the policies.
+    """
 
     split: Split = "test"
     sessions: int | None = 600
@@ -78,6 +95,8 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A whole run.
 
     Attributes:
+        store: A session store's folder, or `demo`.
+        seed: The same seed gives the same run on CPU.
         reward: A preset's name (shop_env.reward.presets) or a table of numbers.
         threads: CPU threads; 0 leaves it to torch. The same seed and thread count give the same run on CPU.
         save_every_s: The training state is saved so often, and when the run is stopped.
@@ -108,18 +127,14 @@ def preset_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in _presets().iterdir() if file.name.endswith(".toml"))
 
 
-def load_config(preset: str, overrides: list[str], flags: dict[str, Any]) -> TrainConfig:
-    """A preset by name or file, with `key.sub=value` overrides and then top-level flags over it.
+def load_preset(preset: str) -> TrainConfig:
+    """A preset by name or file.
 
     Raises:
         BadConfig: No such preset, a key that does not exist, or a value that does not fit.
     """
-    table = _read_preset(preset)
-    for override in overrides:
-        _apply(table, override)
-    table |= {name: value for name, value in flags.items() if value is not None}
     try:
-        return msgspec.convert(table, TrainConfig)
+        return msgspec.convert(_read_preset(preset), TrainConfig)
     except msgspec.ValidationError as error:
         raise BadConfig(f"preset '{preset}': {error}") from error
 
@@ -144,18 +159,3 @@ def _read_preset(preset: str) -> dict[str, Any]:
         raise BadConfig(f"the preset file '{preset}' cannot be read: {error.strerror}.") from error
     except tomllib.TOMLDecodeError as error:
         raise BadConfig(f"the preset file '{preset}' is no valid TOML: {error}.") from error
-
-
-def _apply(table: dict[str, Any], override: str) -> None:
-    key, separator, value = override.partition("=")
-    if not separator:
-        raise BadConfig(f"--set {override}: expected KEY=VALUE, such as --set grpo.steps=50.")
-    *parents, last = key.strip().split(".")
-    for parent in parents:
-        table = table.setdefault(parent, {})
-        if not isinstance(table, dict):
-            raise BadConfig(f"--set {override}: '{parent}' is a value, not a table.")
-    try:
-        table[last] = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        table[last] = value

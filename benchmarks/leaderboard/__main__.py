@@ -1,15 +1,23 @@
 """Ranks agents on the logged steps of a split.
 
-    python -m benchmarks.leaderboard --agents random,majority,copy_match,oracle --out runs/first
-    python -m benchmarks.leaderboard --agents random my_agent.py:MyAgent my_package.module:MyAgent --out runs/mine
-    python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" "greedy=runs/demo/sft?temperature=0" --out runs/sft
-    python -m benchmarks.leaderboard --agents random --store stores/mine --split validation --sessions 100 --out runs/x
-    python -m benchmarks.leaderboard --agents oracle runs/demo/sft --likelihood --out runs/likelihood
-    python -m benchmarks.leaderboard verify runs/first            do the figures follow from the kept replies?
-    python -m benchmarks.leaderboard verify runs/first --reask 20        and are those the agents' own?
-    python -m benchmarks.leaderboard compare runs/first oracle copy_match          paired difference
-    python -m benchmarks.leaderboard --agents oracle --context.persona shuffled --out runs/shuffled
-    python -m benchmarks.leaderboard compare runs/first oracle oracle --second-folder runs/shuffled --across context
+  python -m benchmarks.leaderboard --agents random,oracle --out runs/first
+  python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m
+  python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" \\
+    "greedy=runs/demo/sft?temperature=0" --out runs/sft
+  python -m benchmarks.leaderboard --agents random --store stores/mine \\
+    --split validation --sessions 100 --out runs/x
+  python -m benchmarks.leaderboard --agents oracle --likelihood --out runs/l
+  python -m benchmarks.leaderboard --agents oracle \\
+    --context.persona shuffled --out runs/shuffled
+
+Whether the figures follow from the kept replies, whether those are the agents'
+own, and how two agents differ step by step, is told by
+
+  python -m benchmarks.leaderboard verify runs/first
+  python -m benchmarks.leaderboard verify runs/first --reask 20
+  python -m benchmarks.leaderboard compare runs/first random oracle
+  python -m benchmarks.leaderboard compare runs/first oracle oracle \\
+    --second-folder runs/shuffled --across context
 
 Each reply is kept as it comes, and no step is asked twice (--fresh asks again): another reward, other metrics or
 sessions are counted from what was kept. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at all,
@@ -17,6 +25,7 @@ sessions are counted from what was kept. Exit codes: 0 done, 1 verify found a mi
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +39,8 @@ from benchmarks.leaderboard.compare import COMPARED, compare, settings_that_diff
 from benchmarks.leaderboard.config import LeaderboardConfig
 from benchmarks.leaderboard.ranking import Results, run_leaderboard
 from benchmarks.leaderboard.verify import read_results, verify
-from replay_sessions.errors import StoreNotFound, run_command
+from replay_sessions.commands.command_line import parse_options, run_command
+from replay_sessions.errors import StoreNotFound
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m benchmarks.leaderboard"
@@ -75,16 +85,19 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
     with_errors: bool = False
 
 
-def main(arguments: list[str] | None = None) -> int:
-    arguments = sys.argv[1:] if arguments is None else arguments
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line: 0 done, 1 verify found a mismatch, 2 the call or its input was wrong."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return run_command(lambda: _run(words))
+
+
+def _run(words: Sequence[str]) -> int:
     # Ranking is what one mostly wants, so it needs no subcommand; the two others are named.
-    if arguments[:1] == ["verify"]:
-        asked = tyro.cli(Verify, args=arguments[1:], prog=f"{PROGRAM} verify")
-        return run_command(lambda: _verify(asked))
-    if arguments[:1] == ["compare"]:
-        pair = tyro.cli(Compare, args=arguments[1:], prog=f"{PROGRAM} compare")
-        return run_command(lambda: _compare(pair))
-    return run_command(lambda: _rank(tyro.cli(LeaderboardConfig, args=arguments, prog=PROGRAM, description=__doc__)))
+    if words[:1] == ["verify"]:
+        return _verify(parse_options(Verify, words[1:], program=f"{PROGRAM} verify"))
+    if words[:1] == ["compare"]:
+        return _compare(parse_options(Compare, words[1:], program=f"{PROGRAM} compare"))
+    return _rank(parse_options(LeaderboardConfig, words, program=PROGRAM, text=__doc__))
 
 
 def _rank(config: LeaderboardConfig) -> int:

@@ -1,15 +1,16 @@
 """Agents walk through the demo shop by themselves (ShopLive-v0); their visits are compared with the shoppers' own.
 
-    python -m benchmarks.live --agents copy_match,oracle --out runs/live
-    python -m benchmarks.live --agents runs/demo/shop_r1 "greedy=runs/demo/shop_r1?temperature=0" --out runs/live
-    python -m benchmarks.live --agents oracle --context.persona shuffled --sessions 1000 --population 7 --out runs/x
+  python -m benchmarks.live --agents copy_match,oracle --out runs/live
+  python -m benchmarks.live --agents runs/demo/shop_r1 \\
+    "greedy=runs/demo/shop_r1?temperature=0" --out runs/live
+  python -m benchmarks.live --agents oracle --population 7 --out runs/x
 
 Exit codes: 0 done, 2 the call or its input was wrong.
 """
 
 import sys
+from collections.abc import Sequence
 
-import tyro
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
@@ -17,12 +18,14 @@ from rich.text import Text
 from agents.results import results_console
 from benchmarks.leaderboard.config import agent_specs
 from benchmarks.live.run import COLUMNS, LiveConfig, LiveResults, cell, run_live
-from replay_sessions.errors import run_command
+from replay_sessions.commands.command_line import parse_options, run_command
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line: 0 done, 2 the call or its input was wrong."""
+    words = sys.argv[1:] if arguments is None else arguments
     return run_command(
-        lambda: _run(tyro.cli(LiveConfig, args=arguments, prog="python -m benchmarks.live", description=__doc__))
+        lambda: _run(parse_options(LiveConfig, words, program="python -m benchmarks.live", text=__doc__))
     )
 
 

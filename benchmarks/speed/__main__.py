@@ -1,23 +1,24 @@
 """Measures speed, part by part.
 
-    python -m benchmarks.speed env reward --json speed.json
-    python -m benchmarks.speed simplify --data ../shared/data
+  python -m benchmarks.speed env reward --json speed.json
+  python -m benchmarks.speed simplify --data ../shared/data
 
 Each part prints its figures beside those of the usual way to do the same, measured in the same run; `--json` writes
 them as a list of {"name", "value", "unit", "peer", "peer_value", "ratio", "runs"}. Without parts all are measured.
 """
 
-import argparse
-import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+import tyro
 
 from benchmarks.speed.measurement import Measurement
-from replay_sessions.errors import BadConfig, did_you_mean, run_command
+from replay_sessions.commands.command_line import parse_options, run_command
+from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.plugins import load_with_extra
 
 # name of a part -> "module:function"; the function takes Options and returns Measurements.
 PARTS: dict[str, str] = {
@@ -39,20 +40,29 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     runs: int | None = None
 
 
+class Call(Options, frozen=True, kw_only=True):
+    """What to measure.
+
+    Attributes:
+        parts: Of env, reward and simplify; all by default.
+        json: Write the figures to this file.
+        data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
+        runs: How often each thing is measured; None: as often as the part thinks right.
+    """
+
+    parts: tyro.conf.Positional[tuple[str, ...]] = ()
+    json: Path | None = None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of: {', '.join(PARTS)}; all by default")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="third-party test data; SHOP_R1_TEST_DATA by default"
-    )
-    parser.add_argument("--runs", type=int, metavar="N", help="how often each thing is measured")
-    given = parser.parse_args(arguments)
-    folder = given.data or os.environ.get("SHOP_R1_TEST_DATA")
-    options = Options(data=Path(folder) if folder else None, runs=given.runs)
-    return run_command(lambda: _measure(given.parts, options, given.json))
+    """Runs the command line: 0 done, 2 the call or its input was wrong."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return run_command(lambda: _run(parse_options(Call, words, program="python -m benchmarks.speed", text=__doc__)))
+
+
+def _run(call: Call) -> int:
+    folder = call.data or os.environ.get("SHOP_R1_TEST_DATA")
+    return _measure(call.parts, Options(data=Path(folder) if folder else None, runs=call.runs), call.json)
 
 
 def _measure(parts: Sequence[str], options: Options, output: Path | None) -> int:
@@ -61,8 +71,7 @@ def _measure(parts: Sequence[str], options: Options, output: Path | None) -> int
             raise BadConfig(f"Unknown part {part!r}. {did_you_mean(part, PARTS)}")
     found: list[Measurement] = []
     for part in parts or PARTS:
-        module, function = PARTS[part].split(":")
-        measure: Callable[[Options], list[Measurement]] = getattr(importlib.import_module(module), function)
+        measure: Callable[[Options], list[Measurement]] = load_with_extra(PARTS[part], "reference")
         for measurement in measure(options):
             print(_line(measurement), flush=True)
             found.append(measurement)

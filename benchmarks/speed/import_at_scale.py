@@ -1,13 +1,12 @@
 """A large import, killed again and again: does it end in the same store, and in how much memory and time?
 
-    python -m benchmarks.speed.import_at_scale --sessions 20000 --kills 5 --out benchmarks/results/import_at_scale.json
+  python -m benchmarks.speed.import_at_scale --sessions 9000 --out scale.json
 
 The corpus is made of realistic demo-shop sessions (500 of them, varied so that no two are equal), as JSON lines. It is
 imported once undisturbed and once killed with SIGKILL, all processes' memory being watched; both stores must be the
 same, byte for byte.
 """
 
-import argparse
 import hashlib
 import os
 import random
@@ -16,12 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.provenance import provenance
 from replay_sessions.schema import Session, Step
@@ -31,21 +31,40 @@ _DIFFERENT_SESSIONS = 500
 _POLL_S = 0.05
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sessions", type=int, default=20_000)
-    parser.add_argument("--kills", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--folder", type=Path, help="where the corpus and the stores go; a temporary folder")
-    parser.add_argument("--out", type=Path, required=True, help="the results, as JSON")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        results = measure(Path(folder), arguments.sessions, arguments.kills, arguments.workers)
-    config = {name: getattr(arguments, name) for name in ("sessions", "kills", "workers")}
+class AtScale(msgspec.Struct, frozen=True, kw_only=True):
+    """Measures a large import.
+
+    Attributes:
+        sessions: How many are imported.
+        kills: How often the second import is killed.
+        workers: So many processes; None: one for each core.
+        folder: Where the corpus and the stores go; None: a temporary folder.
+        out: The results, as JSON.
+    """
+
+    sessions: int = 20_000
+    kills: int = 5
+    workers: int | None = None
+    folder: Path | None = None
+    out: Path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line: 0 done, 1 the stores differ, 2 the call or its input was wrong."""
+    words = sys.argv[1:] if arguments is None else arguments
+    program = "python -m benchmarks.speed.import_at_scale"
+    return run_command(lambda: _run(parse_options(AtScale, words, program=program, text=__doc__)))
+
+
+def _run(options: AtScale) -> int:
+    workers = options.workers or os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        results = measure(Path(folder), options.sessions, options.kills, workers)
+    config = {"sessions": options.sessions, "kills": options.kills, "workers": workers}
     results |= {"provenance": provenance(config, seed=0)}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
-    sys.stdout.write(arguments.out.read_text())
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
+    sys.stdout.write(options.out.read_text())
     return 0 if results["stores_are_equal"] else 1
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.speed.measurement import Measurement, median_times
+from benchmarks.speed.simplify_peers import prune, soup_simplify
 from replay_sessions.errors import BadConfig
 from replay_sessions.simplify import load_recipe, simplify
 
@@ -77,8 +78,6 @@ def _ours() -> Tasks:
 
 
 def _peers() -> Tasks:
-    from benchmarks.speed.simplify_peers import prune, soup_simplify  # their libraries are no dependency of ours
-
     return {"beautifulsoup": soup_simplify, "browsergym_style": lambda page: prune(page.decode("utf-8", "replace"))}
 
 

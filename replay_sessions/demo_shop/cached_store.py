@@ -7,6 +7,7 @@ import os
 from hashlib import blake2b
 from pathlib import Path
 
+from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import SCHEMA_VERSION
 from replay_sessions.store.writer import StoreWriter
@@ -21,8 +22,6 @@ def demo_store_path() -> Path:
     """Where the demo store lies; generates it when it is not there yet."""
     path = _cache_folder() / f"demo-{_shop_version()}"
     if not path.is_dir():
-        from replay_sessions.demo_shop import SOURCE, generate_sessions
-
         options = {"sessions": str(DEMO_SESSIONS), "seed": str(DEMO_SEED), "page_size": "small"}
         try:
             with StoreWriter(path, source=SOURCE, options=options) as writer:

@@ -18,13 +18,13 @@ import os
 import re
 import shutil
 import warnings
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import gymnasium
+import msgspec
 from gymnasium import spaces
 
 from replay_sessions.errors import BadConfig, MissingExtra
@@ -40,6 +40,26 @@ _PATH_VARIABLE = "MINARI_DATASETS_PATH"
 _SHOWN = ("page", "goal", "persona", "step")
 _MAX_STEPS = 2**31 - 1
 _NOT_WORD = re.compile(r"[^\w-]+")
+_HELP = """\
+  python -m replay_sessions export minari stores/mine --out datasets
+  MINARI_DATASETS_PATH=datasets python -c \\
+    "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))\""""
+
+
+class MinariOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a Minari data set is written.
+
+    Attributes:
+        out: The folder of Minari's data sets; None: MINARI_DATASETS_PATH, or Minari's own.
+        name: The middle of the id shopr1/NAME/human-v0; None: the store's name.
+        split: Which sessions are written.
+        overwrite: Replace the data set of that id.
+    """
+
+    out: Path | None = None
+    name: str | None = None
+    split: Split | Literal["all"] = "all"
+    overwrite: bool = False
 
 
 class MinariExporter(Exporter):
@@ -50,6 +70,9 @@ class MinariExporter(Exporter):
         name: The middle of the id; None is the store's name.
         store_name: How the recovered env is to open the store; None is its path.
     """
+
+    Options: ClassVar[type[msgspec.Struct]] = MinariOptions
+    help = _HELP
 
     def __init__(
         self,
@@ -67,26 +90,8 @@ class MinariExporter(Exporter):
         self._overwrite = overwrite
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--out",
-            type=Path,
-            metavar="FOLDER",
-            help=f"the folder of Minari's data sets ({_PATH_VARIABLE}, or its own)",
-        )
-        parser.add_argument("--name", help="the middle of the id shopr1/NAME/human-v0 (the store's name)")
-        parser.add_argument("--split", choices=["train", "validation", "test", "all"], default="all", help="(all)")
-        parser.add_argument("--overwrite", action="store_true", help="replace the data set of that id")
-
-    @classmethod
-    def from_arguments(cls, arguments: Namespace) -> Self:
-        return cls(
-            arguments.out,
-            name=arguments.name,
-            store_name=arguments.store,
-            split=arguments.split,
-            overwrite=arguments.overwrite,
-        )
+    def from_options(cls, store: str, options: MinariOptions) -> Self:
+        return cls(options.out, name=options.name, store_name=store, split=options.split, overwrite=options.overwrite)
 
     def export(self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
         minari = _minari()
@@ -124,9 +129,10 @@ def _replaced(place: Path) -> Iterator[None]:
 
 def _minari() -> Any:
     try:
-        import minari
-        import minari.storage
-        from minari.dataset._storages import arrow_storage  # noqa: F401 - loads what the arrow extra brings
+        import minari  # noqa: PLC0415 - the extra minari is optional
+        import minari.data_collector  # noqa: PLC0415 - the extra minari is optional
+        import minari.storage  # noqa: PLC0415 - the extra minari is optional
+        from minari.dataset._storages import arrow_storage  # noqa: F401, PLC0415 - loads what the extra's arrow brings
     except ImportError as error:
         raise MissingExtra(f"export minari needs Minari ({error}): pip install 'shop-r1[minari]'") from error
     return minari
@@ -178,7 +184,7 @@ def _create(minari: Any, env: Any, dataset_id: str, store: SessionStore, on_prog
         warnings.simplefilter("ignore", UserWarning)  # one for each thing that only a publisher can say of a data set
         dataset = minari.create_dataset_from_buffers(
             dataset_id=dataset_id,
-            buffer=_episodes(env, store, session_ids, on_progress),
+            buffer=_episodes(minari, env, store, session_ids, on_progress),
             env=env,
             eval_env=env.unwrapped.spec,
             observation_space=observation_space,
@@ -199,18 +205,16 @@ def _create(minari: Any, env: Any, dataset_id: str, store: SessionStore, on_prog
 
 
 def _episodes(
-    env: Any, store: SessionStore, session_ids: list[str], on_progress: Callable[[int], None]
+    minari: Any, env: Any, store: SessionStore, session_ids: list[str], on_progress: Callable[[int], None]
 ) -> Iterator[Any]:
     """Replays each session with its logged actions; one episode at a time is in memory."""
-    from minari.data_collector import EpisodeBuffer
-
     for number, session_id in enumerate(session_ids):
         options = {"session_id": session_id}
         observations = [env.reset(seed=0, options=options)[0]]
         replies = [_reply(step) for step in store.session(session_id).steps]
         played = [env.step(reply) for reply in replies]
         observations += [step[0] for step in played]
-        yield EpisodeBuffer(
+        yield minari.data_collector.EpisodeBuffer(
             id=number,
             seed=0,
             options=options,

@@ -47,7 +47,7 @@ def download(hub_id: str, *, revision: str, patterns: Sequence[str], importer: s
     """
     by_hand = how_to_fetch(hub_id, revision, patterns, importer)
     try:
-        from huggingface_hub import snapshot_download
+        from huggingface_hub import snapshot_download  # noqa: PLC0415 - the extra hub is optional
     except ImportError as error:
         raise MissingExtra(
             f"'{hub_id}' is no folder here, and fetching it from the hub needs an extra: "

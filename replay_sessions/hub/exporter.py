@@ -10,10 +10,9 @@ never run: there was no network.
 """
 
 import re
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 import pyarrow as pa
@@ -31,8 +30,29 @@ from replay_sessions.store.whole_folder import WorkFolder, check_target
 __all__ = ["HubExporter"]
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_HELP = """\
+  python -m replay_sessions export hub stores/mine --out mine_for_the_hub
+  python -m replay_sessions import hub mine_for_the_hub --out stores/again
+  python -m replay_sessions export hub stores/mine --out mine_for_the_hub \\
+    --upload OWNER/NAME"""
 _FILE_CHARACTERS = 500_000_000
 _ROW_GROUP_CHARACTERS = 32_000_000
+
+
+class HubExportOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a data set for the hub is written.
+
+    Attributes:
+        out: The folder that is written.
+        overwrite: Replace an earlier export that is there.
+        licence: The hub's word for the data's licence, such as cc-by-4.0.
+        upload: OWNER/NAME: upload it too, as a private data set (needs `hf auth login`; untested).
+    """
+
+    out: Path
+    overwrite: bool = False
+    licence: str = "other"
+    upload: str | None = None
 
 
 class HubExporter(Exporter):
@@ -42,6 +62,9 @@ class HubExporter(Exporter):
         licence: The hub's word for the data's licence; "other" leaves it to be stated.
         upload: The data set to upload the folder to; None leaves it where it is.
     """
+
+    Options: ClassVar[type[msgspec.Struct]] = HubExportOptions
+    help = _HELP
 
     def __init__(
         self, out: Path, *, overwrite: bool = False, licence: str = "other", upload: str | None = None
@@ -54,24 +77,8 @@ class HubExporter(Exporter):
         self._upload = upload
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder that is written")
-        parser.add_argument("--overwrite", action="store_true", help="replace an earlier export that is there")
-        parser.add_argument(
-            "--licence",
-            default="other",
-            metavar="WORD",
-            help="the hub's word for the data's licence, such as cc-by-4.0",
-        )
-        parser.add_argument(
-            "--upload",
-            metavar="OWNER/NAME",
-            help="upload it too, as a private data set (needs `hf auth login`; untested)",
-        )
-
-    @classmethod
-    def from_arguments(cls, arguments: Namespace) -> Self:
-        return cls(arguments.out, overwrite=arguments.overwrite, licence=arguments.licence, upload=arguments.upload)
+    def from_options(cls, store: str, options: HubExportOptions) -> Self:
+        return cls(options.out, overwrite=options.overwrite, licence=options.licence, upload=options.upload)
 
     def export(self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
         check_target(self._out, overwrite=self._overwrite, marker=ABOUT_FILE)
@@ -137,7 +144,7 @@ class _SplitFile:
 
 def _upload(folder: Path, name: str) -> str:
     try:
-        from huggingface_hub import HfApi
+        from huggingface_hub import HfApi  # noqa: PLC0415 - the extra hub is optional
     except ImportError as error:
         raise MissingExtra("--upload needs an extra: pip install 'shop-r1[hub]'") from error
     try:

@@ -6,11 +6,12 @@
 With `--split-by official` sessions keep the split that they were exported in.
 """
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+import msgspec
 
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.hub.download import download, is_hub_id
@@ -22,9 +23,27 @@ from replay_sessions.store.manifest import SetAside
 
 __all__ = ["HubImporter"]
 
+_HELP = """\
+  python -m replay_sessions import hub mine_for_the_hub --out STORE
+  python -m replay_sessions import hub OWNER/NAME --revision COMMIT --out STORE
+
+With --split-by official sessions keep the split that they were exported in."""
+
+
+class HubImportOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a data set of the hub is read.
+
+    Attributes:
+        revision: The commit, where SOURCE is the id of a data set on the hub.
+    """
+
+    revision: str = "main"
+
 
 class HubImporter(Importer):
     """Reads an exported data set; see the module."""
+
+    Options: ClassVar[type[msgspec.Struct]] = HubImportOptions
 
     def __init__(self, folder: Path) -> None:
         if not (folder / ABOUT_FILE).is_file():
@@ -39,15 +58,15 @@ class HubImporter(Importer):
         self.size = sum(path.stat().st_size for path in self._files)
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        parser.add_argument("--revision", default="main", metavar="COMMIT", help="of a data set of the hub (main)")
-
-    @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+    def from_options(cls, source: Path, options: HubImportOptions) -> Self:
         if is_hub_id(source):
             patterns = [ABOUT_FILE, f"{DATA_FOLDER}/*.parquet"]
-            source = download(source.as_posix(), revision=arguments.revision, patterns=patterns, importer="hub")
+            source = download(source.as_posix(), revision=options.revision, patterns=patterns, importer="hub")
         return cls(source)
+
+    @classmethod
+    def help(cls) -> str:
+        return _HELP
 
     def state(self) -> str:
         stats = [(path.absolute(), path.stat()) for path in self._files]

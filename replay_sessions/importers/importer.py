@@ -6,17 +6,16 @@ the importer itself must pickle.
 """
 
 from abc import ABC, abstractmethod
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import SetAside
 
-__all__ = ["Imported", "Importer", "LeftOut", "Part"]
+__all__ = ["Imported", "Importer", "LeftOut", "NoOptions", "Part"]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +39,15 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
 Imported = Session | SetAside | LeftOut
 
 
+class NoOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Of an importer that has none of its own."""
+
+
 class Importer(ABC):
     """Reads one source.
 
     Attributes:
+        Options: The importer's own flags, each with a default, and what they mean.
         source: What the sessions come from (manifest).
         options: How they are read (manifest); together with the source's files they identify an import.
         notes: What to tell the user before reading, such as a choice that was guessed.
@@ -51,6 +55,7 @@ class Importer(ABC):
         unit: What that unit is.
     """
 
+    Options: ClassVar[type[msgspec.Struct]] = NoOptions
     source: str
     options: dict[str, str]
     notes: list[str]
@@ -59,13 +64,13 @@ class Importer(ABC):
 
     @classmethod
     @abstractmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        """Adds the importer's own options to its command."""
+    def from_options(cls, source: Path, options: Any) -> Self:
+        """Makes the importer from a command's `Options`; checks that the source is there and can be read."""
 
     @classmethod
-    @abstractmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
-        """Makes the importer of a command line; checks that the source is there and can be read."""
+    def help(cls) -> str:
+        """What `--help` says beside the summary and the options: what a source looks like, and examples."""
+        return ""
 
     @abstractmethod
     def state(self) -> str:

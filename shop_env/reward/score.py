@@ -51,13 +51,22 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         kind: `hierarchical` is table 1 of Shop-R1; `binary` pays `exact_points` for an exact match and nothing else for
             the action; `customer_r1` pays for an exact match by the kind of action.
         format: For a readable reply. The whole reward of a malformed one is 0 whatever this is.
+        action_type: For the right type of action.
+        click_name_present: For a click that names something.
+        typing_name_present: For typing that names where.
+        typing_text_present: For typing that says what.
+        typing_name_similarity: Times ROUGE-L of the name typed into.
         dars: The difficulty-aware factor on ROUGE-L of a clicked name and of a typed text.
         threshold: τ, the similarity from which on similarities count.
         similarity: `rouge_l`, or `rouge_score` for the package that it equals (slower).
         self_certainty: Which of the three definitions the trainer measures (FACTS: the paper's text, equation 3 and
             figure 1 disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
-        self_certainty_weight: α.
+        self_certainty_weight: α, the weight of self-certainty.
+        exact_points: What `binary` pays for an exact match.
+        typing_points: What `customer_r1` pays for the same typing.
+        click_points: What `customer_r1` pays for the same click.
         click_type_points: Customer-R1's weights of clicks that differ from `click_points`, by click subtype.
+        terminate_points: What `customer_r1` pays for terminating where the shopper did.
         wrong_click: Customer-R1's reward for a predicted click that is not the logged one. With its format reward of 1
             a readable wrong click earns 1 - 1 = 0, the same as a reply that cannot be read; a wrong reply of another
             type earns 1. So the paper's numbers say (section 4.3).

@@ -93,7 +93,7 @@ SIMILARITIES: dict[SimilarityName, Similarity] = {"rouge_l": rouge_l, "rouge_sco
 @lru_cache(maxsize=1)
 def _reference_scorer() -> Any:
     try:
-        from rouge_score.rouge_scorer import RougeScorer
+        from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - the extra reference is optional
     except ImportError as error:
         raise MissingExtra(
             "rouge_l_reference needs the package rouge_score: pip install 'shop-r1[reference]'"

@@ -6,6 +6,7 @@ import pytest
 
 from agents.registry import CHECKPOINT_MARKER, agent_class, known_agents, make_agent, parse_spec
 from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent
+from train.checkpoints import CHECKPOINT_FILE
 
 AGENT = """
 class Fixed:
@@ -89,8 +90,6 @@ def test_a_folder_without_the_marker_is_no_checkpoint(tmp_path: Path) -> None:
 
 
 def test_the_marker_is_the_one_that_training_writes() -> None:
-    from train.checkpoints import CHECKPOINT_FILE
-
     assert CHECKPOINT_MARKER == CHECKPOINT_FILE
 
 

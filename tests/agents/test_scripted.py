@@ -7,6 +7,7 @@ import pytest
 from agents.registry import make_agent
 from agents.scripted.oracle import ceiling, sharpened
 from agents.scripted.words import phrases, seen_words
+from replay_sessions.demo_shop import action_probabilities
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore
@@ -108,8 +109,6 @@ def test_oracle_refuses_a_store_that_is_not_of_the_demo_shop(planted_store: Sess
 
 
 def test_ceiling_is_the_mean_of_the_likeliest_actions_probability(demo_store: SessionStore) -> None:
-    from replay_sessions.demo_shop import action_probabilities
-
     policies = [
         action_probabilities(observe(session, index))
         for session in demo_store.sessions("test")

@@ -82,17 +82,30 @@ def test_show_a_page_simplified_or_as_it_is(tmp_path: Path, capsys: pytest.Captu
 
 WRONG_CALLS = [
     (["generate", "--sessions", "0", "--out", "x"], "--sessions is 0, and at least 1 was expected"),
-    (["generate", "--sessions", "many", "--out", "x"], "invalid int value: 'many'"),
-    (["generate", "--sessions", "3"], "required: --out"),
+    (
+        ["generate", "--sessions", "many", "--out", "x"],
+        "base 10: 'many'; expected --sessions INT (see",
+    ),
+    (["generate", "--sessions", "3"], "Missing from python -m replay_sessions generate: --out PATH"),
     (["generate", "--sessions", "3", "--out", "x", "--test", "2"], "add up to at most 1"),
-    (["generate", "--sessions", "3", "--out", "x", "--page-size", "huge"], "invalid choice: 'huge'"),
-    (["generate", "--session", "3", "--out", "x"], "required: --sessions"),
+    (
+        ["generate", "--sessions", "3", "--out", "x", "--page-size", "huge"],
+        "Expected one of ('small', 'realistic')",
+    ),
+    (
+        ["generate", "--session", "3", "--out", "x"],
+        "generate: --sessions INT; Unrecognized options: --session, 3",
+    ),
+    (
+        ["generate", "--sessions", "3", "--out", "x", "--sed", "1"],
+        "Unrecognized options: --sed, 1; Perhaps you meant: --seed",
+    ),
     (["import", "jsonl", "missing.jsonl", "--out", "x"], "cannot read 'missing.jsonl'"),
-    (["import", "json", "missing.jsonl", "--out", "x"], "invalid choice: 'json' (choose from"),
+    (["import", "json", "missing.jsonl", "--out", "x"], "unknown importer 'json'. Did you mean 'jsonl'?"),
     (["show", "demmo"], "Did you mean 'demo'?"),
     (["show", "demo", "--step", "1"], "--step needs --session"),
-    (["shwo"], "invalid choice: 'shwo'"),
-    ([], "required: COMMAND"),
+    (["shwo"], "unknown command 'shwo'. Did you mean 'show'?"),
+    ([], "missing: COMMAND"),
 ]
 
 

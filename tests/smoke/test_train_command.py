@@ -10,26 +10,28 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from agents.llm_grpo.config import load_config, preset_names
+from agents.llm_grpo.config import load_preset, preset_names
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
 from replay_sessions.store import SessionStore
 
-SMALL = [
-    "sft.stages=[{steps=3,replies=2},{steps=6}]",
-    "sft.sessions_per_batch=4",
-    "grpo.steps=4",
-    "grpo.sessions_per_batch=2",
-    "grpo.replies=3",
-    "model.tiny.hidden_size=32",
-    "model.tiny.layers=1",
-    "model.tokenizer.min_count=2",
-    "sft_longer.steps=3",
-    "validation.sessions=6",
-    "validation.times=1",
-    "evaluation.sessions=6",
-    "threads=1",
-]
+SMALL = {
+    "sft.stages.0.steps": 3,
+    "sft.stages.1.steps": 3,
+    "sft.stages.2.steps": 3,
+    "sft.sessions-per-batch": 4,
+    "grpo.steps": 4,
+    "grpo.sessions-per-batch": 2,
+    "grpo.replies": 3,
+    "model.tiny.hidden-size": 32,
+    "model.tiny.layers": 1,
+    "model.tokenizer.min-count": 2,
+    "sft-longer.steps": 3,
+    "validation.sessions": 6,
+    "validation.times": 1,
+    "evaluation.sessions": 6,
+    "threads": 1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +62,8 @@ def train(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def small_run(store: Path, out: Path) -> list[str]:
-    overrides = [word for override in SMALL for word in ("--set", override)]
-    return ["--store", str(store), "--out", str(out), "--seed", "7", *overrides]
+    flags = [word for key, value in SMALL.items() for word in (f"--{key}", str(value))]
+    return ["--store", str(store), "--out", str(out), "--seed", "7", *flags]
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +122,10 @@ def test_a_run_stopped_by_ctrl_c_and_resumed_equals_a_straight_run_bit_for_bit(
     [
         (["--preset", "tiny_cpo"], "Did you mean 'tiny_cpu'?"),
         (["--store", "nowhere/at/all"], "nowhere/at/all"),
-        (["--set", "sft.sessions_per_bach=4"], "sessions_per_bach"),
-        (["--set", "grpo.replies=1"], "a group needs at least 2 replies"),
+        (["--grpo.step", "4"], "--grpo.steps INT"),
+        (["--sft.sessions_per_bach", "4"], "Perhaps you meant: --sft.sessions-per-batch INT"),
+        (["--grpo.replies", "1"], "a group needs at least 2 replies"),
+        (["--reward", "binery"], "Did you mean 'binary'?"),
         (["--resume", "no/such/run"], "it has no run.json"),
         (["--sed", "1"], "--sed"),
     ],
@@ -138,4 +142,4 @@ def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(
 
 @pytest.mark.parametrize("preset", preset_names())
 def test_every_preset_loads(preset: str) -> None:
-    assert load_config(preset, [], {"seed": 3}).seed == 3
+    assert load_preset(preset).sft.total_steps > 0

@@ -40,11 +40,15 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         steps: Optimiser steps, one per batch of rollouts.
-        sessions_per_batch, tokens_per_batch: At most so many sessions, and tokens in them, go into one step; each
-            session gives a group of `replies` replies at every scored step.
+        sessions_per_batch: At most so many sessions go into one step.
+        tokens_per_batch: At most so many tokens in those sessions.
+        replies: How many are sampled at every scored step of a session: a group.
         temperature: Of sampling, and of the log-probabilities in the loss.
+        max_new_tokens: The longest reply that is sampled.
         beta: Weight of the KL to the frozen policy that GRPO starts from.
         clip: ε of the clipped ratio.
+        standardize: Divide a group's advantages by the deviation of its rewards.
+        skip_equal_groups: Leave out groups whose action rewards are all equal.
         max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several by session.
     """
 

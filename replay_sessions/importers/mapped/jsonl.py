@@ -7,15 +7,15 @@ Our own form is a Session as JSON (schema.py). Without --mapping it is recognise
 
 import gzip
 import zlib
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import IO, Any, ClassVar, Self
 
 import msgspec
 
 from replay_sessions.errors import BadSession, ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.importer import Imported, Importer, NoOptions, Part
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, NoActions, built_in_mappings, load_mapping
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.schema import Session
@@ -38,6 +38,17 @@ _PART_LINES = 100_000
 _LONGEST_LINE_BYTES = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
 _GZIP_MAGIC = b"\x1f\x8b"
 
+_HELP = """\
+  python -m replay_sessions import jsonl sessions.jsonl.gz --out STORE
+  python -m replay_sessions import jsonl log.jsonl --mapping my.toml --out STORE
+
+A line is a session, in our own form (--mapping shop_r1) or in that of another log,
+whose mapping says where its fields stand:
+
+{known}
+
+A mapping of your own is a TOML file; docs/field_mappings.md describes it."""
+
 
 class _Lines(msgspec.Struct, frozen=True):
     """Consecutive lines of the file; None stands for one that is too long to be read."""
@@ -46,8 +57,21 @@ class _Lines(msgspec.Struct, frozen=True):
     lines: list[bytes | None]
 
 
+class JsonlOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How JSON lines are read.
+
+    Attributes:
+        mapping: How the log's fields become ours: a NAME of those above or a FILE.toml of your own; None: it is guessed
+            from the first line.
+    """
+
+    mapping: str | None = None
+
+
 class JsonlImporter(Importer):
     """Reads JSON lines; see the module."""
+
+    Options: ClassVar[type[msgspec.Struct]] = JsonlOptions
 
     def __init__(self, path: Path, mapping: str | None = None) -> None:
         self.path = path
@@ -62,18 +86,16 @@ class JsonlImporter(Importer):
         self.options = {"file": path.name, "mapping": mapping}
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        known = ", ".join([OWN_FORM, *built_in_mappings()])
-        parser.add_argument(
-            "--mapping",
-            metavar="NAME|FILE.toml",
-            help=f"how the log's fields become ours: {known}, or a file of your own "
-            "(its format: docs/field_mappings.md); guessed from the first line when not given",
-        )
+    def from_options(cls, source: Path, options: JsonlOptions) -> Self:
+        return cls(source, options.mapping)
 
     @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
-        return cls(source, arguments.mapping)
+    def help(cls) -> str:
+        lines = [
+            fill(f"{name:14}{mapping.description}", 80, initial_indent="  ", subsequent_indent=" " * 16)
+            for name, mapping in built_in_mappings().items()
+        ]
+        return _HELP.format(known="\n".join(lines))
 
     def state(self) -> str:
         status = self.path.stat()
@@ -153,13 +175,15 @@ class _Mapped(JsonlImporter):
 
     mapping: ClassVar[str]
 
-    @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        """Its mapping is fixed."""
+    Options: ClassVar[type[msgspec.Struct]] = NoOptions  # its mapping is fixed
 
     @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+    def from_options(cls, source: Path, options: Any) -> Self:
         return cls(source, cls.mapping)
+
+    @classmethod
+    def help(cls) -> str:
+        return ""
 
 
 class MiniwobImporter(_Mapped):

@@ -10,11 +10,10 @@ With page offset -1 the first page of a session is unknown: the step is kept, fo
 and is not scored itself, and its page is empty.
 """
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 import msgspec
 
@@ -38,6 +37,16 @@ _PART_BYTES = 16 << 20
 _PART_LINES = 100_000
 _SAMPLE_SESSIONS = 200
 
+_HELP = """\
+  python -m replay_sessions import shopcart ShopCART --out stores/shopcart
+  python -m replay_sessions check stores/shopcart
+
+SOURCE is a file or folder of JSON lines or parquet, one session or one action a
+record. The pages may belong to the action before (offset -1) or to their own (0):
+what share of the clicked names stands on them decides, and is told. Its field names
+are guessed: for others copy replay_sessions/importers/mapped/mappings/shopcart.toml,
+change the paths and give it as --mapping."""
+
 
 class _Lines(msgspec.Struct, frozen=True):
     """Sessions of one file, and what of it is no session."""
@@ -47,8 +56,25 @@ class _Lines(msgspec.Struct, frozen=True):
     set_aside: list[SetAside]
 
 
+class ShopcartOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How ShopCART is read.
+
+    Attributes:
+        mapping: Where the fields stand: the name of a mapping or a FILE.toml.
+        page_offset: The page of a step is the one logged with the step before (-1), itself (0) or the one after (1);
+            None: the grounding audit decides.
+        revision: Which commit of NEU-HAI/ShopCART to fetch, where SOURCE is that id.
+    """
+
+    mapping: str = "shopcart"
+    page_offset: Literal[-1, 0, 1] | None = None
+    revision: str | None = None
+
+
 class ShopcartImporter(Importer):
     """Reads ShopCART, or any log whose pages may be shifted; see the module."""
+
+    Options: ClassVar[type[msgspec.Struct]] = ShopcartOptions
 
     def __init__(self, source: Path, mapping: str = "shopcart", page_offset: int | None = None) -> None:
         self._files = find_record_files(source.absolute())
@@ -68,34 +94,14 @@ class ShopcartImporter(Importer):
         self.options = {"mapping": mapping, "page_offset": f"{page_offset:+d}", "page_offset_decided_by": decided_by}
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        parser.epilog = (
-            "SOURCE is a file or folder of JSON lines or parquet, one session or one action a record. The pages may\n"
-            "belong to the action before (offset -1) or to their own (0): what share of the clicked names stands on\n"
-            "them decides, and is told. Its field names are guessed: for others copy\n"
-            "replay_sessions/importers/mapped/mappings/shopcart.toml, change the paths and give it as --mapping.\n\n"
-            "  python -m replay_sessions import shopcart ShopCART --out stores/shopcart\n"
-            "  python -m replay_sessions check stores/shopcart"
-        )
-        parser.add_argument(
-            "--mapping", default="shopcart", metavar="NAME|FILE.toml", help="where the fields stand (shopcart)"
-        )
-        parser.add_argument(
-            "--page-offset",
-            type=int,
-            choices=[-1, 0, 1],
-            help="the page of a step is the one logged with the step before (-1), itself (0) or the one after (1); "
-            "the grounding audit decides when not given",
-        )
-        parser.add_argument(
-            "--revision", metavar="COMMIT", help=f"which commit of {HUB_ID} to fetch, where SOURCE is that id"
-        )
+    def from_options(cls, source: Path, options: ShopcartOptions) -> Self:
+        if is_hub_id(source):
+            source = _fetch(source.as_posix(), options.revision)
+        return cls(source, options.mapping, options.page_offset)
 
     @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
-        if is_hub_id(source):
-            source = _fetch(source.as_posix(), arguments.revision)
-        return cls(source, arguments.mapping, arguments.page_offset)
+    def help(cls) -> str:
+        return _HELP
 
     def state(self) -> str:
         stats = [(path.absolute(), path.stat()) for path in self._files]

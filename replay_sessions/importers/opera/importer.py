@@ -10,11 +10,10 @@ official` uses them: their sessions are disjoint, their users are not (12 of the
 the default splits by user.
 """
 
-from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -41,6 +40,18 @@ HUB_ID = "NEU-HAI/OPeRA"
 REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as others cite it; this project could not fetch it itself
 _PART_ROWS = 256  # pages are 100 kB in the middle and 600 kB at most
 
+_HELP = f"""\
+  python -m replay_sessions import opera OPeRA --out stores/opera
+  python -m replay_sessions import opera {HUB_ID} --out stores/opera
+
+SOURCE is a folder in OPeRA's own layout, OPeRA_filtered/action/train-*.parquet and so
+on, or its id on the hub, which needs pip install 'shop-r1[hub]' and a network. Where
+there is none, fetch it elsewhere and copy the folder:
+
+  hf download {HUB_ID} --repo-type dataset --local-dir OPeRA \\
+    --revision {REVISION} \\
+    --include 'OPeRA_filtered/*/*.parquet'"""
+
 
 class _Sessions(msgspec.Struct, frozen=True):
     """Sessions to read together, the personas of their users, and what was found to be no session."""
@@ -50,8 +61,24 @@ class _Sessions(msgspec.Struct, frozen=True):
     set_aside: list[SetAside]
 
 
+class OperaOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How OPeRA is read.
+
+    Attributes:
+        version: full also logs scrolling, navigation and tabs: left out, counted, and told by Step.gap.
+        no_interviews: Make personas of the surveys alone, even where there are interviews.
+        revision: The commit of the hub's data.
+    """
+
+    version: OperaVersion = "filtered"
+    no_interviews: bool = False
+    revision: str = REVISION
+
+
 class OperaImporter(Importer):
     """Reads OPeRA; see the module."""
+
+    Options: ClassVar[type[msgspec.Struct]] = OperaOptions
 
     def __init__(
         self, folder: Path, version: OperaVersion = "filtered", *, interviews: bool = True, revision: str = REVISION
@@ -74,27 +101,12 @@ class OperaImporter(Importer):
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        parser.epilog = (
-            "OPeRA's own layout is expected: OPeRA_filtered/action/train-*.parquet and so on. Without a local copy,\n"
-            f"give {HUB_ID} (needs pip install 'shop-r1[hub]' and a network) or fetch it elsewhere:\n\n  "
-            + how_to_fetch(HUB_ID, REVISION, _patterns("filtered"), "opera").replace("`, ", "`,\n  ")
-        )
-        parser.add_argument(
-            "--version",
-            choices=["filtered", "full"],
-            default="filtered",
-            help="full also logs scrolling, navigation and tabs: left out, counted, and told by Step.gap (filtered)",
-        )
-        parser.add_argument(
-            "--no-interviews", action="store_true", help="make personas of the surveys alone (interviews where given)"
-        )
-        parser.add_argument("--revision", default=REVISION, metavar="COMMIT", help=f"of the hub's data ({REVISION})")
+    def from_options(cls, source: Path, options: OperaOptions) -> Self:
+        return cls(source, options.version, interviews=not options.no_interviews, revision=options.revision)
 
     @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
-        interviews = not arguments.no_interviews
-        return cls(source, arguments.version, interviews=interviews, revision=arguments.revision)
+    def help(cls) -> str:
+        return _HELP
 
     def state(self) -> str:
         stats = [(path.as_posix(), path.stat()) for path in self._files.all()]

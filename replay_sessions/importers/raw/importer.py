@@ -10,11 +10,11 @@ on is given by a CSS selector, the element's text or its name in the simplified 
 page or element is not found is left out, counted and listed with the reason; the next step's `gap` says so.
 """
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
+from textwrap import fill
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -30,8 +30,9 @@ __all__ = ["RawImporter"]
 _ACTION_FILES = ("actions.csv", "actions.tsv", "actions.jsonl", "actions.csv.gz", "actions.jsonl.gz")
 _PART_ROWS = 64
 
-_EPILOG = """\
-SOURCE is a folder of pages as a browser held them, with a table of what was done on them:
+_HELP = """\
+SOURCE is a folder of pages as a browser held them, with a table of what was done
+on them:
 
   visits/actions.csv
     session_id,user_id,page,type,selector,element_text,text
@@ -44,8 +45,13 @@ SOURCE is a folder of pages as a browser held them, with a table of what was don
 
 columns, in any order (those with * must be there; a cell may be empty):
 {columns}
-How pages are simplified and named is up to a recipe: `python -m replay_sessions show visits/home.html --recipe FILE`
-shows what it makes of a page. docs/raw_logs.md goes through all of it."""
+
+How pages are simplified and named is up to a recipe; see what it
+makes of one by
+
+  python -m replay_sessions show visits/home.html --recipe FILE
+
+docs/raw_logs.md goes through all of it."""
 
 
 class _Rows(msgspec.Struct, frozen=True):
@@ -55,8 +61,26 @@ class _Rows(msgspec.Struct, frozen=True):
     set_aside: list[SetAside]
 
 
+class RawOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How raw pages are read.
+
+    Attributes:
+        actions: The table; None: SOURCE/actions.csv, .tsv or .jsonl, also .gz.
+        recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
+        ignore_columns: Columns that are there and not wanted, as A,B.
+        keep_private_data: Do not take names, addresses and numbers out.
+    """
+
+    actions: Path | None = None
+    recipe: str | None = None
+    ignore_columns: str = ""
+    keep_private_data: bool = False
+
+
 class RawImporter(Importer):
     """Reads raw pages and a table of actions; see the module."""
+
+    Options: ClassVar[type[msgspec.Struct]] = RawOptions
 
     def __init__(
         self,
@@ -86,29 +110,23 @@ class RawImporter(Importer):
             self.notes.append("private data stays in pages, typed text and rationales")
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        lines = [f"  {name + ('*' if name in REQUIRED_COLUMNS else ''):14}{text}" for name, text in COLUMNS.items()]
-        parser.epilog = _EPILOG.format(columns="\n".join(lines))
-        parser.add_argument(
-            "--actions", type=Path, metavar="FILE", help="the table (SOURCE/actions.csv, .tsv or .jsonl, also .gz)"
-        )
-        parser.add_argument(
-            "--recipe", metavar="NAME|FILE", help="how the site's pages are simplified; found by itself when not given"
-        )
-        parser.add_argument("--ignore-columns", default="", metavar="A,B", help="columns that are there and not wanted")
-        parser.add_argument(
-            "--keep-private-data", action="store_true", help="do not take names, addresses and numbers out"
+    def from_options(cls, source: Path, options: RawOptions) -> Self:
+        return cls(
+            source,
+            options.actions,
+            recipe=options.recipe,
+            private_data=not options.keep_private_data,
+            ignored_columns=frozenset(filter(None, options.ignore_columns.split(","))),
         )
 
     @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
-        return cls(
-            source,
-            arguments.actions,
-            recipe=arguments.recipe,
-            private_data=not arguments.keep_private_data,
-            ignored_columns=frozenset(filter(None, arguments.ignore_columns.split(","))),
-        )
+    def help(cls) -> str:
+        columns = {name + "*" * (name in REQUIRED_COLUMNS): text for name, text in COLUMNS.items()}
+        lines = [
+            fill(f"{name:14}{text}", 80, initial_indent="  ", subsequent_indent=" " * 16)
+            for name, text in columns.items()
+        ]
+        return _HELP.format(columns="\n".join(lines))
 
     def state(self) -> str:
         digest = blake2b(digest_size=16)

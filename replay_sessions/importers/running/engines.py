@@ -96,7 +96,7 @@ def _end_with_parent() -> None:
 
 def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
     try:
-        import ray
+        import ray  # noqa: PLC0415 - the extra ray is optional
     except ImportError as error:
         raise MissingExtra("--engine ray needs Ray: pip install 'shop-r1[ray]'") from error
     is_ours = not ray.is_initialized()

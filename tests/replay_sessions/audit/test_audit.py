@@ -191,7 +191,7 @@ def test_real_logs_pass(shared_data: Path, tmp_path: Path, file: str, warnings: 
         ("--min-grounding", "2", "grounding is 2.0, and a share from 0 to 1 was expected"),
         ("--context-tokens", "-5", "context_tokens is -5, and at least 1 was expected"),
         ("--private-pages", "-1", "private_pages is -1, and 0 (none) or more was expected"),
-        ("--workers", "0", "'0' is no number of processes, and 1 or more was expected"),
+        ("--workers", "0", "--workers is 0, and 1 or more was expected"),
     ],
 )
 def test_limits_that_make_no_sense_are_told(

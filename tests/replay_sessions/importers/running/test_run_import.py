@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -123,11 +122,7 @@ class Deadly(Importer):
         self.first_part = marker.parent / ".store.importing" / "parts" / "000000.json"
 
     @classmethod
-    def add_arguments(cls, parser: ArgumentParser) -> None:
-        raise NotImplementedError
-
-    @classmethod
-    def from_arguments(cls, source: Path, arguments: Namespace) -> Self:
+    def from_options(cls, source: Path, options: object) -> Self:
         raise NotImplementedError
 
     def state(self) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import EvaluationConfig
-from agents.llm_grpo.run import EVALUATION_BATCH, TrainingRun
+from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
 from agents.protocol import Agent
 from agents.registry import make_agent
 from agents.results import ResultRow, markdown_table, render_table, results_console, summarise

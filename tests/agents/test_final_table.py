@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.llm_grpo.held_out import Comparison, verdict
+from agents.llm_grpo.final_table import Comparison, verdict
 
 
 def comparison(first: str, second: str, low: float, high: float) -> Comparison:

@@ -1,15 +1,26 @@
-"""`python -m replay_sessions show`: a store's contents, a session step by step, or a page with its named elements."""
+"""Shows what is in a store, and what the simplifier makes of a page.
+
+  python -m replay_sessions show demo
+  python -m replay_sessions show stores/mine --session visit-17
+  python -m replay_sessions show stores/mine --session visit-17 --step 2
+  python -m replay_sessions show page.html --recipe amazon
+
+A step is shown with its page and the elements that a reply can name.
+"""
 
 import gzip
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+import tyro
 from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
+from replay_sessions.commands.command_line import parse_options
 from replay_sessions.elements import find_elements
 from replay_sessions.errors import BadConfig, StoreNotFound
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
@@ -17,7 +28,7 @@ from replay_sessions.simplify import simplify
 from replay_sessions.splits import SPLITS
 from replay_sessions.store import SessionStore
 
-__all__ = ["describe_action", "pick_step", "show_page_file", "show_session", "show_step", "show_store"]
+__all__ = ["Show", "run"]
 
 _LISTED_SESSIONS = 20
 _NAME_WIDTH = 60
@@ -25,10 +36,50 @@ _TEXT_WIDTH = 80
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-def describe_action(action: Action) -> str:
+class Show(msgspec.Struct, frozen=True, kw_only=True):
+    """Looks at a store or a page.
+
+    Attributes:
+        store_or_page: A store's folder, 'demo', or a file of HTML.
+        session: One session of the store, by its id.
+        step: One step of the session, counted from 0, with its page.
+        recipe: How to simplify a raw page of a known site, a name or a file; None: it is found by the site.
+        as_is: The page is simplified already.
+    """
+
+    store_or_page: tyro.conf.Positional[str]
+    session: str | None = None
+    step: int | None = None
+    recipe: str | None = None
+    as_is: bool = False
+
+
+def run(words: Sequence[str]) -> int:
+    """Runs `show` with what was given after it."""
+    options = parse_options(Show, words, program="python -m replay_sessions show", text=__doc__)
+    console = Console()
+    path = Path(options.store_or_page)
+    if path.is_file():
+        _show_page_file(path, options.recipe, console, as_is=options.as_is)
+        return 0
+    store = SessionStore.open(options.store_or_page)
+    if options.session is None:
+        if options.step is not None:
+            raise BadConfig("--step needs --session: which session's step?")
+        _show_store(store, console)
+        return 0
+    session = store.session(options.session)
+    if options.step is None:
+        _show_session(session, console)
+    else:
+        _show_step(_pick_step(session, options.step), options.step, console)
+    return 0
+
+
+def _describe_action(action: Action) -> str:
     """An action in a few words.
 
-    >>> describe_action(TypeAndSubmit(name="search_input", text="red kettle"))
+    >>> _describe_action(TypeAndSubmit(name="search_input", text="red kettle"))
     "type 'red kettle' into search_input"
     """
     match action:
@@ -40,7 +91,7 @@ def describe_action(action: Action) -> str:
             return "terminate"
 
 
-def show_store(store: SessionStore, console: Console) -> None:
+def _show_store(store: SessionStore, console: Console) -> None:
     """The manifest in words, and the first sessions."""
     manifest = store.manifest
     mix = ", ".join(f"{count:,} {name}" for name, count in manifest.action_counts.items())
@@ -65,7 +116,7 @@ def show_store(store: SessionStore, console: Console) -> None:
     console.print(f"{rest}One of them: add --session ID (and --step N for its page).", style="dim", highlight=False)
 
 
-def show_session(session: Session, console: Console) -> None:
+def _show_session(session: Session, console: Console) -> None:
     """A session's head and its actions."""
     facts = {"session": session.session_id, "user": session.user_id, "source": session.source}
     if session.goal:
@@ -76,22 +127,22 @@ def show_session(session: Session, console: Console) -> None:
         console.print(f"[bold]{name:<9}[/bold]{escape(fact)}", highlight=False, soft_wrap=True)
     for number, step in enumerate(session.steps):
         gap = f" [yellow]({step.gap} events left out before)[/yellow]" if step.gap else ""
-        action = escape(describe_action(step.action))
+        action = escape(_describe_action(step.action))
         console.print(f"{number:>4}  {action}{gap}", highlight=False, soft_wrap=True)
         if step.rationale:
             console.print(f"      [dim]{escape(step.rationale)}[/dim]", highlight=False, soft_wrap=True)
 
 
-def show_step(step: Step, number: int, console: Console) -> None:
+def _show_step(step: Step, number: int, console: Console) -> None:
     """A step's page with its elements, and the action taken on it."""
-    show_page(step.page, console)
+    _show_page(step.page, console)
     console.rule(f"step {number}", style="dim")
-    console.print(escape(describe_action(step.action)), highlight=False, soft_wrap=True, style="bold")
+    console.print(escape(_describe_action(step.action)), highlight=False, soft_wrap=True, style="bold")
     if step.rationale:
         console.print(escape(step.rationale), highlight=False, soft_wrap=True)
 
 
-def show_page(page: str, console: Console) -> None:
+def _show_page(page: str, console: Console) -> None:
     """A simplified page, then its named elements."""
     if console.is_terminal:
         console.print(Syntax(page, "html", word_wrap=True, background_color="default"))
@@ -105,7 +156,7 @@ def show_page(page: str, console: Console) -> None:
         console.print(line + escape(element.text[:_TEXT_WIDTH]), highlight=False, soft_wrap=True)
 
 
-def show_page_file(path: Path, recipe: str | None, console: Console, *, as_is: bool = False) -> None:
+def _show_page_file(path: Path, recipe: str | None, console: Console, *, as_is: bool = False) -> None:
     """A raw page from a file, simplified; `as_is` for one that is simplified already."""
     try:
         raw = path.read_bytes()
@@ -113,10 +164,10 @@ def show_page_file(path: Path, recipe: str | None, console: Console, *, as_is: b
             raw = gzip.decompress(raw)
     except (OSError, EOFError, zlib.error) as error:
         raise StoreNotFound(f"cannot read '{path}': {error}") from error
-    show_page(raw.decode("utf-8", errors="replace") if as_is else simplify(raw, recipe).html, console)
+    _show_page(raw.decode("utf-8", errors="replace") if as_is else simplify(raw, recipe).html, console)
 
 
-def pick_step(session: Session, number: int) -> Step:
+def _pick_step(session: Session, number: int) -> Step:
     """Step `number` of a session, counted from 0."""
     if not 0 <= number < len(session.steps):
         raise BadConfig(

@@ -1,0 +1,113 @@
+"""What `python -m agents.llm_grpo.train` does: from its words to a configuration, then the run (train.py has the help).
+
+--preset, --reward ─► the configuration that they name ─► its keys, as flags over it ─► training ─► evaluation
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import torch
+import tyro
+
+from agents.llm_grpo.config import TrainConfig, load_preset, preset_names
+from agents.llm_grpo.final_table import evaluate_run
+from agents.llm_grpo.training_run import TrainingRun
+from replay_sessions.commands.command_line import parse_known_options, parse_options
+from replay_sessions.errors import BadConfig
+from replay_sessions.provenance import provenance
+from replay_sessions.store import SessionStore
+from shop_env.reward.presets import REWARD_PRESETS
+from train.run_log import RunLog
+
+__all__ = ["run"]
+
+PROGRAM = "python -m agents.llm_grpo.train"
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided before the configuration's own keys.
+
+    Attributes:
+        preset: The configuration to start from: tiny_cpu, or a .toml FILE.
+        reward: The reward to start from (shop_env/reward/presets.py); None: the preset's.
+        out: Where the run is written; None: runs/PRESET-seedS.
+        resume: Go on with the run in this folder, with its own configuration.
+    """
+
+    preset: str = "tiny_cpu"
+    reward: str | None = None
+    out: Path | None = None
+    resume: Path | None = None
+
+
+class TrainOptions(RunOptions, frozen=True, kw_only=True):
+    """All flags: those above, and every key of the configuration."""
+
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")]
+
+
+def run(words: Sequence[str], *, text: str | None) -> int:
+    """Runs the command with what was given after its name; `text` is the head of its help."""
+    known = f"Presets: {', '.join(preset_names())}. Rewards: {', '.join(REWARD_PRESETS)}."
+    folder, config = _prepare(words, f"{text}\n{known}")
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    store = SessionStore.open(config.store)
+    _write_run_file(folder, config, store)
+    with RunLog(folder) as log:
+        training = TrainingRun(config, store, folder, log)
+        training.train()
+        evaluate_run(training)
+    return 0
+
+
+def _prepare(words: Sequence[str], text: str | None) -> tuple[Path, TrainConfig]:
+    """The run's folder and configuration, new or resumed."""
+    start, rest = parse_known_options(RunOptions, words, program=PROGRAM)
+    if start.resume and not {"-h", "--help"}.intersection(words):
+        if rest or start != RunOptions(resume=start.resume):
+            others = [word for word in words if word.startswith("--") and not word.startswith("--resume")]
+            raise BadConfig(f"--resume goes on with the run's own configuration; leave out {', '.join(others)}.")
+        return start.resume, _resumed_config(start.resume)
+    config = _parse_config(start, words, text)
+    folder = start.out or Path("runs") / f"{Path(start.preset).stem}-seed{config.seed}"
+    if (folder / "run.json").exists():
+        raise BadConfig(
+            f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
+        )
+    return folder, config
+
+
+def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
+    """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
+    preset = load_preset(start.preset)
+    if start.reward is not None:
+        preset = msgspec.structs.replace(preset, reward=start.reward)
+    spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
+    default = TrainOptions(**msgspec.structs.asdict(start), config=spelt_out)
+    parsed = parse_options(TrainOptions, words, program=PROGRAM, text=text, default=default, can_be_none=True).config
+    return msgspec.structs.replace(parsed, reward=preset.reward) if parsed.reward == spelt_out.reward else parsed
+
+
+def _resumed_config(folder: Path) -> TrainConfig:
+    try:
+        table: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        return msgspec.convert(table["config"], TrainConfig)
+    except FileNotFoundError as error:
+        raise BadConfig(f"'{folder}' holds no run to go on with: it has no run.json.") from error
+    except (ValueError, KeyError) as error:
+        raise BadConfig(f"'{folder}/run.json' cannot be read: {error}. Start a new run.") from error
+
+
+def _write_run_file(folder: Path, config: TrainConfig, store: SessionStore) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "run.json").exists():
+        return
+    record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
+    partial = folder / "run.json.partial"
+    partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    os.replace(partial, folder / "run.json")

@@ -1,0 +1,95 @@
+"""Reads logs into a store.
+
+What cannot be read is set aside, counted and listed in the store. An import that was killed goes on
+where it was when the same command is given again.
+
+  python -m replay_sessions import jsonl logs.jsonl.gz --out STORE
+  python -m replay_sessions import jsonl log.jsonl --mapping my.toml --out STORE
+  python -m replay_sessions import raw visits --recipe my.toml --out STORE
+
+Each importer has a --help of its own.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+import tyro
+from rich.console import Console
+
+from replay_sessions.commands.command_line import choose, parse_options
+from replay_sessions.commands.new_store import NewStore, tell_contents
+from replay_sessions.errors import BadConfig
+from replay_sessions.importers import IMPORTERS
+from replay_sessions.importers.importer import Importer
+from replay_sessions.importers.running.engines import Engine
+from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.importers.running.stopping import STOPPED, Terminated, terminable
+from replay_sessions.plugins import load_entry, summaries
+from replay_sessions.progress_bar import progress_bar
+from replay_sessions.store import SessionStore
+from replay_sessions.store.whole_folder import check_target
+
+__all__ = ["Import", "run"]
+
+OptionsT = TypeVar("OptionsT")
+
+
+class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
+    """Reads a source by one importer, whose own options are flags like all others.
+
+    Attributes:
+        source: What to read.
+        workers: So many processes; None: one for each core.
+        engine: ray: the machines of a Ray cluster that share the folder of OUT.
+    """
+
+    source: tyro.conf.Positional[Path]
+    importer: Annotated[OptionsT, tyro.conf.arg(name="")]
+    workers: int | None = None
+    engine: Engine = "processes"
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise BadConfig(f"--workers is {self.workers}, and 1 or more was expected")
+
+
+def run(words: Sequence[str]) -> int:
+    """Runs `import` with what was given after it."""
+    program = "python -m replay_sessions import"
+    name, rest = choose("importer", summaries(IMPORTERS), words, program=program, text=__doc__)
+    importer: type[Importer] = load_entry("importer", IMPORTERS, name)
+    form: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is known only now
+    text = f"{IMPORTERS[name].summary}\n\n{importer.help()}"
+    return _import(importer, parse_options(form, rest, program=f"{program} {name}", text=text))
+
+
+def _import(kind: type[Importer], options: Import[Any]) -> int:
+    check_target(options.out, overwrite=options.overwrite)
+    importer = kind.from_options(options.source, options.importer)
+    for note in importer.notes:
+        Console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+    try:
+        with (
+            terminable(),
+            progress_bar("importing", importer.size, bytes_read=importer.unit == "bytes") as advance,
+        ):
+            done_before = run_import(
+                importer,
+                options.out,
+                splits=options.splits,
+                overwrite=options.overwrite,
+                workers=options.workers or os.cpu_count() or 1,
+                engine=options.engine,
+                on_progress=advance,
+            )
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(f"{STOPPED}\n")
+        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+    if done_before:
+        print(f"went on with an import that was stopped: {done_before:,} of its parts were done")
+    tell_contents(SessionStore.open(options.out))
+    return 0

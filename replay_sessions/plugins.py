@@ -1,0 +1,82 @@
+"""Plug-ins: classes and functions that are named as text, `module:Name`, and imported only when they are asked for.
+
+So a registry can name what needs an extra package, or what would otherwise import the registry.
+"""
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from replay_sessions.errors import BadConfig, MissingExtra, did_you_mean
+
+__all__ = ["Entry", "NoSuchName", "load", "load_entry", "load_with_extra", "member", "summaries"]
+
+_OURS = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What a registry says of a name: `module:Name`, and what that is for in one line."""
+
+    target: str
+    summary: str
+
+
+class NoSuchName(AttributeError):
+    """A module that has nothing of the name that was asked for; the message names what is near."""
+
+
+def load(target: str) -> Any:
+    """What `module:Name` names.
+
+    >>> load("fractions:Fraction")
+    <class 'fractions.Fraction'>
+
+    Raises:
+        ImportError: No such module, or one that it needs is missing.
+        NoSuchName: The module has nothing of that name.
+    """
+    module, _, name = target.partition(":")
+    return member(importlib.import_module(module), name)
+
+
+def member(module: ModuleType, name: str) -> Any:
+    """What a module has of a name, or NoSuchName."""
+    if not hasattr(module, name):
+        raise NoSuchName(did_you_mean(name, [key for key, value in vars(module).items() if inspect.isclass(value)]))
+    return getattr(module, name)
+
+
+def load_with_extra(target: str, extra: str) -> Any:
+    """What `module:Name` names, where the module needs the packages of an extra of this project.
+
+    Raises:
+        MissingExtra: One of them is not installed.
+    """
+    try:
+        return load(target)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in _OURS:
+            raise
+        raise MissingExtra(
+            f"this needs the package '{error.name}', which the extra '{extra}' brings: pip install 'shop-r1[{extra}]'"
+        ) from error
+
+
+def load_entry(kind: str, entries: Mapping[str, Entry], name: str) -> Any:
+    """What a registry's name stands for.
+
+    Raises:
+        BadConfig: Nothing of that name.
+    """
+    if name not in entries:
+        raise BadConfig(f"unknown {kind} {name!r}. {did_you_mean(name, entries)}")
+    return load(entries[name].target)
+
+
+def summaries(entries: Mapping[str, Entry]) -> dict[str, str]:
+    """What each name of a registry is for."""
+    return {name: entry.summary for name, entry in entries.items()}

@@ -1,0 +1,130 @@
+"""What all command lines have in common: help that can be read and is complete, mistakes in one line."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from agents.__main__ import main as agents
+from agents.llm_grpo.train import main as llm_grpo_train
+from agents.sb3.train import main as sb3_train
+from benchmarks.leaderboard.__main__ import main as leaderboard
+from benchmarks.live.__main__ import main as live
+from benchmarks.seeds import main as seeds
+from benchmarks.speed.__main__ import main as speed
+from benchmarks.speed.import_at_scale import main as import_at_scale
+from replay_sessions.__main__ import main as replay_sessions
+from replay_sessions.exporters import EXPORTERS
+from replay_sessions.importers import IMPORTERS
+
+ROOT = Path(__file__).parents[1]
+Main = Callable[[Sequence[str]], int]
+LISTS: list[tuple[Main, list[str]]] = [
+    *((replay_sessions, words) for words in ([], ["import"], ["export"])),
+    (agents, []),
+]
+COMMANDS: list[tuple[Main, list[str]]] = [
+    *((replay_sessions, [name]) for name in ("generate", "show", "check")),
+    *((replay_sessions, ["import", name]) for name in IMPORTERS),
+    *((replay_sessions, ["export", name]) for name in EXPORTERS),
+    *((agents, [name]) for name in ("list", "check")),
+    *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
+    *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed, import_at_scale)),
+]
+
+
+def named(command: tuple[Main, list[str]]) -> str:
+    main, words = command
+    return " ".join([main.__module__.removesuffix(".__main__"), *words])
+
+
+@pytest.fixture(params=LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
+def help_lines(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    main, words = request.param
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*words, "--help"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return shown.out.splitlines()
+
+
+def test_help_fits_a_terminal_of_eighty_columns(help_lines: list[str]) -> None:
+    too_long = [line for line in help_lines if len(line) > 80 and not line.startswith("usage: ")]
+    assert not too_long
+
+
+def test_help_says_what_every_flag_means_and_its_default(help_lines: list[str]) -> None:
+    """A table of numbers by name (click_type_points) is explained once, above its keys."""
+    usage = next(number for number, line in enumerate(help_lines) if line.startswith("usage: "))
+    told = "\n".join(line.strip("│ ") for line in help_lines[usage + 1 :])
+    flags = [flag for flag in re.split(r"\n(?=--[a-z])", told)[1:] if "click-type-points" not in flag]
+    for flag in flags:
+        assert re.match(r"--\S+( \[.*\]| \S+)?\s+[^\s(].*\((required\)|default:)", flag, re.DOTALL), flag
+
+
+@pytest.mark.parametrize("command", LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
+def test_a_misspelt_flag_is_one_line_and_exit_code_2(
+    command: tuple[Main, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, words = command
+    positional = ["x", "x", "x"] if command in COMMANDS else []
+    assert main([*words, *positional, "--no-such-flag"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ")
+    assert told.count("\n") == 1
+    assert "--no-such-flag" in told
+    assert "--help`" in told
+
+
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def run_without(packages: Sequence[str], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process in which these packages cannot be imported."""
+    (folder / "sitecustomize.py").write_text(WITHOUT.format(packages=packages))
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    return subprocess.run(
+        [sys.executable, "-m", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("absent", "words", "extra"),
+    [
+        (["torch"], ["agents.llm_grpo.train"], "train"),
+        (["transformers"], ["agents.llm_grpo.train", "--help"], "train"),
+        (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
+        (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
+        (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
+        (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
+        (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
+    ],
+)
+def test_a_missing_extra_is_named_in_one_line(absent: list[str], words: list[str], extra: str, tmp_path: Path) -> None:
+    if "STORE" in words:
+        assert replay_sessions(["generate", "--sessions", "4", "--out", str(tmp_path / "STORE")]) == 0
+    done = run_without(absent, tmp_path, *words)
+    assert f"pip install 'shop-r1[{extra}]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("module", ["replay_sessions", "agents", "benchmarks.leaderboard"])
+def test_help_loads_no_torch(module: str, tmp_path: Path) -> None:
+    done = run_without(["torch", "transformers"], tmp_path, module, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
