@@ -29,6 +29,7 @@ import msgspec
 from agents.protocol import Agent
 from agents.train_view import TrainView
 from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
+from replay_sessions.plugins import NoSuchName, member
 from replay_sessions.store import SessionStore
 
 __all__ = ["AGENTS", "CHECKPOINT_MARKER", "AgentSpec", "agent_class", "known_agents", "make_agent", "parse_spec"]
@@ -189,10 +190,12 @@ def _load_file(file: Path, target: str) -> ModuleType:
 
 
 def _member(module: ModuleType, class_name: str, target: str) -> Callable[..., Any]:
-    found = getattr(module, class_name, None)
+    try:
+        found = member(module, class_name)
+    except NoSuchName as hint:
+        raise UnknownAgent(f"No class '{class_name}' for agent '{target}'. {hint}") from hint
     if not callable(found):
-        classes = [name for name, value in vars(module).items() if inspect.isclass(value)]
-        raise UnknownAgent(f"No class '{class_name}' for agent '{target}'. {did_you_mean(class_name, classes)}")
+        raise UnknownAgent(f"'{class_name}' of agent '{target}' is {found!r:.40}, and no class or function")
     return found  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
 
 

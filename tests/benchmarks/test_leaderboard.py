@@ -282,6 +282,37 @@ def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_arguments_may_hold_commas_and_be_long(store_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "said.py").write_text(
+        "class Said:\n"
+        "    def __init__(self, words, more=''): self.reply = ' '.join(words) + more\n"
+        "    def reset(self, *, seed=None): pass\n"
+        "    def act(self, observation): return self.reply\n",
+        encoding="utf-8",
+    )
+    long = "x" * 300
+    agents = f'random,{tmp_path}/said.py:Said?words=["a,b","c"]&more={long},majority'
+    assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out", "--samples", 20) == 0
+    entries = by_label(tmp_path / "out")
+    assert [entry["spec"]["target"] for entry in entries.values()] == ["random", f"{tmp_path}/said.py:Said", "majority"]
+    replies = [
+        json.loads(line)["reply"]
+        for line in next(
+            (tmp_path / "out" / entry["records"]).read_text(encoding="utf-8").splitlines()
+            for entry in entries.values()
+            if "said" in entry["spec"]["target"]
+        )
+    ]
+    assert set(replies) == {f"a,b c{long}"}
+
+
+def test_a_name_of_300_characters_is_one_line_and_exit_code_two(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_main("--agents", "a" * 300, "--store", store_path, "--out", tmp_path / "out") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @pytest.mark.parametrize("flags", [("--sessions", "0"), ("--context.scope", "half"), ("--splt", "test")])
 def test_flags_that_do_not_fit_are_met_with_exit_code_two(flags: tuple[str, str], tmp_path: Path) -> None:
     assert run_main("--agents", "random", "--out", tmp_path / "out", *flags) == 2
