@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.seeds import main, run_measured
+from benchmarks.seeds import Seeds, _call, _check_same_call, main, run_measured
 
 RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "miniwob" / "results.json"
 
 
 @pytest.fixture(scope="module")
 def made(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run: its training is refused before it begins, and a recorded result put there."""
+    """The folder of a run, with a recorded result in place of a training's."""
     out = tmp_path_factory.mktemp("seeds")
-    assert main(["--seeds", "1", "--store", str(store_path), "--out", str(out), "--", "--no.such.key", "1"]) == 2
-    call = out / "seed1" / "call.json"
-    noted = json.loads(call.read_text(encoding="utf-8"))
-    call.write_text(json.dumps(noted | {"training": []}), encoding="utf-8")
+    _check_same_call(out / "seed1", _call(1, str(store_path), Seeds(seeds=("1",), out=out)))
     shutil.copy(RECORD, out / "seed1" / "results.json")
     return out
 

@@ -34,7 +34,14 @@ COLUMNS = {
     "purchase_rate_difference": "bought, difference",
 }
 SHARES = ("purchase_rate", "limit_rate", "unreadable_rate", "impossible_rate", "purchase_rate_difference")
-WITH_INTERVAL = ("length", "purchase_rate", *list(COLUMNS)[5:])
+WITH_INTERVAL = (
+    "length",
+    "purchase_rate",
+    "action_mix_divergence",
+    "transition_divergence",
+    "length_distance",
+    "purchase_rate_difference",
+)
 DECIMALS = {"action_mix_divergence": 3, "transition_divergence": 3, "length": 2, "length_distance": 2}
 
 
