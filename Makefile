@@ -5,12 +5,13 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train test test-slow check format golden leaderboard bench clean
+.PHONY: help setup train test test-oldest test-slow check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
 	@echo "make test         the quick tests"
 	@echo "make check        format, lint, types, direction of imports"
+	@echo "make test-oldest  the env's tests on the oldest versions that are allowed"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
@@ -31,6 +32,13 @@ train: $(READY)
 
 test: $(READY)
 	$(RUN) -m pytest $(ARGS)
+
+# The env and its metrics on the oldest versions that pyproject.toml allows.
+OLDEST := build/oldest
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn
+	$(OLDEST)/bin/python -m pytest tests/shop_env $(ARGS)
 
 test-slow: $(READY)
 	$(RUN) -m pytest -m slow $(ARGS)

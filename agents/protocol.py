@@ -68,7 +68,7 @@ class BatchAgent(Agent, Protocol):
 
 @runtime_checkable
 class ProbabilityAgent(Agent, Protocol):
-    """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.likelihood)."""
+    """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.action_likelihood)."""
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]

@@ -66,7 +66,7 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent on one split.
 
     Attributes:
-        figures: By the names of shop_env.metrics.steps; a figure without a step to stand on is absent.
+        figures: By the names of shop_env.metrics.over_steps; a figure without a step to stand on is absent.
         steps: How many steps were scored.
         errors: At how many steps the agent gave no reply. They are in no figure but `coverage` and
             `exact_accuracy_errors_as_misses`, and a row with any is not ranked: who keeps silent when unsure would win.

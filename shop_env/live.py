@@ -6,7 +6,7 @@
 
 Observations and replies are those of ShopR1-v0, but there is no log: nothing says what a person would have done here.
 What can be measured is how an agent's visits resemble those of the shop's own shoppers as a population
-(shop_env.metrics.fidelity, `python -m benchmarks.live`), and such figures never stand beside teacher-forced ones.
+(shop_env.metrics.populations, `python -m benchmarks.live`), and such figures never stand beside teacher-forced ones.
 
 After `reset(seed=s)` visits number 0, 1, 2 … of population s follow one another: the shoppers, their goals and what the
 shop has in store for them are those of `demo_shop.generate_sessions(…, seed=s)`. A reply that cannot be read, or whose
@@ -90,7 +90,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         self._extraction = extraction
         self._population: int | None = None
         self._next_visit = 0
-        self._visit: _Visit | None = None
+        self._visit: _VisitedShop | None = None
         self._answered: tuple[str, float] | None = None
 
     def reset(
@@ -109,7 +109,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
             self._next_visit += 1
         else:
             population, number = _place_of(session_id)
-        self._visit = _Visit(population, number, self._page_size)
+        self._visit = _VisitedShop(population, number, self._page_size)
         self._answered = None
         info = {"session_id": self._visit.session_id, "user_id": self._visit.user_id, "step_index": 0}
         return self._visit.observation(self.context), info
@@ -166,7 +166,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         )
         return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
 
-    def _reward_of(self, visit: "_Visit", action: Action) -> float:
+    def _reward_of(self, visit: "_VisitedShop", action: Action) -> float:
         """What choosing `action` earns by itself."""
         if self._reward != "shopper":
             return 0.0
@@ -185,8 +185,8 @@ def _place_of(session_id: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-class _Visit:
-    """One visit as it goes on: who, for what, where in the shop, and the steps taken.
+class _VisitedShop:
+    """The shop as one visit finds it: who came for what, where they are, and the steps taken.
 
     Shopper, goal and shop are drawn as `demo_shop.generate_sessions` draws them.
     """
@@ -240,7 +240,7 @@ class _Visit:
         return observe(session, len(self.steps), context, foreign)
 
 
-def _foreign_persona(visit: _Visit, context: ContextConfig) -> Persona:
+def _foreign_persona(visit: _VisitedShop, context: ContextConfig) -> Persona:
     """Another kind of shopper, the same in all visits of a user."""
     random = Random(f"{context.persona_seed} persona for {visit.user_id}")
     drawn = draw_shopper(random).persona()

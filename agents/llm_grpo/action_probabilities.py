@@ -1,4 +1,4 @@
-"""How likely a policy holds each action of a page, for the likelihood metrics (shop_env.metrics.likelihood).
+"""How likely a policy holds each action of a page, for the likelihood metrics (shop_env.metrics.action_likelihood).
 
 A policy writes a rationale before its action, so the probability of an action is the expectation, over rationales r
 that the policy itself writes at temperature 1, of the action's share among the page's candidates. Of K draws:

@@ -70,7 +70,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         second: The label of another.
         second_folder: The --out of another leaderboard run that holds the second; None: the same.
         across: What may differ between the two folders beside the agents, such as `context`; it is said in the title.
-        metrics: Names of shop_env.metrics.steps.
+        metrics: Names of shop_env.metrics.over_steps.
         cluster: Draw whole users or whole sessions; None: as the leaderboard did.
         with_errors: Compare agents that gave no reply at some steps too; those count as misses.
     """

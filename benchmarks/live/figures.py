@@ -11,7 +11,7 @@ cut at 0. The others are percentile intervals. What chance alone gives shows in 
 | `limit_rate` | share of visits that neither bought nor left within the limit | 0–1 |
 | `unreadable_rate` | share of replies that are malformed | 0–1 |
 | `impossible_rate` | share of replies whose element is not on the page | 0–1 |
-| others | shop_env.metrics.fidelity | |
+| others | shop_env.metrics.populations | |
 """
 
 from collections import Counter

@@ -1,15 +1,16 @@
-"""The metrics: from the records of a run to figures with intervals.
+"""The metrics: from the records of a run to figures with intervals (docs/metrics.md lists all of them).
 
-    StepRecord (records.py) ─► StepTable (table.py) ─► steps, sessions, likelihood ─► figures.py ─► intervals.py
-                                                   └─► fidelity.py: simulated shoppers as a population
+    records.py ─► step_table.py ─► over_steps.py, over_sessions.py, action_likelihood.py ─► all_metrics.py
+                                                                                         └─► intervals.py
 
-presets.py fixes the choices that the papers leave open.
+shares_and_f1.py has the formulas, presets.py the choices that the papers leave open; populations.py compares whole
+populations of sessions and visits.
 """
 
-from shop_env.metrics.fidelity import ActionTrace, Fidelity, population_fidelity, trace_of
-from shop_env.metrics.figures import step_metrics
+from shop_env.metrics.action_likelihood import Likelihood, checked_distribution, likelihood_of
+from shop_env.metrics.all_metrics import step_metrics
 from shop_env.metrics.intervals import bootstrap_interval, paired_difference
-from shop_env.metrics.likelihood import Likelihood, checked_distribution, likelihood_of
+from shop_env.metrics.populations import ActionTrace, Fidelity, population_fidelity, trace_of
 from shop_env.metrics.presets import METRIC_PRESETS, MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord, record_step
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_sessions.errors import BadConfig
-from shop_env.metrics.figures import find_metric
-from shop_env.metrics.formulas import Metric
+from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.presets import MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord
-from shop_env.metrics.table import StepTable
+from shop_env.metrics.shares_and_f1 import Metric
+from shop_env.metrics.step_table import StepTable
 
 __all__ = ["Cluster", "bootstrap_interval", "paired_difference"]
 

@@ -28,7 +28,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         error: Why the agent gave no reply at all (time-out, server down): counted, not scored.
         reward: What the reply earned, self-certainty aside; None where there is no reply.
         best_reward: What the logged action would have earned.
-        logged_probability: The agent's probability of the logged action, if it gives one (shop_env.metrics.likelihood).
+        logged_probability: The agent's probability of the logged action, if it gives one (action_likelihood.py).
         logged_rank: The logged action's rank by it among all that can be done on the page, 1 for the most likely.
         terminate_probability: The agent's probability of leaving.
     """

@@ -24,7 +24,7 @@ from shop_env.metrics import (
     record_step,
     step_metrics,
 )
-from shop_env.metrics.figures import all_metrics
+from shop_env.metrics.all_metrics import all_metrics
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
 from tests.shop_env.planted import action_traces, ten_steps

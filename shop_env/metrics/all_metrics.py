@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from replay_sessions.errors import BadConfig, did_you_mean
-from shop_env.metrics.formulas import Metric
-from shop_env.metrics.likelihood import metrics_of_likelihood
+from shop_env.metrics.action_likelihood import metrics_of_likelihood
+from shop_env.metrics.over_sessions import metrics_over_sessions
+from shop_env.metrics.over_steps import metrics_over_steps
 from shop_env.metrics.presets import MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord
-from shop_env.metrics.sessions import metrics_over_sessions
-from shop_env.metrics.steps import metrics_over_steps
-from shop_env.metrics.table import StepTable
+from shop_env.metrics.shares_and_f1 import Metric
+from shop_env.metrics.step_table import StepTable
 
 __all__ = ["all_metrics", "find_metric", "step_metrics"]
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.table import StepTable
+from shop_env.metrics.step_table import StepTable
 
 __all__ = ["Metric", "confusion", "divide", "equal", "f1_by_class", "macro_f1", "ratio", "share", "weighted_f1"]
 

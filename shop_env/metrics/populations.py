@@ -38,7 +38,7 @@ ALL = "all"
 
 
 class ActionTrace(msgspec.Struct, frozen=True):
-    """A session or a visit as kinds of action (shop_env.metrics.table.FINE_TYPES, or "invalid").
+    """A session or a visit as kinds of action (shop_env.metrics.step_table.FINE_TYPES, or "invalid").
 
     Attributes:
         pairs: Each kind with the one before it, where that is known.

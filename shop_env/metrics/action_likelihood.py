@@ -10,7 +10,7 @@ naming few actions gains nothing.
 | name | formula | range | source |
 |---|---|---|---|
 | `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action (0 if the agent gives it none) | 0–13.8 | Good 1952 |
-| `top1_accuracy`, `top3_…`, `top5_…` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | of this project |
+| `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | of this project |
 | `stop_brier` | mean of (p(terminate) - [the shopper left])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
 | `stop_too_early` | share, among steps at which the shopper went on, of those where the agent leaves | 0–1 | of this project |
 | `stop_too_late` | share, among steps at which the shopper left, of those where the agent does not | 0–1 | of this project |
@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from replay_sessions.errors import AgentFailed
 from replay_sessions.schema import Action, Terminate, reply_action
-from shop_env.metrics.formulas import Metric, equal, ratio, share
-from shop_env.metrics.table import ACTION_TYPES, StepTable
+from shop_env.metrics.shares_and_f1 import Metric, equal, ratio, share
+from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 from shop_env.reward.similarity import rouge_l
 from shop_env.reward.terms import unlogged_fields
 

@@ -3,13 +3,13 @@
 | name | formula | range | source |
 |---|---|---|---|
 | `exact_accuracy` | share of steps with every field of the action equal, of those whose fields were all logged | 0–1 | Shop-R1, section 4.1 |
-| `exact_accuracy_similar_text` | the same, typed text of ROUGE-L ≥ τ counted as equal | 0–1 | its "similar meaning" |
+| `exact_accuracy_similar_text` | the same, typed text of ROUGE-L ≥ τ counted as equal | 0–1 | Shop-R1, section 4.1: "similar meaning" |
 | `exact_accuracy_<type>` | share among steps of that logged type | 0–1 | Shop-R1, table 3 |
 | `type_accuracy`, `type_accuracy_<type>` | share with the logged type | 0–1 | Shop-R1, tables 2 and 3 |
 | `type_f1_<type>` | 2·TP / (2·TP + FP + FN) | 0–1 | van Rijsbergen 1979 |
 | `type_f1_macro` | mean of those over the types that are logged or predicted | 0–1 | Customer-R1, section 4.2 |
 | `type_f1_weighted` | their mean weighed by how often a type is logged | 0–1 | OPeRA |
-| `type_f1` | the preset's choice of the two (presets.py) | 0–1 | as there |
+| `type_f1` | the preset's choice of the two | 0–1 | as there |
 | `fine_type_accuracy` | share with the logged kind of click, or type off clicks | 0–1 | Customer-R1, section 4.2 |
 | `click_rule_agreement` | share of logged clicks whose kind by the rule on their name is the log's own; says nothing of the agent | 0–1 | of this project |
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
@@ -20,9 +20,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.formulas import Metric, confusion, equal, f1_by_class, macro_f1, ratio, share, weighted_f1
 from shop_env.metrics.presets import MetricChoices
-from shop_env.metrics.table import ACTION_TYPES, FINE_TYPES, INVALID, StepTable
+from shop_env.metrics.shares_and_f1 import Metric, confusion, equal, f1_by_class, macro_f1, ratio, share, weighted_f1
+from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, INVALID, StepTable
 
 __all__ = ["metrics_over_steps"]
 

@@ -9,7 +9,7 @@ from scipy.stats import wasserstein_distance
 
 from replay_sessions.schema import Terminate
 from shop_env.metrics import population_fidelity, trace_of
-from shop_env.metrics.fidelity import js_divergence, wasserstein
+from shop_env.metrics.populations import js_divergence, wasserstein
 from tests.shop_env.planted import action_traces, answer, random_action, random_sessions, ten_steps
 
 

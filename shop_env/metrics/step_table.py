@@ -105,7 +105,7 @@ def _rule_agrees(record: StepRecord) -> bool | None:
 
 
 def _is_fine_known(record: StepRecord) -> bool:
-    return record.logged["type"] != "click" or bool(record.logged_click_type or record.logged["name"])
+    return record.logged["type"] != "click" or record.logged_click_type in _FINE_CODES or record.logged["name"] != ""
 
 
 def _predicted_fine(record: StepRecord) -> int:

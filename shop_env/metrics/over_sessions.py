@@ -4,15 +4,16 @@ Customer-R1, section 4.2, "session outcome F1": sessions of OPeRA end in a click
 in `terminate`; the prediction is the reply to the last logged step. Sessions that end otherwise (other logs have them)
 have no outcome and are not counted.
 
-`outcome_f1_weighted`: F1 of the two outcomes, weighed by how often each is logged; in [0, 1]. A reply that is neither a
-purchase nor `terminate` misses.
-"""
+| name | formula | range | source |
+|---|---|---|---|
+| `outcome_f1_weighted` | F1 of the two outcomes, weighed by how often each is logged; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
+"""  # noqa: E501 - a table row is a line
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.formulas import Metric, confusion, weighted_f1
-from shop_env.metrics.table import FINE_TYPES, StepTable
+from shop_env.metrics.shares_and_f1 import Metric, confusion, weighted_f1
+from shop_env.metrics.step_table import FINE_TYPES, StepTable
 
 __all__ = ["OUTCOMES", "metrics_over_sessions"]
 

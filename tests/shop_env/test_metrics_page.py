@@ -1,0 +1,92 @@
+"""docs/metrics.md says what the code does: its tables are the modules' own, complete, and the ranges hold."""
+
+import random
+import re
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from shop_env.metrics import (
+    METRIC_PRESETS,
+    MetricChoices,
+    StepRecord,
+    action_likelihood,
+    over_sessions,
+    over_steps,
+    populations,
+    step_metrics,
+)
+from shop_env.metrics.all_metrics import all_metrics
+from shop_env.metrics.populations import Fidelity
+from shop_env.metrics.step_table import ACTION_TYPES
+from tests.shop_env.planted import answer, random_action, random_sessions
+
+PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+OF_RECORDS = (over_steps, over_sessions, action_likelihood)
+
+
+def rows(module: ModuleType) -> list[list[str]]:
+    """The cells of the table at the head of a module: names, formula, range, source."""
+    lines = [line for line in (module.__doc__ or "").splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def names(cell: str) -> list[str]:
+    """The metrics that a row is of."""
+    found = re.findall(r"`(\w+(?:<type>)?)`", cell)
+    return [name.replace("<type>", kind) for name in found for kind in (ACTION_TYPES if "<" in name else ("",))]
+
+
+@pytest.mark.parametrize("module", [*OF_RECORDS, populations])
+def test_each_table_of_the_page_is_the_module_s_own(module: ModuleType) -> None:
+    table = "\n".join(line for line in (module.__doc__ or "").splitlines() if line.startswith("|"))
+    assert f"\n\n{table}\n\n" in PAGE
+    assert f"`{module.__name__.replace('.', '/')}.py`" in PAGE
+
+
+def test_every_metric_has_one_row_and_every_row_a_metric() -> None:
+    listed = [name for module in OF_RECORDS for row in rows(module) for name in names(row[0])]
+    assert sorted(listed) == sorted(all_metrics(MetricChoices()))
+    of_populations = [name for row in rows(populations) for name in names(row[0])]
+    assert sorted([*of_populations, "group", "visits"]) == sorted(Fidelity.__struct_fields__)
+
+
+def test_every_row_has_a_formula_a_range_and_a_source() -> None:
+    assert all(len(row) == 4 and all(row) for module in (*OF_RECORDS, populations) for row in rows(module))
+
+
+def test_every_count_is_on_the_page() -> None:
+    counts = step_metrics([]).keys()
+    assert all(f"`{name}`" in PAGE for name in counts)
+
+
+def test_the_page_s_presets_are_the_code_s() -> None:
+    for name, choices in METRIC_PRESETS.items():
+        values = (choices.mean, choices.f1, choices.invalid, choices.text, choices.threshold)
+        assert f"| `{name}` | {' | '.join(map(str, values))} |" in PAGE
+    assert PAGE.count("| steps | ") == len(METRIC_PRESETS)
+
+
+def random_records(seed: int) -> list[StepRecord]:
+    rng = random.Random(seed)
+    records = answer(random_sessions(30, seed), lambda s, i: rng.choice([s.steps[i].action, random_action(rng), "?"]))
+    return [
+        msgspec.structs.replace(
+            record,
+            logged_probability=rng.choice([0.0, rng.random(), 1.0]),
+            logged_rank=rng.randrange(1, 9),
+            terminate_probability=rng.choice([0.0, rng.random(), 1.0]),
+        )
+        for record in records
+    ]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_figures_stay_in_their_ranges(seed: int) -> None:
+    figures = step_metrics(random_records(seed))
+    for row in (row for module in OF_RECORDS for row in rows(module)):
+        if bounds := re.fullmatch(r"([\d.]+)–([\d.]+)", row[2]):
+            for name in names(row[0]):
+                assert float(bounds[1]) <= figures.get(name, 0.0) <= float(bounds[2]) + 0.05
