@@ -10,6 +10,7 @@ Exit codes: 0 done, 1 the check found faults, 2 the call was wrong.
 import inspect
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 import tyro
@@ -40,7 +41,7 @@ class Check(msgspec.Struct, frozen=True):
         sessions: On how many sessions of the demo shop.
     """
 
-    agent: tyro.conf.Positional[str]
+    agent: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="AGENT")]]
     store: str | None = None
     sessions: int = 3
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import tyro
@@ -46,7 +46,7 @@ class Seeds(msgspec.Struct, frozen=True, kw_only=True):
         training: Flags of agents.llm_grpo.train, after `--`.
     """
 
-    training: tyro.conf.Positional[tuple[str, ...]] = ()
+    training: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="FLAGS")]] = ()
     seeds: tuple[str, ...]
     out: Path
     preset: str = "tiny_cpu"

@@ -27,7 +27,7 @@ sessions are counted from what was kept. Exit codes: 0 done, 1 verify found a mi
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import tyro
@@ -56,7 +56,7 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
         reask: Ask each agent so many of its steps again and compare: nothing else finds replies that are not its own.
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
     store: str | None = None
     reask: int = 0
 
@@ -75,9 +75,9 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         with_errors: Compare agents that gave no reply at some steps too; those count as misses.
     """
 
-    folder: tyro.conf.Positional[Path]
-    first: tyro.conf.Positional[str]
-    second: tyro.conf.Positional[str]
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
+    first: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FIRST")]]
+    second: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="SECOND")]]
     second_folder: Path | None = None
     across: tuple[str, ...] = ()
     metrics: tuple[str, ...] = COMPARED

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import tyro
@@ -50,7 +51,7 @@ class Call(Options, frozen=True, kw_only=True):
         runs: How often each thing is measured; None: as often as the part thinks right.
     """
 
-    parts: tyro.conf.Positional[tuple[str, ...]] = ()
+    parts: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="PART")]] = ()
     json: Path | None = None
 
 

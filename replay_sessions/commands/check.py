@@ -11,6 +11,7 @@ or near-duplicates on both sides of a split.
 
 import os
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 import tyro
@@ -42,7 +43,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         workers: So many processes; None: one for each core.
     """
 
-    store: tyro.conf.Positional[str]
+    store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
     json: bool = False
     repair: bool = False
     min_grounding: float = _LIMITS.grounding

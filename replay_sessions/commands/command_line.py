@@ -31,7 +31,6 @@ OptionsT = TypeVar("OptionsT")
 _MARKERS = (
     tyro.conf.FlagCreatePairsOff,  # --overwrite alone, without --no-overwrite beside it
     tyro.conf.AvoidSubcommands,  # an optional table of options is flags too
-    tyro.conf.PositionalMetavarFromFieldName,  # SOURCE and not PATH
 )
 _HELP = ("-h", "--help")
 _HELP_WIDTH = 80  # tyro's own

@@ -31,7 +31,7 @@ class Export(msgspec.Struct, Generic[OptionsT], frozen=True, kw_only=True):
         store: A store's folder, or 'demo'.
     """
 
-    store: tyro.conf.Positional[str]
+    store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
     exporter: Annotated[OptionsT, tyro.conf.arg(name="")]
 
 

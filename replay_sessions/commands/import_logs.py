@@ -47,7 +47,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
         engine: ray: the machines of a Ray cluster that share the folder of OUT.
     """
 
-    source: tyro.conf.Positional[Path]
+    source: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SOURCE")]]
     importer: Annotated[OptionsT, tyro.conf.arg(name="")]
     workers: int | None = None
     engine: Engine = "processes"

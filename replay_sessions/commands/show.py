@@ -12,6 +12,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import tyro
@@ -47,7 +48,7 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
         as_is: The page is simplified already.
     """
 
-    store_or_page: tyro.conf.Positional[str]
+    store_or_page: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE|PAGE")]]
     session: str | None = None
     step: int | None = None
     recipe: str | None = None
