@@ -14,6 +14,7 @@ from agents.asking import ask_each, error_in_words, step_seeds
 from agents.evaluate import progress_bar
 from agents.protocol import ProbabilityAgent
 from agents.scored_steps import AnySplit, ScoredStep, StepKey, steps_at
+from replay_sessions.errors import AgentFailed
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
@@ -30,17 +31,21 @@ def ask_probabilities(
 ) -> Iterator[tuple[ScoredStep, Probabilities | Exception]]:
     """For each step what the agent holds likely, or what it raised; nothing where the agent gives no probabilities.
 
+    One that gives them at some steps gives them at all, or it would choose what it is judged by.
+
     Args:
         seed: The run's; a step's own is the one its reply was asked with.
         batch_size: Steps in one call.
     """
-    remaining = iter(steps)
+    remaining, gave_some = iter(steps), False
     while batch := list(islice(remaining, batch_size)):
         observations = [step.observation for step in batch]
         found = ask_each(agent.probabilities, observations, step_seeds(seed, batch), Mapping)
-        if found is None:
+        if found is None and not gave_some:
             return
-        yield from zip(batch, found, strict=True)
+        gave_some = True
+        none_here = AgentFailed("the agent gave probabilities at other steps, and none here")
+        yield from zip(batch, [none_here] * len(batch) if found is None else found, strict=True)
 
 
 def with_probabilities(record: StepRecord, step: ScoredStep, found: Probabilities | str) -> StepRecord:

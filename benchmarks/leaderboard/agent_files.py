@@ -27,7 +27,7 @@ class AgentRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes:
         asked_with: Everything that decides a reply (config.asked_with).
         asked_by: Commit, packages, machine and time of each run of the command in which a reply was given.
-        time_s: How long the agent took for these replies.
+        time_s: How long the agent took for these steps, probabilities included.
     """
 
     label: str

@@ -14,7 +14,7 @@ written in one call as soon as it is known; a last line that a kill cut off is d
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
@@ -103,13 +103,15 @@ class KeptReplies:
 
     def asked_by(self, keys: Iterable[StepKey]) -> list[dict[str, Any]]:
         """The runs of the command in which the answers to these steps were given."""
-        found = (self._answers.get(key) or self._probabilities.get(key) for key in keys)
-        return [self._runs[run] for run in sorted({kept.run for kept in found if kept})]
+        return [self._runs[run] for run in sorted({kept.run for kept in self._kept(keys)})]
 
     def seconds(self, keys: Iterable[StepKey]) -> float:
         """How long the agent took for these steps."""
-        kept = (one.get(key) for key in keys for one in (self._answers, self._probabilities))
-        return sum(one.line.seconds for one in kept if one)
+        return sum(kept.line.seconds for kept in self._kept(keys))
+
+    def _kept(self, keys: Iterable[StepKey]) -> Iterator[_Kept]:
+        for key in keys:
+            yield from (kept for answers in (self._answers, self._probabilities) if (kept := answers.get(key)))
 
     def begin_run(self, asked_by: dict[str, Any]) -> None:
         """What follows is asked by a run of the command with this provenance."""

@@ -46,6 +46,7 @@ __all__ = [
 RESULTS_VERSION = 2  # of results.json and leaderboard.md as files
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps that it answered."
 NEVER_ASKED = "the agent was not asked"
+NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
 VERSIONS = {"results": RESULTS_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
 
 
@@ -146,7 +147,9 @@ def _ask(
             kept.keep(step.key, answer)
             bar.advance(task)
         if isinstance(agent, ProbabilityAgent):
-            steps = steps_at(store, config.split, [key for key in unweighed if kept.reply(key)], config.context)
+            steps = steps_at(
+                store, config.split, [key for key in unweighed if kept.reply(key) is not None], config.context
+            )
             for step, found in ask_probabilities(agent, steps, seed=config.seed, batch_size=config.batch_size):
                 kept.keep_probabilities(step.key, found)
                 bar.advance(task)
@@ -170,18 +173,21 @@ def records_from(
 ) -> Iterator[StepRecord]:
     """The records of these steps, in their order: what the kept replies are worth under this configuration."""
     reward = reward_preset(config.reward)
-    personas = persona_texts(store, config.context) if config.likelihood else None
+    # An agent that gives probabilities at some steps gives them at all, or it would choose what it is judged by.
+    weighed = config.likelihood and any(kept.probabilities(key) is not None for key in keys)
+    personas = persona_texts(store, config.context) if weighed else None
     for session, indices in sessions_at(store, config.split, keys):
-        observed = ObservedSession(session, config.context, personas) if config.likelihood else None
+        observed = ObservedSession(session, config.context, personas) if weighed else None
         for index in indices:
             key = (session.session_id, index)
             reply, error = kept.reply(key), kept.error(key)
             if reply is None and error is None:
                 error = NEVER_ASKED
             record = record_step(session, index, reply, reward, extraction=config.extraction, error=error)
-            found = kept.probabilities(key) or kept.probabilities_error(key)
-            if observed is not None and found is not None and record.error is None:
-                record = with_probabilities(record, ScoredStep(session, index, observed.at(index)), found)
+            if observed is not None and record.error is None:
+                found = kept.probabilities(key)
+                known = (kept.probabilities_error(key) or NO_PROBABILITIES) if found is None else found
+                record = with_probabilities(record, ScoredStep(session, index, observed.at(index)), known)
             yield record
 
 

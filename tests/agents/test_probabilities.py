@@ -76,6 +76,20 @@ def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStor
     assert all(record.reply is record.predicted is record.reward is None for record in records if record.error)
 
 
+def test_who_gives_probabilities_only_where_sure_has_errors_elsewhere(planted_store: SessionStore) -> None:
+    class WhereSure(Planted):
+        def probabilities(
+            self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+        ) -> list[Mapping[Action, float] | Exception] | None:
+            return None if observations[0]["step"] > 1 else [{RED: 1.0}]
+
+    agent = WhereSure({RED: 1.0})
+    records = evaluate(agent, planted_store, "test")
+    weighed = with_likelihood(agent, planted_store, "test", records, batch_size=1)
+    assert [record.error is None for record in weighed] == [True, False, False, True, False]
+    assert not summarise(weighed, label="", samples=0).ranked
+
+
 def test_an_agent_without_probabilities_keeps_its_records(planted_store: SessionStore) -> None:
     agent = Planted(None)
     records = evaluate(agent, planted_store, "test")

@@ -186,6 +186,16 @@ def test_probabilities_of_one_for_everything_are_found_among_the_kept_replies(
     assert "oracle (not ranked)" in (copied / "leaderboard.md").read_text(encoding="utf-8")
 
 
+def test_probabilities_kept_back_where_they_were_bad_leave_errors_behind(
+    copied: Path, store: SessionStore, store_path: Path
+) -> None:
+    edit_lines(
+        kept_replies(copied, "oracle"),
+        lambda lines: [line for place, line in enumerate(lines) if "probabilities" not in line or place % 2],
+    )
+    assert "the agent gave probabilities at other steps, and none here" in mismatches(copied, store, "oracle")
+
+
 def test_replies_edited_to_the_logged_ones_are_found_by_asking_again_and_by_nothing_else(
     copied: Path, store: SessionStore, store_path: Path
 ) -> None:
