@@ -1,8 +1,11 @@
 """Agents: whatever answers an observation with a reply.
 
-    protocol.py     what an agent is                   registry.py       a name, class or checkpoint -> an agent
-    evaluate.py     an agent over a split -> records   results.py        records -> table rows with intervals
-    conformance.py  checks for authors of agents       scripted/         agents without a model
+    protocol.py      what an agent is                     registry.py       a name, class or checkpoint -> an agent
+    train_view.py    what it sees of a store              scored_steps.py   which steps it is asked about
+    asking.py        observations and seeds -> replies    probabilities.py  … -> how likely it holds what was logged
+    evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
+    free_run.py      an agent left to itself              conformance.py    checks for authors of agents
+    scripted/        agents without a model
 
 Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
 lets ours be told apart (agents/evaluate.py).

@@ -7,15 +7,17 @@ scripts, control characters, 100 kB. A *fault* breaks the contract; a *note* is 
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from agents.protocol import Agent, BatchAgent
+from agents.asking import ask, ask_each
+from agents.protocol import Agent, BatchAgent, ProbabilityAgent
 from agents.registry import AgentSpec, make_agent
 from replay_sessions import demo_shop
 from replay_sessions.errors import AgentFailed, ShopR1Error
+from shop_env.metrics import checked_distribution
 from shop_env.observation import History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply
 
@@ -77,16 +79,19 @@ def _findings(agent: Agent, sessions: int) -> Iterator[Finding]:
         return
     yield Finding("ok", "protocol", "has reset and act" + (" and act_batch" * isinstance(agent, BatchAgent)))
     usual = _demo_observations(sessions)
-    first = _attempt("answers sessions", lambda: _answer_all(agent, usual, seed=7))
+    seeds = list(range(len(usual)))
+    first = _attempt("answers sessions", lambda: _answer_all(agent, usual, seeds))
     if isinstance(first, Finding):
         yield first
         return
     yield _judge_types(first)
     yield _judge_readable(first)
-    yield from _check_determinism(agent, usual, first)
+    yield from _check_determinism(agent, usual, seeds, first)
     yield from _check_strange_pages(agent, usual[1])
     if isinstance(agent, BatchAgent):
-        yield from _check_batches(agent, usual)
+        yield from _check_batches(agent, usual, seeds, first)
+    if isinstance(agent, ProbabilityAgent):
+        yield _check_probabilities(agent, usual, seeds)
 
 
 def _demo_observations(sessions: int) -> list[Observation]:
@@ -94,11 +99,10 @@ def _demo_observations(sessions: int) -> list[Observation]:
     return [observation for session in found for observation in observe_session(session)]
 
 
-def _answer_all(agent: Agent, observations: Sequence[Observation], seed: int) -> list[str]:
+def _answer_all(agent: Agent, observations: Sequence[Observation], seeds: Sequence[int]) -> list[str]:
     replies = []
-    for observation in observations:
-        if observation["step"] == 0:  # every session begins with a reset, as in an evaluation
-            agent.reset(seed=seed)
+    for observation, seed in zip(observations, seeds, strict=True):
+        agent.reset(seed=seed)  # before every step, as in an evaluation
         replies.append(agent.act(observation))
     return replies
 
@@ -122,20 +126,19 @@ def _judge_readable(replies: Sequence[object]) -> Finding:
     )
 
 
-def _check_determinism(agent: Agent, observations: list[Observation], first: list[str]) -> Iterator[Finding]:
+def _check_determinism(
+    agent: Agent, observations: list[Observation], seeds: list[int], first: list[str]
+) -> Iterator[Finding]:
+    """The same seeds backwards: what was asked before may change nothing."""
     check = "same seed, same replies"
-    again = _attempt(check, lambda: _answer_all(agent, observations, seed=7))
+    again = _attempt(check, lambda: _answer_all(agent, observations[::-1], seeds[::-1]))
     if isinstance(again, Finding):
         yield again
-    elif again != first:
-        changed = sum(one != two for one, two in zip(first, again, strict=True))
-        yield Finding(
-            "fault",
-            check,
-            f"{changed} of {len(first)} replies differ after reset(seed=7): forget the last session there",
-        )
+    elif changed := sum(one != two for one, two in zip(first, again[::-1], strict=True)):
+        detail = f"{changed} of {len(first)} replies differ after reset(seed=…) in another order: forget all else there"
+        yield Finding("fault", check, detail)
     else:
-        yield Finding("ok", check)
+        yield Finding("ok", check, "in any order")
     check = "reset without a seed"
     outcome = _attempt(check, lambda: agent.reset(seed=None))
     yield outcome if isinstance(outcome, Finding) else Finding("ok", check)
@@ -174,35 +177,44 @@ def _strange_observations(usual: Observation, text: str) -> list[Observation]:
     ]
 
 
-def _check_batches(agent: BatchAgent, observations: list[Observation]) -> Iterator[Finding]:
+def _check_batches(
+    agent: BatchAgent, observations: list[Observation], seeds: list[int], singly: list[str]
+) -> Iterator[Finding]:
     check = "a batch equals single answers"
-
-    def answer_together() -> list[str]:
-        agent.reset(seed=7)
-        return agent.act_batch(observations)
-
-    def answer_singly() -> list[str]:
-        agent.reset(seed=7)
-        return [agent.act(observation) for observation in observations]
-
-    together, singly = _attempt(check, answer_together), _attempt(check, answer_singly)
-    for outcome in (together, singly):
-        if isinstance(outcome, Finding):
-            yield outcome
-            return
-    assert not isinstance(together, Finding)
-    assert not isinstance(singly, Finding)
-    if len(together) != len(observations):
-        yield Finding("fault", check, f"{len(together)} replies to {len(observations)} observations")
-    elif together != singly:
-        changed = sum(one != two for one, two in zip(together, singly, strict=True))
-        yield Finding("note", check, f"{changed} of {len(singly)} differ: expected where it samples, else a fault")
+    together = ask(agent, observations, seeds)
+    if failure := next((answer for answer in together if isinstance(answer, Exception)), None):
+        yield Finding("fault", check, _where(failure))
+        return
+    if ask(agent, observations[::-1], seeds[::-1])[::-1] != together:
+        yield Finding("fault", check, "the same seeds in another order give other replies: draw from `seeds` alone")
+    elif changed := sum(one != two for one, two in zip(together, singly, strict=True)):
+        yield Finding(
+            "note", check, f"{changed} of {len(singly)} differ: sums in another order may do that, else a fault"
+        )
     else:
         yield Finding("ok", check)
-    empty = _attempt(check, lambda: agent.act_batch([]))
-    if empty != []:
-        detail = empty.detail if isinstance(empty, Finding) else f"{empty!r}"
-        yield Finding("fault", "an empty batch", f"expected [], got {detail}")
+    strange = [one for text in STRANGE_TEXTS.values() for one in _strange_observations(observations[1], text)]
+    answers = ask(agent, [*strange, *observations], [*seeds[: len(strange)], *seeds])
+    if failed := [answer for answer in answers[len(strange) :] if isinstance(answer, Exception)]:
+        detail = f"a strange page failed all of its batch ({failed[0]}): return the exception in its place"
+        yield Finding("fault", "one failure costs one step", detail)
+    if (empty := _attempt("an empty batch", lambda: ask(agent, [], []))) != []:
+        yield Finding("fault", "an empty batch", f"expected [], got {empty!r}")
+
+
+def _check_probabilities(agent: ProbabilityAgent, observations: list[Observation], seeds: list[int]) -> Finding:
+    check = "probabilities sum to 1"
+    found = ask_each(agent.probabilities, observations, seeds, Mapping)
+    if found is None:
+        return Finding("ok", check, "it gives none")
+    for probabilities in found:
+        try:
+            if isinstance(probabilities, Exception):
+                raise probabilities
+            checked_distribution(probabilities)
+        except Exception as error:
+            return Finding("fault", check, _where(error))
+    return Finding("ok", check)
 
 
 def _attempt(check: str, action: Callable[[], Result]) -> Result | Finding:

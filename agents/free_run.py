@@ -14,7 +14,8 @@ import gymnasium
 import msgspec
 from gymnasium.wrappers import TimeLimit
 
-from agents.evaluate import ask, ask_all, progress_bar, session_seed
+from agents.asking import Answer, ask, error_in_words, step_seed
+from agents.evaluate import progress_bar
 from agents.protocol import Agent, BatchAgent
 from replay_sessions.demo_shop.pages import PageSize
 from shop_env.context import ContextConfig
@@ -51,7 +52,7 @@ class LiveVisit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def free_run(
     agent: Agent,
-    sessions: int,
+    visits: int,
     *,
     population: int,
     page_size: PageSize = "small",
@@ -61,35 +62,31 @@ def free_run(
     batch_size: int = 64,
     progress: str | None = None,
 ) -> list[LiveVisit]:
-    """The first `sessions` visits of a population of shoppers, each played by the agent to its end.
+    """The first so many visits of a population of shoppers, each played by the agent to its end.
 
     Args:
         population: The seed of the shoppers, their goals and the shop (`demo_shop.generate_sessions`).
         max_steps: The most replies in one visit.
-        seed: The run's; an Agent is reset before each visit with `session_seed`, a BatchAgent once.
+        seed: The run's, from which each step of each visit has its own (agents.asking.step_seed).
         batch_size: How many visits a BatchAgent plays side by side.
         progress: What to call the run on the progress bar; None: no bar. Shown only on a terminal.
     """
     shown = msgspec.to_builtins(context or ContextConfig())
 
-    def begin(number: int) -> _Walk:
-        return _Walk(TimeLimit(LiveEnv(page_size, context=shown), max_steps), population, number)
+    def begin(number: int) -> _OpenVisit:
+        return _OpenVisit(TimeLimit(LiveEnv(page_size, context=shown), max_steps), population, number)
 
-    if isinstance(agent, BatchAgent):
-        agent.reset(seed=seed)
-        visits = _side_by_side(agent, begin, sessions, batch_size)
-    else:
-        visits = _one_by_one(agent, begin, sessions, seed)
-    with progress_bar(progress) as bar:
-        task = bar.add_task(progress or "", total=sessions)
+    at_once = batch_size if isinstance(agent, BatchAgent) else 1
+    with progress_bar(progress, "visits") as bar:
+        task = bar.add_task(progress or "", total=visits)
         found = []
-        for visit in visits:
+        for visit in _side_by_side(agent, begin, visits, at_once, seed):
             found.append(visit)
             bar.update(task, completed=len(found))
     return sorted(found, key=lambda visit: visit.session_id)
 
 
-class _Walk:
+class _OpenVisit:
     """A visit under way."""
 
     def __init__(self, env: gymnasium.Env[Observation, str], population: int, number: int) -> None:
@@ -99,14 +96,14 @@ class _Walk:
         self.ending: Ending | None = None
         self.error: str | None = None
 
-    @property
-    def session_id(self) -> str:
-        return str(self._info["session_id"])
+    def seed(self, seed: int | None) -> int | None:
+        """The seed of the next step, of a run's."""
+        return step_seed(seed, self._info["session_id"], len(self._steps))
 
-    def take(self, answer: str | Exception) -> None:
+    def take(self, answer: Answer) -> None:
         """Goes on with a reply; an exception ends the visit."""
         if isinstance(answer, Exception):
-            self.ending, self.error = "error", f"{type(answer).__name__}: {answer}"[:500]
+            self.ending, self.error = "error", error_in_words(answer)
             return
         self.observation, _, terminated, truncated, info = self._env.step(answer)
         self._steps.append(LiveStep(reply=answer, action=info.get("action"), problem=info.get("problem")))
@@ -118,7 +115,7 @@ class _Walk:
     def finished(self) -> LiveVisit:
         assert self.ending is not None
         return LiveVisit(
-            session_id=self.session_id,
+            session_id=self._info["session_id"],
             user_id=self._info["user_id"],
             steps=tuple(self._steps),
             ending=self.ending,
@@ -126,33 +123,17 @@ class _Walk:
         )
 
 
-def _one_by_one(agent: Agent, begin: Callable[[int], _Walk], sessions: int, seed: int | None) -> Iterator[LiveVisit]:
-    for number in range(sessions):
-        walk = begin(number)
-        try:
-            agent.reset(seed=session_seed(seed, walk.session_id))
-        except Exception as error:
-            walk.take(error)
-        while walk.ending is None:
-            walk.take(ask(agent, walk.observation))
-        yield walk.finished()
-
-
 def _side_by_side(
-    agent: BatchAgent, begin: Callable[[int], _Walk], sessions: int, batch_size: int
+    agent: Agent, begin: Callable[[int], _OpenVisit], visits: int, at_once: int, seed: int | None
 ) -> Iterator[LiveVisit]:
-    """Plays `batch_size` visits at a time; where one ends the next begins."""
-    waiting = iter(range(sessions))
-    walks = [begin(number) for number in islice(waiting, batch_size)]
-    while walks:
-        for walk, answer in zip(walks, ask_all(agent, [walk.observation for walk in walks]), strict=True):
-            walk.take(answer)
-        going_on = []
-        for walk in walks:
-            if walk.ending is None:
-                going_on.append(walk)
-                continue
-            yield walk.finished()
-            if (number := next(waiting, None)) is not None:
-                going_on.append(begin(number))
-        walks = going_on
+    """Plays `at_once` visits at a time; where one ends the next begins."""
+    waiting = iter(range(visits))
+    under_way = [begin(number) for number in islice(waiting, at_once)]
+    while under_way:
+        observations = [visit.observation for visit in under_way]
+        answers = ask(agent, observations, [visit.seed(seed) for visit in under_way])
+        for visit, answer in zip(under_way, answers, strict=True):
+            visit.take(answer)
+        yield from (visit.finished() for visit in under_way if visit.ending is not None)
+        going_on = [visit for visit in under_way if visit.ending is None]
+        under_way = going_on + [begin(number) for number in islice(waiting, len(under_way) - len(going_on))]

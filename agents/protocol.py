@@ -2,6 +2,9 @@
 
     observation (shop_env/observation.py) ─► Agent.act ─► reply text ─► shop_env.replies.parse_reply ─► reward, metrics
 
+What an agent answers follows from the observation and the seed alone: what happened before stands in the observation's
+history. So replies do not depend on which steps were asked before, together, or in a run that was stopped.
+
 No base class is needed. A whole agent:
 
     class FirstElement:
@@ -26,12 +29,12 @@ __all__ = ["Agent", "BatchAgent", "ProbabilityAgent"]
 class Agent(Protocol):
     """Answers one observation at a time.
 
-    An evaluation calls `reset` at the start of every session, with a seed made from the run's seed and the session's
-    id: what an agent does in one session does not depend on which other sessions were run before it.
+    An evaluation calls `reset` before every step, with a seed made from the run's seed, the session's id and the step's
+    number (agents.asking.step_seed).
     """
 
     def reset(self, *, seed: int | None) -> None:
-        """Begins a session: forget the last one, seed what is random. None: draw a seed."""
+        """Forget what was seen, seed what is random. None: draw a seed."""
 
     def act(self, observation: Observation) -> str:
         """The reply to this page: JSON text with a rationale and an action (`shop_env.replies.format_reply`).
@@ -46,12 +49,20 @@ class Agent(Protocol):
 class BatchAgent(Agent, Protocol):
     """Answers many observations at once, as a model on a GPU or behind a server does best.
 
-    An evaluation mixes steps of many sessions in a batch and calls `reset` once, before the first: such an agent may
-    keep no memory between calls but its random state. What happened before stands in each observation's history.
+    An evaluation mixes steps of many sessions in a batch. An agent that waits for a server may say how many calls it
+    takes at once, each of one step and in a thread of its own, by an attribute `concurrency: int`: then none waits for
+    the slowest of a batch.
     """
 
-    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
-        """One reply per observation, in the same order."""
+    def act_batch(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> Sequence[str | Exception]:
+        """For each observation, in the same order, its reply, or in its place the exception that `act` would raise.
+
+        Args:
+            seeds: One for each observation, what `reset` takes. An agent that draws nothing may leave this parameter
+                out of its signature.
+        """
         ...
 
 
@@ -59,9 +70,14 @@ class BatchAgent(Agent, Protocol):
 class ProbabilityAgent(Agent, Protocol):
     """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.action_likelihood)."""
 
-    def probabilities(self, observations: Sequence[Observation]) -> Sequence[Mapping[Action, float]] | None:
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> Sequence[Mapping[Action, float] | Exception] | None:
         """For each page the probability of each action that the agent considers there; all others have 0.
 
         They are the agent's own (temperature 1), however its replies are drawn. None: this one has none.
+
+        Args:
+            seeds: As in `act_batch`.
         """
         ...

@@ -14,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from urllib.parse import unquote
 import msgspec
 
 from agents.protocol import Agent
+from agents.train_view import TrainView
 from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
 from replay_sessions.plugins import NoSuchName, load, member
 from replay_sessions.store import SessionStore
@@ -54,7 +56,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def is_checkpoint(self) -> bool:
-        return (Path(self.target) / CHECKPOINT_MARKER).is_file()
+        return os.path.isfile(os.path.join(self.target, CHECKPOINT_MARKER))  # False too for what no path can be
 
 
 def parse_spec(text: str) -> AgentSpec:
@@ -84,7 +86,8 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
 
     Args:
         spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with arguments if need be (see above).
-        store: What the agent will be evaluated on; given to a constructor that has a parameter called `store`.
+        store: What the agent will be evaluated on; a constructor with a parameter called `store` is given its train
+            split (agents/train_view.py): the answers of the others are what the agent will be asked.
         arguments: For the constructor; they go before those in the spec.
 
     Raises:
@@ -97,7 +100,7 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
     parameters = inspect.signature(build).parameters
     if "store" in parameters and "store" not in given:
         if store is not None:
-            given["store"] = store
+            given["store"] = TrainView(store)
         elif parameters["store"].default is inspect.Parameter.empty:
             raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
     try:
@@ -126,7 +129,7 @@ def agent_class(spec: AgentSpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _callable(lambda: member(module, class_name), class_name, target), ()
     if colon and re.fullmatch(r"\w+(\.\w+)*", file):
         return _imported(target, target), ()
-    if Path(target).is_dir():
+    if os.path.isdir(target):
         raise UnknownAgent(f"Folder '{target}' is no checkpoint: it holds no {CHECKPOINT_MARKER}")
     if re.search(r"[/\\]", target):
         raise UnknownAgent(f"No checkpoint folder at '{target}', and no agent of that name")
@@ -163,7 +166,7 @@ def _imported(address: str, target: str) -> Callable[..., Any]:
 
 def _load_file(file: Path, target: str) -> ModuleType:
     """Imports one file as a module of its own; the files beside it can be imported by it."""
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise UnknownAgent(f"No file '{file}' for agent '{target}'")
     name = f"shop_r1_agent_file.{file.resolve()}"
     if name in sys.modules:
@@ -191,7 +194,7 @@ def _callable(find: Callable[[], Any], class_name: str, target: str) -> Callable
     except NoSuchName as error:
         raise UnknownAgent(f"No class '{class_name}' for agent '{target}'. {error}") from error
     if not callable(found):
-        raise UnknownAgent(f"'{class_name}' for agent '{target}' is no class")
+        raise UnknownAgent(f"'{class_name}' of agent '{target}' is {found!r:.40}, and no class or function")
     return found  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
 
 

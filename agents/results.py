@@ -19,8 +19,10 @@ from shop_env.metrics.intervals import Cluster
 
 __all__ = [
     "COLUMNS",
+    "ERRORS_AS_MISSES",
     "Figure",
     "ResultRow",
+    "errors_as_misses",
     "markdown_table",
     "render_table",
     "results_console",
@@ -39,9 +41,13 @@ COLUMNS: Mapping[str, str] = {
     "mean_reward": "reward",
     "invalid_rate": "invalid",
 }
-# Only where an agent gives probabilities (agents/likelihood.py).
+# Only where an agent gives probabilities (agents/probabilities.py).
 LIKELIHOOD_COLUMNS: Mapping[str, str] = {"nll": "NLL", "top1_accuracy": "top-1", "top3_accuracy": "top-3"}
-WITH_INTERVAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
+# Only where an agent gave no reply at some steps: the share it answered, its exact accuracy with the others as misses.
+ERRORS_AS_MISSES = "exact_accuracy_errors_as_misses"
+INCOMPLETE_COLUMNS: Mapping[str, str] = {"coverage": "coverage", ERRORS_AS_MISSES: "exact, errors as misses"}
+ALL_COLUMNS = {**COLUMNS, **LIKELIHOOD_COLUMNS, **INCOMPLETE_COLUMNS}
+WITH_INTERVAL = ("exact_accuracy", ERRORS_AS_MISSES, "type_accuracy", "type_f1_macro", "mean_reward")
 IN_POINTS = ("mean_reward",)
 IN_NATS = ("nll",)
 BY_TYPE = ("exact_accuracy_click", "exact_accuracy_type_and_submit", "exact_accuracy_terminate")
@@ -62,7 +68,8 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         figures: By the names of shop_env.metrics.over_steps; a figure without a step to stand on is absent.
         steps: How many steps were scored.
-        errors: At how many steps the agent gave no reply; they are not in the figures.
+        errors: At how many steps the agent gave no reply. They are in no figure but `coverage` and
+            `exact_accuracy_errors_as_misses`, and a row with any is not ranked: who keeps silent when unsure would win.
         first_error: What the first of them said.
         unscored_targets: At how many steps the log lacks a field of its action, so that nothing can match it exactly.
         known: A row that was computed, not measured (the demo shop's ceiling).
@@ -76,6 +83,10 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     first_error: str | None = None
     unscored_targets: int = 0
     known: bool = False
+
+    @property
+    def ranked(self) -> bool:
+        return self.errors == 0
 
 
 def summarise(
@@ -97,10 +108,22 @@ def summarise(
     values = step_metrics(records, preset)
     counts = {name: int(values.pop(name)) for name in ("steps", "sessions", "users", "errors", "unscored_targets")}
     figures = {name: Figure(value) for name, value in values.items()}
-    if samples and counts["steps"]:
+
+    def with_interval(name: str, value: float, counted: Sequence[StepRecord]) -> Figure:
+        if not samples:
+            return Figure(value)
+        ends = bootstrap_interval(counted, name, cluster=cluster, samples=samples, seed=seed, preset=preset)
+        return Figure(value, *(None if math.isnan(end) else end for end in ends))
+
+    if counts["steps"]:
         for name in (COLUMNS.keys() | LIKELIHOOD_COLUMNS.keys()) & figures.keys():
-            low, high = bootstrap_interval(records, name, cluster=cluster, samples=samples, seed=seed, preset=preset)
-            figures[name] = Figure(values[name], *(None if math.isnan(end) else end for end in (low, high)))
+            figures[name] = with_interval(name, values[name], records)
+    if counts["errors"]:
+        figures["coverage"] = Figure(counts["steps"] / len(records))
+        misses = errors_as_misses(records)
+        exact = step_metrics(misses, preset).get("exact_accuracy")
+        if exact is not None:
+            figures[ERRORS_AS_MISSES] = with_interval("exact_accuracy", exact, misses)
     return ResultRow(
         label=label,
         figures=figures,
@@ -112,12 +135,18 @@ def summarise(
     )
 
 
-def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Highest exact accuracy first, then type accuracy, then label; rows without figures last."""
+def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """The records with each error as a reply that matches nothing."""
+    return [msgspec.structs.replace(record, error=None) if record.error else record for record in records]
 
-    def place(row: ResultRow) -> tuple[float, float, str]:
-        exact, of_type = (row.figures.get(name, Figure(-1.0)).value for name in ("exact_accuracy", "type_accuracy"))
-        return (-exact, -of_type, row.label)
+
+def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """Highest exact accuracy first, then type accuracy, then label; behind them what is not ranked."""
+
+    def place(row: ResultRow) -> tuple[bool, float, float, str]:
+        by = ("exact_accuracy" if row.ranked else ERRORS_AS_MISSES, "type_accuracy")
+        exact, of_type = (row.figures.get(name, Figure(-1.0)).value for name in by)
+        return (not row.ranked, -exact, -of_type, row.label)
 
     return sorted(rows, key=place)
 
@@ -140,7 +169,7 @@ def render_table(
     room = 1000 if width is None else width
     if _others_width(widths, rows) + LABEL_WIDTH > room:
         widths = {name: needed for name, needed in widths.items() if name not in BY_TYPE}
-    longest = max([len("agent"), *(len(row.label) for row in rows)])
+    longest = max([len("agent"), *(len(_label(row)) for row in rows)])
     label_width = min(longest, max(LABEL_WIDTH, room - _others_width(widths, rows)))
     table = Table(title=title, caption=caption, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     table.title_justify = table.caption_justify = "left"
@@ -148,22 +177,32 @@ def render_table(
     for name, needed in widths.items():
         table.add_column(_heading(name), justify="right", width=needed)
     for heading in _counts(rows):
-        table.add_column(heading, justify="right")
+        table.add_column(heading.replace("_", "\n"), justify="right")
     for row in rows:
         # Text, not str: a label is the user's and may hold what rich takes for markup.
-        table.add_row(Text(row.label), *_cells(row, rows, widths, _two_lines), style="dim" if row.known else None)
+        table.add_row(Text(_label(row)), *_cells(row, rows, widths, _two_lines), style="dim" if row.known else None)
     return table
 
 
-def markdown_table(rows: Sequence[ResultRow]) -> str:
-    """The table as GitHub-flavoured Markdown, one line per row."""
+def markdown_table(rows: Sequence[ResultRow], more: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """The table as GitHub-flavoured Markdown, one line per row.
+
+    Args:
+        more: Further columns: heading -> label of a row -> text.
+    """
+    more = more or {}
     columns = _columns(rows)
-    headings = ["agent", *columns.values(), *_counts(rows)]
+    headings = ["agent", *columns.values(), *(heading.replace("_", " ") for heading in _counts(rows)), *more]
     lines = ["| " + " | ".join(headings) + " |", "|---" + "|--:" * (len(headings) - 1) + "|"]
     for row in rows:
-        label = row.label.replace("|", "\\|")
-        lines.append("| " + " | ".join([label, *_cells(row, rows, columns, _one_line)]) + " |")
+        label = _label(row).replace("|", "\\|")
+        cells = [*_cells(row, rows, columns, _one_line), *(texts.get(row.label, "–") for texts in more.values())]
+        lines.append("| " + " | ".join([label, *cells]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _label(row: ResultRow) -> str:
+    return row.label if row.ranked else f"{row.label} (not ranked)"
 
 
 def _cells(
@@ -174,13 +213,17 @@ def _cells(
 
 
 def _columns(rows: Sequence[ResultRow]) -> dict[str, str]:
-    """Figure -> heading; the likelihoods only where a row has them."""
-    told = {name: heading for name, heading in LIKELIHOOD_COLUMNS.items() if any(name in row.figures for row in rows)}
+    """Figure -> heading; likelihoods, and what tells of missing replies, only where a row has them."""
+    told = {
+        name: heading
+        for name, heading in {**LIKELIHOOD_COLUMNS, **INCOMPLETE_COLUMNS}.items()
+        if any(name in row.figures for row in rows)
+    }
     return {**COLUMNS, **told}
 
 
-def _counts(rows: Sequence[ResultRow]) -> tuple[str, ...]:
-    return ("errors", "steps") if any(row.errors for row in rows) else ("steps",)
+def _counts(rows: Sequence[ResultRow]) -> list[str]:
+    return [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
 
 
 def _width(name: str, rows: Sequence[ResultRow]) -> int:
@@ -191,12 +234,13 @@ def _width(name: str, rows: Sequence[ResultRow]) -> int:
 
 def _others_width(widths: Mapping[str, int], rows: Sequence[ResultRow]) -> int:
     """What the columns beside the label take, two characters between neighbours included."""
-    counts = [max([len(count), *(len(str(getattr(row, count))) for row in rows)]) for count in _counts(rows)]
+    headings = [count.split("_") for count in _counts(rows)]
+    counts = [max([*map(len, words), *(len(str(getattr(row, "_".join(words)))) for row in rows)]) for words in headings]
     return sum(needed + 2 for needed in [*widths.values(), *counts])
 
 
 def _heading(name: str) -> str:
-    return {**COLUMNS, **LIKELIHOOD_COLUMNS}[name].replace("_", " ").replace(" and ", " and\n")
+    return ALL_COLUMNS[name].replace("_", " ").replace(" and ", " and\n").replace(", errors ", ",\nerrors ")
 
 
 def _one_line(name: str, figure: Figure | None) -> str:

@@ -5,17 +5,19 @@
   python -m benchmarks.seeds --seeds 1 2 --out runs/s -- --grpo.steps 100
 
 Without --store each seed makes a demo shop of its own. What follows `--` goes to `python -m agents.llm_grpo.train`, of
-which each seed is a process, with its wall time and peak memory noted. A seed that is finished in OUT is not run again;
-one that was stopped goes on. OUT/seeds.json and seeds.md hold the summary.
+which each seed is a process, with its wall time and peak memory noted. A seed that the same call has finished in OUT is
+not run again, and one that was stopped goes on. OUT/seeds.json and seeds.md hold the summary.
 """
 
+import hashlib
 import json
-import resource
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,9 +28,9 @@ from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS
 from replay_sessions.errors import BadConfig, ShopR1Error
-from replay_sessions.store import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 
-__all__ = ["main", "summary"]
+__all__ = ["main", "run_measured", "summary"]
 
 SHOWN = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
@@ -78,25 +80,69 @@ def _run(options: Seeds) -> int:
 def _finished_run(seed: int, options: Seeds) -> dict[str, Any]:
     """The results.json of one seed's run, made now where it is not there yet."""
     folder = options.out / f"seed{seed}"
-    results = folder / "results.json"
-    if not results.exists():
-        started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    store = options.store or str(_demo_store(options.out / f"store{seed}", seed))
+    _check_same_call(folder, _call(seed, store, options))
+    if not (folder / "results.json").exists():
+        words = ["--preset", options.preset, "--store", store, "--seed", str(seed), "--out", str(folder)]
+        words += options.training
         if (folder / "run.json").exists():
             words = ["--resume", str(folder)]
-        else:
-            store = options.store or str(_demo_store(options.out / f"store{seed}", seed))
-            words = ["--preset", options.preset, "--store", store, "--seed", str(seed), "--out", str(folder)]
-            words += options.training
-        code = subprocess.run([sys.executable, "-m", "agents.llm_grpo.train", *words], check=False).returncode
+        started = time.monotonic()
+        code, peak_bytes = run_measured([sys.executable, "-m", "agents.llm_grpo.train", *words])
         if code:
             raise ShopR1Error(f"the run of seed {seed} ended with exit code {code}; what it said stands above.")
-        peak_kb = max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-        cost = {"wall_s": round(time.monotonic() - started, 1), "peak_memory_mb": round(peak_kb / 1024)}
+        cost = {"wall_s": round(time.monotonic() - started, 1), "peak_memory_mb": round(peak_bytes / 2**20)}
         (folder / "cost.json").write_text(json.dumps(cost) + "\n", encoding="utf-8")
-    record: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
+    record: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     cost_file = folder / "cost.json"
     record["cost"] = json.loads(cost_file.read_text(encoding="utf-8")) if cost_file.exists() else None
     return record
+
+
+def _call(seed: int, store: str, options: Seeds) -> dict[str, Any]:
+    """Everything that decides a seed's run: what was made otherwise is no result of this call."""
+    return {
+        "seed": seed,
+        "store": SessionStore.open(store).fingerprint,
+        "preset": options.preset,
+        "preset_digest": _preset_digest(options.preset),
+        "training": list(options.training),
+    }
+
+
+def _preset_digest(preset: str) -> str | None:
+    """Of the file; None where there is none, which the training itself says best."""
+    file = Path(preset) if preset.endswith(".toml") else resources.files("train") / "presets" / f"{preset}.toml"
+    return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if file.is_file() else None
+
+
+def _check_same_call(folder: Path, call: dict[str, Any]) -> None:
+    """Notes the call in a folder that holds no run yet; refuses a run that another call made."""
+    noted = folder / "call.json"
+    if noted.exists():
+        earlier = json.loads(noted.read_text(encoding="utf-8"))
+        changed = [name for name in call if earlier.get(name) != call[name]]
+        if changed:
+            said = "; ".join(f"{name}: {earlier.get(name)}, now {call[name]}" for name in changed)
+            raise BadConfig(
+                f"'{folder}' holds a run of another call ({said}): give another --out, or the same options."
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise BadConfig(f"'{folder}' holds a run of which nobody noted how it was called: give another --out.")
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        noted.write_text(json.dumps(call, indent=2) + "\n", encoding="utf-8")
+
+
+def run_measured(command: Sequence[str]) -> tuple[int, int]:
+    """The exit code of a command and its own peak memory in bytes.
+
+    That is no less than this process's own memory, from which the other begins: little, beside a training.
+    """
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)  # else Popen waits for it once more
+    return process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _demo_store(path: Path, seed: int) -> Path:

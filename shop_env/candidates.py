@@ -5,38 +5,17 @@ from the observation alone, never from the logged action: leaving, a click on ea
 shopper has given (goal, earlier queries) typed into each input. What a shopper types freely is not always among them.
 """
 
-import json
-import re
 from collections.abc import Iterator
 from itertools import combinations
 
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.given_words import given_words, past_actions, quoted_parts, telling_words, words_of
 from shop_env.observation import Observation
 
-__all__ = ["candidate_actions", "given_phrases", "words_of"]
+__all__ = ["candidate_actions", "given_phrases"]
 
-_WORD = re.compile(r"[^\W_]+")
-_QUOTED = re.compile(r'"([^"<>]+)"')
 _PHRASE_WORDS = 4
-
-
-def words_of(text: str) -> list[str]:
-    """Lower-case words of any script, in order; names are split at dots and underscores.
-
-    >>> words_of("search_results.Red_Kettle.view_product")
-    ['search', 'results', 'red', 'kettle', 'view', 'product']
-    """
-    return _WORD.findall(text.lower())
-
-
-# Words of a goal that nobody types into a search box.
-_IDLE_WORDS = frozenset(
-    words_of(
-        "a am an and are at buy can could find for from get i in is it like looking me my need of on or please price "
-        "see show some than that the to want with would you"
-    )
-)
 
 
 def candidate_actions(observation: Observation, max_candidates: int = 64, max_phrases: int = 16) -> list[Action]:
@@ -53,7 +32,7 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, max_ph
     room = max_candidates - 1 - len(typing)
     clicks = [element for element in elements if element.accepts == "click"]
     if len(clicks) > room:
-        given = set(_given_words(observation))
+        given = set(given_words(observation))
         share = [len(given.intersection(words_of(f"{element.name} {element.text}"))) for element in clicks]
         kept = sorted(sorted(range(len(clicks)), key=lambda place: -share[place])[:room])
         clicks = [clicks[place] for place in kept]
@@ -69,27 +48,12 @@ def given_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
     >>> given_phrases(goal)
     ['red kettle', 'red', 'kettle']
     """
-    phrases = [*_QUOTED.findall(observation["goal"]), *_old_queries(observation), *_word_choices(observation["goal"])]
+    goal = observation["goal"]
+    typed = [action.get("text", "") for action in past_actions(observation["history"])]
+    phrases = [*quoted_parts(goal), *typed, *_choices(telling_words(goal)[:_PHRASE_WORDS])]
     return list(dict.fromkeys(phrase.strip() for phrase in phrases if phrase.strip()))[:max_phrases]
 
 
-def _word_choices(goal: str) -> Iterator[str]:
-    for clause in re.split(r"[,;:.!?\n]", _QUOTED.sub("", goal)):
-        telling = [word for word in words_of(clause) if word not in _IDLE_WORDS][:_PHRASE_WORDS]
-        if telling:
-            for length in range(len(telling), 0, -1):
-                yield from (" ".join(choice) for choice in combinations(telling, length))
-            return
-
-
-def _old_queries(observation: Observation) -> Iterator[str]:
-    for past in observation["history"]:
-        yield json.loads(past["action"]).get("text", "")
-
-
-def _given_words(observation: Observation) -> Iterator[str]:
-    yield from words_of(observation["goal"])
-    for past in observation["history"]:
-        yield from words_of(past["rationale"])
-    for query in _old_queries(observation):
-        yield from words_of(query)
+def _choices(words: list[str]) -> Iterator[str]:
+    for length in range(len(words), 0, -1):
+        yield from (" ".join(choice) for choice in combinations(words, length))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-from shop_env.candidates import words_of
+from shop_env.given_words import words_of
 from shop_env.observation import Observation
 
 __all__ = ["CANDIDATE_FEATURES", "PAGE_FEATURES", "candidate_features", "page_features"]

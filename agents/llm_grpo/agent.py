@@ -4,18 +4,19 @@ make_agent("runs/demo/shop_r1")                      at the temperature it was t
 make_agent("runs/demo/shop_r1?temperature=0")        greedy
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
-from agents.llm_grpo.likelihood import action_probabilities
+from agents.llm_grpo.action_probabilities import action_probabilities
 from replay_sessions.errors import AgentFailed
 from replay_sessions.schema import Action
 from shop_env.observation import History, Observation
 from shop_env.prompts import render_prompt
 from train.checkpoints import CheckpointInfo, load_checkpoint
-from train.rollout_engines.local import SamplingConfig, generate
+from train.rollout_engines.local import SamplingConfig, generate, uniform_draws
 from train.tokens import decode_replies, prompt_tokens
 
 __all__ = ["PolicyAgent"]
@@ -50,39 +51,68 @@ class PolicyAgent:
             max_new_tokens=max_new_tokens or self.info.max_new_tokens,
             end_token=self._tokenizer.eos_token_id,
         )
-        self._generator = torch.Generator(self._model.device)
+        self._random = np.random.default_rng()
         self._rationales = rationales
 
     def reset(self, *, seed: int | None = None) -> None:
         """Seeds the sampling."""
-        if seed is None:
-            self._generator.seed()
-        else:
-            self._generator.manual_seed(seed)
+        self._random = np.random.default_rng(seed)
 
     def act(self, observation: Observation) -> str:
         """The reply to one observation."""
-        return self.act_batch([observation])[0]
+        (reply,) = self._replies([self._prompt(observation)], [observation], [self._random])
+        return reply
 
-    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
-        """One reply per observation."""
-        prompts = [self._prompt(observation) for observation in observations]
-        replies = generate(self._model, prompts, self._sampling, self._generator)
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
+        """A reply to each observation, or AgentFailed where the page is too long."""
+        return self._each(self._replies, observations, seeds)
+
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> list[Mapping[Action, float] | Exception]:
+        """The policy's probability of each candidate action of each page (agents/llm_grpo/action_probabilities.py)."""
+        return self._each(self._probabilities, observations, seeds)
+
+    def _replies(
+        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
+    ) -> list[str]:
+        uniforms = uniform_draws(sources, 1, self._sampling.max_new_tokens)
+        replies = generate(self._model, prompts, self._sampling, uniforms=uniforms)
         return decode_replies(self._tokenizer, [reply for (reply,) in replies])
 
-    def probabilities(self, observations: Sequence[Observation]) -> list[Mapping[Action, float]]:
-        """The policy's probability of each candidate action of each page (agents/llm_grpo/likelihood.py)."""
-        return [
-            *action_probabilities(
-                self._model,
-                self._tokenizer,
-                [self._prompt(observation) for observation in observations],
-                observations,
-                rationales=self._rationales,
-                max_new_tokens=self._sampling.max_new_tokens,
-                generator=self._generator,
-            )
-        ]
+    def _probabilities(
+        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
+    ) -> list[dict[Action, float]]:
+        limit = self._sampling.max_new_tokens
+        return action_probabilities(
+            self._model,
+            self._tokenizer,
+            prompts,
+            observations,
+            max_new_tokens=limit,
+            uniforms=uniform_draws(sources, self._rationales, limit),
+        )
+
+    def _each(
+        self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Sequence[int | None]
+    ) -> list[Any]:
+        """What is answered to the observations that fit; AgentFailed in the place of the others."""
+        found: list[Any] = [self._prompt_or_failure(observation) for observation in observations]
+        fitting = [place for place, prompt in enumerate(found) if not isinstance(prompt, AgentFailed)]
+        answers = answer(
+            [found[place] for place in fitting],
+            [observations[place] for place in fitting],
+            [np.random.default_rng(seeds[place]) for place in fitting],
+        )
+        for place, one in zip(fitting, answers, strict=True):
+            found[place] = one
+        return found
+
+    def _prompt_or_failure(self, observation: Observation) -> list[int] | AgentFailed:
+        try:
+            return self._prompt(observation)
+        except AgentFailed as failure:
+            return failure
 
     def _prompt(self, observation: Observation) -> list[int]:
         """The prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""

@@ -71,8 +71,8 @@ def _agents(run: TrainingRun) -> list[tuple[str, Agent]]:
         if config.greedy:
             agents.append((_greedy(name), PolicyAgent(path, temperature=0.0)))
     if is_demo_store(run.store):
-        agents.append((f"oracle, T {config.temperature:g}", OracleAgent(config.temperature, run.store)))
-        agents.append(("oracle, greedy", OracleAgent(0.0, run.store)))
+        agents.append((f"oracle, T {config.temperature:g}", OracleAgent(config.temperature)))
+        agents.append(("oracle, greedy", OracleAgent(0.0)))
     return agents
 
 

@@ -45,17 +45,23 @@ class Sb3Agent:
 
     def act(self, observation: Observation) -> str:
         """The reply to one observation."""
-        return self.act_batch([observation])[0]
+        (reply,) = self._replies([observation], [self._random])
+        return reply
 
-    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
         """One reply per observation."""
+        return self._replies(observations, [np.random.default_rng(seed) for seed in seeds])
+
+    def _replies(self, observations: Sequence[Observation], sources: Sequence[np.random.Generator]) -> list[str]:
         if not observations:
             return []
         features, candidates = self._views(observations)
-        chosen = self._choose(features, [len(offered) for offered in candidates])
+        chosen = self._choose(features, [len(offered) for offered in candidates], sources)
         return [format_reply("", offered[number]) for number, offered in zip(chosen, candidates, strict=True)]
 
-    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]] | None:
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
+    ) -> list[dict[Action, float]] | None:
         """The policy's probability of each candidate of each page; None where it gives none (DQN)."""
         if not hasattr(self._policy, "get_distribution"):
             return None
@@ -69,7 +75,7 @@ class Sb3Agent:
         views = [discrete_view(observation, self.saved.max_candidates, self.saved.view) for observation in observations]
         return _stacked([features for features, _ in views]), [candidates for _, candidates in views]
 
-    def _choose(self, features: Any, counts: Sequence[int]) -> list[int]:
+    def _choose(self, features: Any, counts: Sequence[int], sources: Sequence[np.random.Generator]) -> list[int]:
         """For each page the number of a candidate that is there."""
         if not hasattr(self._policy, "get_distribution"):
             numbers, _ = self._policy.predict(features, deterministic=True)
@@ -78,7 +84,7 @@ class Sb3Agent:
         shares = self._shares(features, counts)
         if not self._sample:
             return [int(number) for number in shares.argmax(axis=1)]
-        return [int(self._random.choice(len(share), p=share)) for share in shares]
+        return [int(source.choice(len(share), p=share)) for source, share in zip(sources, shares, strict=True)]
 
     def _shares(self, features: Any, counts: Sequence[int]) -> NDArray[np.float64]:
         """The probabilities, shape (B, max_candidates); 0 where there is no candidate."""

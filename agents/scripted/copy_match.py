@@ -7,9 +7,9 @@ in the demo shop alike: this measures how far copying alone goes.
 from collections import Counter
 from collections.abc import Iterable
 
-from agents.scripted.words import past_actions, phrases, seen_words, words_of
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.given_words import given_words, past_actions, quoted_parts, telling_words, words_of
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
@@ -35,14 +35,15 @@ class CopyMatchAgent:
     def _choose(self, observation: Observation) -> Action:
         elements = find_elements(observation["page"])
         past = past_actions(observation["history"])
-        wanted = phrases(observation["goal"])
+        goal = observation["goal"]
+        wanted = quoted_parts(goal) or [" ".join(telling_words(goal))]
         typed_into = {action.get("name") for action in past if action.get("type") == "type_and_submit"}
         inputs = [element for element in elements if element.accepts == "type" and element.name not in typed_into]
-        if inputs and wanted:
+        if inputs and wanted[0]:
             return TypeAndSubmit(name=inputs[0].name, text=wanted[len(typed_into) % len(wanted)])
         clicked = {action.get("name") for action in past if action.get("type") == "click"}
         clickable = [element for element in elements if element.accepts == "click" and element.name not in clicked]
-        best = _best_match(clickable, seen_words(observation))
+        best = _best_match(clickable, given_words(observation))
         return Click(name=best.name) if best is not None else Terminate()
 
 

@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from agents.evaluate import scored_steps
+from agents.scored_steps import scored_steps
+from agents.train_view import TrainView
 from replay_sessions import demo_shop
 from replay_sessions.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action, Split
@@ -28,16 +29,16 @@ class OracleAgent:
 
     Args:
         temperature: 0 answers the likeliest action; T > 0 samples from p^(1/T), 1 being the shoppers themselves.
-        store: The store it will be evaluated on; one that is not of the demo shop is refused.
+        store: What it will be evaluated on; a store that is not of the demo shop is refused, and none is read.
     """
 
-    def __init__(self, temperature: float = 0.0, store: SessionStore | None = None) -> None:
+    def __init__(self, temperature: float = 0.0, store: TrainView | None = None) -> None:
         if temperature < 0:
             raise BadConfig(f"Agent 'oracle': temperature {temperature} is below 0")
-        if store is not None and not is_demo_store(store):
+        if store is not None and store.source != demo_shop.SOURCE:
             raise BadConfig(
-                f"Agent 'oracle' knows the shoppers of the demo shop only, and store '{store.path}' comes from "
-                f"'{store.manifest.source}': leave it out of --agents"
+                f"Agent 'oracle' knows the shoppers of the demo shop only, and store '{store.name}' comes from "
+                f"'{store.source}': leave it out of --agents"
             )
         self._temperature = temperature
         self._random = random.Random()
@@ -49,9 +50,11 @@ class OracleAgent:
         action = self._draw(sharpened(_probabilities(observation), self._temperature))
         return format_reply(demo_shop.rationale_for(observation, action), action)
 
-    def probabilities(self, observations: Sequence[Observation]) -> list[Mapping[Action, float]]:
-        """The shoppers' own, whatever the temperature."""
-        return [_probabilities(observation) for observation in observations]
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
+    ) -> list[Mapping[Action, float] | Exception]:
+        """The shoppers' own, whatever the temperature and the seeds."""
+        return [_probabilities_or_failure(observation) for observation in observations]
 
     def _draw(self, probabilities: Mapping[Action, float]) -> Action:
         return self._random.choices(list(probabilities), list(probabilities.values()))[0]
@@ -62,6 +65,13 @@ def _probabilities(observation: Observation) -> Mapping[Action, float]:
         return demo_shop.action_probabilities(observation)
     except (ValueError, IndexError) as error:
         raise AgentFailed(f"the oracle answers pages of the demo shop only: {error}") from error
+
+
+def _probabilities_or_failure(observation: Observation) -> Mapping[Action, float] | AgentFailed:
+    try:
+        return _probabilities(observation)
+    except AgentFailed as failure:
+        return failure
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,9 +2,9 @@
 
 import random
 
-from agents.scripted.words import seen_words
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.given_words import given_words
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
@@ -39,6 +39,6 @@ class RandomAgent:
                 return Terminate()
 
     def _phrase(self, observation: Observation) -> str:
-        words = seen_words(observation) or ["something"]
+        words = given_words(observation) or ["something"]
         start = self._random.randrange(len(words))
         return " ".join(words[start : start + self._random.randint(1, LONGEST_PHRASE)])

@@ -1,7 +1,7 @@
 """`repeat_last`: whatever the shopper did last, once more. Tells how much of a log is repetition."""
 
-from agents.scripted.words import past_actions
 from replay_sessions.schema import Terminate, reply_action
+from shop_env.given_words import past_actions
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 

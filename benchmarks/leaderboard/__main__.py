@@ -10,14 +10,17 @@
   python -m benchmarks.leaderboard --agents oracle \\
     --context.persona shuffled --out runs/shuffled
 
-The figures are recomputed from the records, and two agents compared step by step, by
+Whether the figures follow from the kept replies, whether those are the agents'
+own, and how two agents differ step by step, is told by
 
   python -m benchmarks.leaderboard verify runs/first
+  python -m benchmarks.leaderboard verify runs/first --reask 20
   python -m benchmarks.leaderboard compare runs/first random oracle
   python -m benchmarks.leaderboard compare runs/first oracle oracle \\
-    --second-folder runs/shuffled
+    --second-folder runs/shuffled --across context
 
-An agent whose records are complete is not run again (--fresh runs it). Exit codes: 0 done, 1 verify found a mismatch,
+Each reply is kept as it comes, and no step is asked twice (--fresh asks again): another reward, other metrics or
+sessions are counted from what was kept. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at all,
 2 the call or its input was wrong.
 """
 
@@ -32,11 +35,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from agents.results import render_table, results_console
-from benchmarks.leaderboard.compare import COMPARED, compare
+from benchmarks.leaderboard.compare import COMPARED, compare, settings_that_differ
 from benchmarks.leaderboard.config import LeaderboardConfig
-from benchmarks.leaderboard.run import Results, run_leaderboard
-from benchmarks.leaderboard.verify import verify
+from benchmarks.leaderboard.ranking import Results, run_leaderboard
+from benchmarks.leaderboard.verify import read_results, verify
 from replay_sessions.commands.command_line import parse_options, run_command
+from replay_sessions.errors import StoreNotFound
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m benchmarks.leaderboard"
@@ -44,15 +48,17 @@ MISMATCHES_SHOWN = 10
 
 
 class Verify(msgspec.Struct, frozen=True, kw_only=True):
-    """Recomputes a leaderboard's figures from its records and says whether they match.
+    """Makes a leaderboard's records, figures and table anew from the kept replies and says whether they match.
 
     Attributes:
         folder: The --out of a leaderboard run.
-        store: Compare the logged actions with this store too: `demo` or a path.
+        store: The store it was run on, `demo` or a path; None: where the run found it.
+        reask: Ask each agent so many of its steps again and compare: nothing else finds replies that are not its own.
     """
 
     folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
     store: str | None = None
+    reask: int = 0
 
 
 class Compare(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,16 +69,20 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         first: The label of an agent in it.
         second: The label of another.
         second_folder: The --out of another leaderboard run that holds the second; None: the same.
+        across: What may differ between the two folders beside the agents, such as `context`; it is said in the title.
         metrics: Names of shop_env.metrics.over_steps.
-        cluster: Draw whole sessions or whole users; None: as the leaderboard did.
+        cluster: Draw whole users or whole sessions; None: as the leaderboard did.
+        with_errors: Compare agents that gave no reply at some steps too; those count as misses.
     """
 
     folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
     first: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FIRST")]]
     second: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="SECOND")]]
     second_folder: Path | None = None
+    across: tuple[str, ...] = ()
     metrics: tuple[str, ...] = COMPARED
     cluster: Literal["session", "user"] | None = None
+    with_errors: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,7 +108,7 @@ def _rank(config: LeaderboardConfig) -> int:
     console.print(render_table(results.rows, title=title, caption=caption, width=console.width))
     for line in _remarks(results):
         console.print(line, markup=False, highlight=False)
-    return 0
+    return 1 if any(entry.row.steps == 0 for entry in results.entries) else 0
 
 
 def _remarks(results: Results) -> list[str]:
@@ -107,25 +117,40 @@ def _remarks(results: Results) -> list[str]:
     for entry in results.entries:
         errors, asked = entry.row.errors, entry.row.steps + entry.row.errors
         if errors:
-            lines.append(f"{entry.row.label}: no reply at {errors} of {asked} steps; the same command asks them again")
-            lines.append(f"    the first: {entry.row.first_error}")
-    if reused := [entry for entry in results.entries if entry.reused]:
-        labels = ", ".join(entry.spec.label for entry in reused)
-        lines.append(f"from records that were there: {labels} (--fresh runs them again)")
-    for entry in reused:
-        before, now = entry.run.provenance["commit"], results.provenance["commit"]
-        if before != now:
-            lines.append(f"{entry.spec.label}: its records were made at commit {before}, this is {now}")
+            where = "all" if errors == asked else str(errors)
+            said = f"{entry.row.label}: no reply at {where} of {asked} steps, so it is not ranked"
+            lines += [f"{said}; the same command asks again", f"    the first: {entry.row.first_error}"]
+    if kept := [entry for entry in results.entries if not entry.asked_now]:
+        labels = ", ".join(entry.spec.label for entry in kept)
+        lines.append(f"from replies that were kept: {labels} (--fresh asks again)")
+    now = results.provenance["commit"]
+    for entry in results.entries:
+        others = dict.fromkeys(one["commit"] for one in entry.run.asked_by if one["commit"] != now)
+        lines += [f"{entry.spec.label}: has replies from commit {commit}, this is {now}" for commit in others]
     return [*lines, f"written: {config.folder / 'results.json'}, leaderboard.md, agents/*/steps.jsonl"]
 
 
 def _verify(asked: Verify) -> int:
-    mismatches = verify(asked.folder, SessionStore.open(asked.store) if asked.store else None)
-    for label, found in mismatches.items():
-        print(f"{label}: {'matches its records' if not found else f'{len(found)} mismatches'}")
+    store = _store_of(asked)
+    if store is None:
+        print("the store is not at hand (--store): records are compared with their own replies only, not with the log")
+    mismatches = verify(asked.folder, store, reask=asked.reask)
+    for part, found in mismatches.items():
+        print(f"{part}: {'as it should be' if not found else f'{len(found)} mismatches'}")
         for line in found[:MISMATCHES_SHOWN]:
             print(f"    {line}")
+    if not asked.reask:
+        print("whether the replies are the agents' own, only --reask N tells")
     return 1 if any(mismatches.values()) else 0
+
+
+def _store_of(asked: Verify) -> SessionStore | None:
+    if asked.store is not None:
+        return SessionStore.open(asked.store)
+    try:
+        return SessionStore.open(read_results(asked.folder).config.store)
+    except StoreNotFound:
+        return None
 
 
 def _compare(asked: Compare) -> int:
@@ -134,11 +159,15 @@ def _compare(asked: Compare) -> int:
         asked.first,
         asked.second,
         second_folder=asked.second_folder,
+        across=asked.across,
         metrics=asked.metrics,
         cluster=asked.cluster,
+        with_errors=asked.with_errors,
     )
     second = asked.second if asked.second_folder is None else f"{asked.second} in {asked.second_folder}"
-    table = Table(title=f"{asked.first} less {second}", box=SIMPLE_HEAD, title_justify="left")
+    differing = settings_that_differ(read_results(asked.folder), read_results(asked.second_folder or asked.folder))
+    title = "\n".join([f"{asked.first} less {second}", *(f"across {name}: {both}" for name, both in differing.items())])
+    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
     for heading in ("metric", asked.first, asked.second, "difference", "95% interval", ""):
         table.add_column(heading, justify="left" if heading in ("metric", "") else "right")
     for one in found:

@@ -1,22 +1,27 @@
 """How much better is one agent than another on the same steps, and is that more than chance?
 
-The difference is taken step by step and its interval from sessions (or users) drawn for both at once: much narrower
+The difference is taken step by step and its interval from users (or sessions) drawn for both at once: much narrower
 than what two separate intervals would let one say.
+
+What is compared must differ in the agent alone. Where something else is to differ (a persona arm, an extraction), the
+caller says so by its name in `across`; then both are told.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from benchmarks.leaderboard.records import AgentFiles
-from benchmarks.leaderboard.run import Results
+from agents.results import errors_as_misses
+from benchmarks.leaderboard.agent_files import AgentFiles
+from benchmarks.leaderboard.ranking import Results
 from benchmarks.leaderboard.verify import read_results
-from replay_sessions.errors import UnknownAgent, did_you_mean
+from replay_sessions.errors import BadConfig, UnknownAgent, did_you_mean
 from shop_env.metrics import StepRecord, paired_difference, step_metrics
 from shop_env.metrics.intervals import Cluster
 
-__all__ = ["COMPARED", "Difference", "compare"]
+__all__ = ["COMPARED", "Difference", "compare", "settings_that_differ"]
 
 COMPARED = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
@@ -42,27 +47,41 @@ def compare(
     second: str,
     *,
     second_folder: Path | None = None,
+    across: Collection[str] = (),
     metrics: Sequence[str] = COMPARED,
     cluster: Cluster | None = None,
     samples: int | None = None,
+    with_errors: bool = False,
 ) -> list[Difference]:
     """Compares two agents of a leaderboard's folder by their labels.
 
     Args:
         second_folder: Where the second agent is; None: in the same folder. An agent can so be compared with itself
             under another context (`--context.persona shuffled`).
+        across: What may differ between the folders beside the agents: names of `settings_that_differ`.
         cluster: `session` or `user`; None: as the leaderboard was run.
         samples: Bootstrap samples; None: as the leaderboard was run.
+        with_errors: Compare agents that gave no reply at some steps too; those count as misses.
 
     Raises:
         UnknownAgent: No such label in results.json.
-        BadConfig: They were not asked about the same steps.
+        BadConfig: They were not asked about the same steps, or not counted alike, or one of them did not answer.
     """
-    results = read_results(folder)
     other = second_folder or folder
-    sides = (_records(folder, first, results), _records(other, second, read_results(other)))
+    results, others = read_results(folder), read_results(other)
+    differing = settings_that_differ(results, others)
+    if refused := [name for name in differing if name not in across]:
+        said = "; ".join(f"{name}: {differing[name]}" for name in refused)
+        raise BadConfig(
+            f"'{folder}' and '{other}' differ in more than the agents ({said}). If that is what you ask for, add "
+            f"--across {' '.join(refused)}"
+        )
+    sides = [
+        _records(one, label, found, with_errors)
+        for one, label, found in ((folder, first, results), (other, second, others))
+    ]
     config = results.config
-    figures = [step_metrics(_answered_by_both(side, sides), config.preset) for side in sides]
+    figures = [step_metrics(side, config.metrics) for side in sides]
     found = []
     for metric in metrics:
         difference, low, high = paired_difference(
@@ -72,20 +91,44 @@ def compare(
             cluster=cluster or config.cluster,
             samples=samples or config.samples,
             seed=config.seed,
-            preset=config.preset,
+            preset=config.metrics,
         )
         one, two = (side.get(metric, float("nan")) for side in figures)
         found.append(Difference(metric=metric, first=one, second=two, difference=difference, low=low, high=high))
     return found
 
 
-def _records(folder: Path, label: str, results: Results) -> list[StepRecord]:
-    labels = [entry.spec.label for entry in results.entries]
-    if label not in labels:
-        raise UnknownAgent(f"No agent '{label}' in '{folder}'. {did_you_mean(label, labels)}")
-    return AgentFiles(folder, label).read()
+def settings_that_differ(one: Results, two: Results) -> dict[str, str]:
+    """What of two runs is not the same, beside agents and seeds: name -> both values in words.
+
+    Versions are always the same: `read_results` refuses all others.
+    """
+    first, second = _settings(one), _settings(two)
+    return {name: f"{first[name]} and {second[name]}" for name in first if first[name] != second[name]}
 
 
-def _answered_by_both(side: list[StepRecord], sides: Iterable[list[StepRecord]]) -> list[StepRecord]:
-    failed = {(record.session_id, record.step_index) for records in sides for record in records if record.error}
-    return [record for record in side if (record.session_id, record.step_index) not in failed]
+def _settings(results: Results) -> Mapping[str, Any]:
+    config = results.config
+    return {
+        "store": results.provenance["store"]["fingerprint"],
+        "split": config.split,
+        "sessions": config.sessions,
+        "first_action": config.first_action,
+        "context": msgspec.to_builtins(config.context),
+        "reward": config.reward,
+        "metrics": config.metrics,
+        "extraction": config.extraction,
+    }
+
+
+def _records(folder: Path, label: str, results: Results, with_errors: bool) -> list[StepRecord]:
+    entries = {entry.spec.label: entry for entry in results.entries}
+    if label not in entries:
+        raise UnknownAgent(f"No agent '{label}' in '{folder}'. {did_you_mean(label, entries)}")
+    errors = entries[label].row.errors
+    if errors and not with_errors:
+        raise BadConfig(
+            f"'{label}' gave no reply at {errors} steps: run the leaderboard again, which asks them again, or count "
+            "them as misses by --with-errors"
+        )
+    return errors_as_misses(AgentFiles(folder, label).read())

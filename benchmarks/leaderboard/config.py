@@ -1,7 +1,8 @@
-"""What a leaderboard run is made of, and what makes two runs of an agent the same run."""
+"""What a leaderboard run is made of, and what decides an agent's replies."""
 
 import hashlib
 import inspect
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +13,10 @@ from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
+from shop_env.replies import Extraction
+from shop_env.versions import SCORING_VERSION
 
-__all__ = ["LeaderboardConfig", "agent_specs", "made_with"]
+__all__ = ["LeaderboardConfig", "agent_specs", "asked_with", "code_digest"]
 
 
 class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,14 +32,16 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         sessions: Only the first so many sessions of the split; None: all.
         context: What of a session the agents are shown.
         reward: The reward preset for the column `reward`.
-        preset: The metrics preset: which paper's choices the figures follow.
+        metrics: The metrics preset: which paper's choices the figures follow.
+        extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
+            fences, behind <think>, or between other words.
         first_action: Score each session's first action too.
-        cluster: What the bootstrap draws: whole sessions, or whole users with all their sessions.
+        cluster: What the bootstrap draws: whole users with all their sessions, or whole sessions.
         samples: How many bootstrap samples the intervals rest on.
         batch_size: Steps in one call of an agent that answers batches.
         likelihood: Also ask agents that can give them for the probabilities of each page's actions: columns NLL (nats),
             top-1 and top-3. Language models take many times as long.
-        fresh: Run all agents again, also those whose records are there.
+        fresh: Ask all agents again, also where their replies are there.
     """
 
     agents: tuple[str, ...]
@@ -47,7 +52,8 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     sessions: int | None = None
     context: ContextConfig = ContextConfig()
     reward: str = "shop_r1"
-    preset: str = "shop_r1"
+    metrics: str = "shop_r1"
+    extraction: Extraction = "strict"
     first_action: bool = False
     cluster: Literal["session", "user"] = "user"
     samples: int = 1000
@@ -72,7 +78,7 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
     """The agents of `--agents`, each with a label of its own."""
-    specs = [parse_spec(text) for given in texts for text in given.split(",") if text.strip()]
+    specs = [parse_spec(text) for given in texts for text in _split_at_commas(given) if text.strip()]
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
     labels = [spec.label for spec in specs]
@@ -82,24 +88,39 @@ def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
     return specs
 
 
-def made_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> dict[str, Any]:
-    """Everything that decides an agent's records: records made with the same are not made again."""
+def _split_at_commas(text: str) -> list[str]:
+    """Takes a list of agents apart; commas inside the JSON of an argument stay.
+
+    >>> _split_at_commas('random,mine?sizes=[1,2]&words={"a": "x,y"}&word="b,c",oracle')
+    ['random', 'mine?sizes=[1,2]&words={"a": "x,y"}&word="b,c"', 'oracle']
+    """
+    parts, depth, quoted = [""], 0, False
+    for character, before in zip(text, " " + text, strict=False):
+        if character == '"' and (quoted or depth or before == "=") and before != "\\":
+            quoted = not quoted
+        elif not quoted:
+            depth += (character in "[{") - (character in "]}")
+        if character == "," and depth <= 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def asked_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> dict[str, Any]:
+    """Everything that decides what an agent replies to a step."""
     return {
         "target": spec.target,
         "arguments": spec.arguments,
-        "code": _code_digest(spec),
+        "code": code_digest(spec),
         "store": store.fingerprint,
-        "split": config.split,
-        "sessions": config.sessions,
-        "seed": config.seed,
         "context": msgspec.to_builtins(config.context),
-        "reward": config.reward,
-        "first_action": config.first_action,
-        "likelihood": config.likelihood,
+        "seed": config.seed,
+        "scoring": SCORING_VERSION,
     }
 
 
-def _code_digest(spec: AgentSpec) -> str:
+def code_digest(spec: AgentSpec) -> str:
     """A digest of the agent itself: its source file, and all files of a checkpoint, be it the target or an argument."""
     digest = hashlib.blake2b(digest_size=16)
     build, _ = agent_class(spec)
@@ -108,7 +129,7 @@ def _code_digest(spec: AgentSpec) -> str:
     except TypeError:  # built in: it has no source
         files = []
     folders = [spec.target] if spec.is_checkpoint else []
-    folders += [value for value in spec.arguments.values() if isinstance(value, str) and Path(value).is_dir()]
+    folders += [value for value in spec.arguments.values() if isinstance(value, str) and os.path.isdir(value)]
     for folder in folders:
         files += sorted(path for path in Path(folder).rglob("*") if path.is_file())
     for file in filter(Path.is_file, files):

@@ -1,6 +1,6 @@
 """Free running: agents walk through the demo shop by themselves, and are compared with its shoppers as a population.
 
-figures.py   visits -> figures with intervals      run.py   agents -> visits -> figures -> files
+figures.py   visits -> figures with intervals      report.py   agents -> visits -> figures -> files
 __main__.py  the command line
 
 python -m benchmarks.live --agents copy_match,runs/demo/shop_r1 --sessions 400 --out runs/live

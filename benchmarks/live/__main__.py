@@ -17,7 +17,7 @@ from rich.text import Text
 
 from agents.results import results_console
 from benchmarks.leaderboard.config import agent_specs
-from benchmarks.live.run import COLUMNS, LiveConfig, LiveResults, cell, run_live
+from benchmarks.live.report import COLUMNS, LiveConfig, LiveResults, cell, run_live
 from replay_sessions.commands.command_line import parse_options, run_command
 
 

@@ -10,7 +10,7 @@ from agents.__main__ import main
 from agents.conformance import Report, check_agent
 from replay_sessions.elements import find_elements
 from replay_sessions.errors import AgentFailed
-from replay_sessions.schema import Click, Terminate
+from replay_sessions.schema import Action, Click, Terminate
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
@@ -71,11 +71,43 @@ class GoodBatch(ShortBatch):
         return [LEAVE] * len(observations)
 
 
+class Remembers(Good):
+    def reset(self, *, seed: int | None = None) -> None:
+        self.asked = getattr(self, "asked", 0) + 1
+
+    def act(self, observation: Observation) -> str:
+        return format_reply(str(self.asked), Terminate())
+
+
+class OwnDraws(GoodBatch):
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        self.drawn = getattr(self, "drawn", 0) + 1
+        return [format_reply(str(self.drawn), Terminate())] * len(observations)
+
+
+class FailsTogether(GoodBatch):
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        for observation in observations:
+            if not find_elements(observation["page"]):
+                raise AgentFailed("an empty page")
+        return [LEAVE] * len(observations)
+
+
+class CertainOfAll(GoodBatch):
+    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]]:
+        return [{Terminate(): 1.0, Click(name="cart"): 1.0}] * len(observations)
+
+
+class GivesNoProbabilities(GoodBatch):
+    def probabilities(self, observations: Sequence[Observation]) -> None:
+        return None
+
+
 def faults(report: Report) -> dict[str, str]:
     return {finding.check: finding.detail for finding in report.findings if finding.kind == "fault"}
 
 
-@pytest.mark.parametrize("agent", [Good(), GoodBatch()])
+@pytest.mark.parametrize("agent", [Good(), GoodBatch(), GivesNoProbabilities()])
 def test_a_good_agent_passes_without_a_note(agent: Good) -> None:
     assert {finding.kind for finding in check_agent(agent).findings} == {"ok"}
 
@@ -89,7 +121,11 @@ def test_a_good_agent_passes_without_a_note(agent: Good) -> None:
         (LastAction(), "answers sessions", "IndexError"),
         (Silent(), "replies are text", "NoneType"),
         (Offline(), "answers sessions", "no server at localhost:8000"),
-        (ShortBatch(), "a batch equals single answers", "1 replies to"),
+        (ShortBatch(), "a batch equals single answers", "gave 1 answers to"),
+        (Remembers(), "same seed, same replies", "in another order"),
+        (OwnDraws(), "a batch equals single answers", "draw from `seeds` alone"),
+        (FailsTogether(), "one failure costs one step", "an empty page"),
+        (CertainOfAll(), "probabilities sum to 1", "sum to 2"),
     ],
 )
 def test_each_breach_is_a_fault_that_says_what_happened(agent: Good, check: str, said: str) -> None:

@@ -10,9 +10,20 @@ import pytest
 from rich.console import Console
 
 import agents
-from agents.evaluate import evaluate, scored_steps, session_seed
+from agents.asking import step_seed
+from agents.evaluate import evaluate
 from agents.registry import make_agent
-from agents.results import COLUMNS, Figure, ResultRow, markdown_table, render_table, sorted_rows, summarise
+from agents.results import (
+    COLUMNS,
+    ERRORS_AS_MISSES,
+    Figure,
+    ResultRow,
+    markdown_table,
+    render_table,
+    sorted_rows,
+    summarise,
+)
+from agents.scored_steps import scored_steps
 from replay_sessions.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
@@ -40,14 +51,17 @@ class Scripted:
 
 
 class Batched(Scripted):
-    """The same in batches; a batch that holds a failing step fails as a whole."""
+    """The same in batches."""
 
     def __init__(self, *replies: str | BaseException) -> None:
         super().__init__(*replies)
         self.batches: list[int] = []
 
-    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+    def act_batch(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> Sequence[str | Exception]:
         self.batches.append(len(observations))
+        self.seeds += seeds
         return [self.act(observation) for observation in observations]
 
 
@@ -98,8 +112,10 @@ def test_a_failing_step_is_an_error_and_no_score_of_zero(planted_store: SessionS
 
 def test_an_agent_that_never_answers_has_a_row_without_figures(planted_store: SessionStore) -> None:
     row = summarise(evaluate(Scripted(AgentFailed("down")), planted_store, "test"), label="down", samples=50)
-    assert (row.steps, row.errors, row.figures) == (0, 5, {})
-    assert markdown_table([row]).splitlines()[2] == "| down | – | – | – | – | – | – | – | – | 5 | 0 |"
+    assert (row.steps, row.errors, row.ranked) == (0, 5, False)
+    assert {name: figure.value for name, figure in row.figures.items()} == {"coverage": 0.0, ERRORS_AS_MISSES: 0.0}
+    line = markdown_table([row]).splitlines()[2]
+    assert line == "| down (not ranked) | – | – | – | – | – | – | – | – | 0.0 | 0.0 (0.0–0.0) | 5 | 0 |"
 
 
 def test_ctrl_c_goes_through(planted_store: SessionStore) -> None:
@@ -117,29 +133,18 @@ def test_batches_run_across_sessions_and_give_the_same_records(planted_store: Se
     batched = evaluate(agent, planted_store, "test", batch_size=4)
     assert agent.batches == [4, 1]  # the first session has three scored steps
     assert batched == evaluate(Scripted(RED, TYPED, BLUE), planted_store, "test")
-    assert agent.seeds == [0]
 
 
-def test_a_failed_batch_costs_only_the_steps_that_fail(planted_store: SessionStore) -> None:
-    class FailsOnRed(Batched):
-        def act(self, observation: Observation) -> str:
-            if observation["step"] == 2:
-                raise AgentFailed("not this one")
-            return RED
-
-    records = evaluate(FailsOnRed(), planted_store, "test")
-    assert [record.step_index for record in records if record.error] == [2, 2]
-    assert [record.reply for record in records if not record.error] == [RED] * 3
-
-
-def test_a_session_gets_the_same_seed_whatever_else_is_run(planted_store: SessionStore) -> None:
-    both, second = Scripted(RED), Scripted(RED)
+def test_a_step_gets_the_same_seed_whatever_else_is_asked_and_however(planted_store: SessionStore) -> None:
+    both, second, batched = Scripted(RED), Scripted(RED), Batched(RED)
     evaluate(both, planted_store, "test", seed=5)
     evaluate(second, planted_store, "test", seed=5, session_ids={"two"})
-    assert both.seeds == [session_seed(5, "one"), session_seed(5, "two")]
-    assert second.seeds == [session_seed(5, "two")]
-    assert session_seed(5, "one") != session_seed(6, "one")
-    assert session_seed(None, "one") is None
+    evaluate(batched, planted_store, "test", seed=5, batch_size=3)
+    assert both.seeds == [step_seed(5, "one", index) for index in (1, 2, 3)] + second.seeds
+    assert second.seeds == [step_seed(5, "two", index) for index in (1, 2)]
+    assert batched.seeds == both.seeds
+    assert len({*both.seeds, step_seed(6, "one", 1)}) == 6
+    assert step_seed(None, "one", 1) is None
 
 
 def test_random_gives_the_same_records_for_the_same_seed_only(demo_store: SessionStore) -> None:

@@ -24,7 +24,7 @@ class Batched:
     def act(self, observation: Observation) -> str:
         return self._oracle.act(observation)
 
-    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
         self.batches.append(len(observations))
         return [self.act(observation) for observation in observations]
 

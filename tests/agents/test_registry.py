@@ -78,6 +78,18 @@ def test_what_is_not_there_is_an_unknown_agent(spec: str, said: str) -> None:
         make_agent(spec)
 
 
+@pytest.mark.parametrize("spec", ["a" * 300, "a" * 300 + "/b", "a" * 300 + ".py:Agent", "nul\0byte"])
+def test_what_no_path_can_be_is_an_unknown_agent_and_no_traceback(spec: str) -> None:
+    with pytest.raises(UnknownAgent):
+        make_agent(spec)
+
+
+def test_what_is_no_class_is_an_unknown_agent(agent_file: Path) -> None:
+    agent_file.write_text(AGENT + "NUMBER = 3\n", encoding="utf-8")
+    with pytest.raises(UnknownAgent, match="is 3, and no class or function"):
+        make_agent(f"{agent_file}:NUMBER")
+
+
 @pytest.mark.parametrize("spec", ["", "label=", "random?=1", "random?a b=1", "random?flag"])
 def test_a_spec_that_cannot_be_read_is_a_bad_call(spec: str) -> None:
     with pytest.raises(BadConfig):

@@ -6,11 +6,11 @@ import pytest
 
 from agents.registry import make_agent
 from agents.scripted.oracle import ceiling, sharpened
-from agents.scripted.words import phrases, seen_words
 from replay_sessions.demo_shop import action_probabilities
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore
+from shop_env.given_words import given_words, telling_words
 from shop_env.observation import History, Observation, PastStep, observe
 from shop_env.replies import Reply, parse_reply
 
@@ -129,6 +129,6 @@ def test_sharpening_at_temperature_one_changes_nothing_and_at_zero_takes_the_lik
 
 
 def test_words_are_found_in_every_script() -> None:
-    assert phrases("Find 红色水壶, please") == ["红色水壶"]
+    assert telling_words("Find 红色水壶, please") == ["红色水壶"]
     past = ({"type": "type_and_submit", "name": "q", "text": "чайник"},)
-    assert seen_words(observation(past=past, goal="red")) == ["red", "чайник"]
+    assert given_words(observation(past=past, goal="red")) == ["red", "чайник"]

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from train.session_tree import attend_causally, hidden_states
 
-__all__ = ["SamplingConfig", "generate"]
+__all__ = ["SamplingConfig", "generate", "uniform_draws"]
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,15 @@ def generate(
     config: SamplingConfig,
     generator: torch.Generator | None = None,
     progress: Callable[[int], None] | None = None,
+    *,
+    uniforms: Tensor | None = None,
 ) -> list[list[list[int]]]:
     """For each prompt its sampled replies: `config.replies` lists of tokens, the end token included where reached.
 
     Args:
         generator: The source of randomness; None uses torch's own.
+        uniforms: Numbers in [0, 1) to sample by instead, (prompts, replies, max_new_tokens): what a prompt is answered
+            then does not depend on the others beside it.
         progress: Called with the number of prompts just finished.
     """
     if not prompts:
@@ -57,12 +62,22 @@ def generate(
     replies: list[list[list[int]]] = [[] for _ in prompts]
     for trunks in _batches(prompts, _share_trunks(prompts), config):
         rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.replies)]
-        for prompt, reply in zip(rows, _generate_batch(model, prompts, trunks, config, generator), strict=True):
+        of_rows = None if uniforms is None else uniforms[rows[:: config.replies]].flatten(0, 1)
+        answered = _generate_batch(model, prompts, trunks, config, generator, of_rows)
+        for prompt, reply in zip(rows, answered, strict=True):
             replies[prompt].append(reply)
         if progress is not None:
             progress(len(rows) // config.replies)
     model.train(was_training)
     return replies
+
+
+def uniform_draws(sources: Sequence[np.random.Generator], replies: int, max_new_tokens: int) -> Tensor:
+    """`uniforms` for `generate`, (prompts, replies, max_new_tokens): each prompt's from a source of its own."""
+    drawn = np.empty((len(sources), replies, max_new_tokens), dtype=np.float32)
+    for row, source in zip(drawn, sources, strict=True):
+        source.random(out=row, dtype=np.float32)
+    return torch.from_numpy(drawn)
 
 
 def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -100,8 +115,9 @@ def _generate_batch(
     trunks: list[list[int]],
     config: SamplingConfig,
     generator: torch.Generator | None,
+    uniforms: Tensor | None,
 ) -> list[list[int]]:
-    """The replies to some trunks' prompts, row by row in the order of the trunks."""
+    """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
     device = model.get_output_embeddings().weight.device
     lengths = [len(prompts[trunk[0]]) for trunk in trunks]
     tokens = [token for trunk in trunks for token in prompts[trunk[0]]]
@@ -120,9 +136,12 @@ def _generate_batch(
     branches = _Branches(prefill, rows, places, forks)
     replies: list[list[int]] = [[] for _ in forks]
     alive = torch.arange(len(forks), device=device)
+    uniforms = None if uniforms is None else uniforms.to(device)
     hidden = hidden[torch.tensor([place.stop - 1 for place in places], device=device)[rows]]
     for position in range(config.max_new_tokens):
-        chosen = _sample(hidden @ model.get_output_embeddings().weight.T, config.temperature, generator)
+        logits = hidden @ model.get_output_embeddings().weight.T
+        own = None if uniforms is None else uniforms[alive, position]
+        chosen = _sample(logits, config.temperature, generator, own)
         for row, token in zip(alive.tolist(), chosen.tolist(), strict=True):
             replies[row].append(token)
         going_on = chosen != config.end_token
@@ -135,12 +154,16 @@ def _generate_batch(
     return replies
 
 
-def _sample(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
-    """(R, V) -> (R,)"""
+def _sample(logits: Tensor, temperature: float, generator: torch.Generator | None, uniforms: Tensor | None) -> Tensor:
+    """(R, V) -> (R,); with `uniforms` (R,) the token at which the cumulative probability passes a row's own number."""
     if temperature == 0:
         return logits.argmax(dim=-1)
     weights = torch.softmax(logits.float() / temperature, dim=-1)
-    return torch.multinomial(weights, 1, generator=generator).squeeze(1)
+    if uniforms is None:
+        return torch.multinomial(weights, 1, generator=generator).squeeze(1)
+    cumulative = weights.double().cumsum(dim=-1)
+    passed = torch.searchsorted(cumulative, uniforms.double()[:, None] * cumulative[:, -1:], right=True)
+    return passed.squeeze(1).clamp(max=logits.shape[-1] - 1)
 
 
 class _Prefill:

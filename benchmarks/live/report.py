@@ -9,7 +9,7 @@ from agents.free_run import LiveVisit, free_run
 from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure
 from agents.scripted.oracle import OracleAgent
-from benchmarks.leaderboard.records import AgentFiles, write_atomically
+from benchmarks.leaderboard.agent_files import AgentFiles, write_atomically
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.pages import PageSize
@@ -34,7 +34,14 @@ COLUMNS = {
     "purchase_rate_difference": "bought, difference",
 }
 SHARES = ("purchase_rate", "limit_rate", "unreadable_rate", "impossible_rate", "purchase_rate_difference")
-WITH_INTERVAL = ("length", "purchase_rate", *list(COLUMNS)[5:])
+WITH_INTERVAL = (
+    "length",
+    "purchase_rate",
+    "action_mix_divergence",
+    "transition_divergence",
+    "length_distance",
+    "purchase_rate_difference",
+)
 DECIMALS = {"action_mix_divergence": 3, "transition_divergence": 3, "length": 2, "length_distance": 2}
 
 

@@ -1,13 +1,13 @@
-"""An agent's records on disk: what it answered at every step, so that figures can be checked and counted anew.
+"""A leaderboard's folder: where an agent's replies and records lie, so that figures can be checked and counted anew.
 
-DIR/results.json                 figures of all agents, and what they were made with
-DIR/leaderboard.md               the same as a table
-DIR/agents/<label>/steps.jsonl   one record per step
-DIR/agents/<label>/run.json      what these records were made with; written last, so a folder with it is complete
+DIR/results.json                      figures of all agents, and what they were made with
+DIR/leaderboard.md                    the same as a table
+DIR/agents/<label>/replies/*.jsonl    what the agent answered, line by line as it came (kept_replies.py)
+DIR/agents/<label>/steps.jsonl        one record per scored step: what was logged and what the reply to it is worth
+DIR/agents/<label>/run.json           what these replies were asked with, and by which runs
 """
 
 import hashlib
-import logging
 import os
 import re
 from pathlib import Path
@@ -20,26 +20,24 @@ from shop_env.metrics.records import StepRecord
 
 __all__ = ["AgentFiles", "AgentRun", "read_json", "write_atomically"]
 
-logger = logging.getLogger(__name__)
-
 
 class AgentRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """run.json: what an agent's records were made with.
+    """run.json: what an agent's replies were asked with.
 
     Attributes:
-        made_with: Everything that decides the records (config.made_with): the same need not be made again.
-        provenance: Commit, packages, machine, time.
-        time_s: How long the agent took to answer, retries included.
+        asked_with: Everything that decides a reply (config.asked_with).
+        asked_by: Commit, packages, machine and time of each run of the command in which a reply was given.
+        time_s: How long the agent took for these steps, probabilities included.
     """
 
     label: str
-    made_with: dict[str, Any]
-    provenance: dict[str, Any]
+    asked_with: dict[str, Any]
+    asked_by: list[dict[str, Any]]
     time_s: float
 
 
 class AgentFiles:
-    """Reads and writes the folder of one agent in a leaderboard's folder."""
+    """The folder of one agent in a leaderboard's folder."""
 
     def __init__(self, leaderboard: Path, label: str) -> None:
         self.label = label
@@ -47,11 +45,18 @@ class AgentFiles:
         self.steps = self.folder / "steps.jsonl"
         self.run = self.folder / "run.json"
 
-    def write(self, records: list[StepRecord], run: AgentRun) -> None:
+    def replies(self, asked_with: dict[str, Any]) -> Path:
+        """Where the replies to what was asked so are kept; what was asked otherwise lies beside it."""
+        digest = hashlib.blake2b(msgspec.json.encode(asked_with, order="sorted"), digest_size=8)
+        return self.folder / "replies" / f"{digest.hexdigest()}.jsonl"
+
+    def write(self, records: list[StepRecord], run: AgentRun) -> str:
+        """Writes steps.jsonl and run.json; returns the digest of the records."""
+        content = msgspec.json.Encoder().encode_lines(records)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.run.unlink(missing_ok=True)  # until the new one stands, the folder is incomplete
-        write_atomically(self.steps, msgspec.json.Encoder().encode_lines(records))
+        write_atomically(self.steps, content)
         write_atomically(self.run, msgspec.json.format(msgspec.json.encode(run)))
+        return _digest(content)
 
     def read(self) -> list[StepRecord]:
         """All records.
@@ -65,23 +70,13 @@ class AgentFiles:
             raise BadSession(f"No records of '{self.label}' at '{self.steps}': run the leaderboard again") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadSession(
-                f"Records of '{self.label}' at '{self.steps}' cannot be read ({error}): run again with --fresh"
+                f"Records of '{self.label}' at '{self.steps}' cannot be read ({error}): run the leaderboard again, "
+                "which makes them anew from the kept replies"
             ) from error
 
-    def finished_run(self, made_with: dict[str, Any]) -> AgentRun | None:
-        """How the records were made, if they are complete and were made with exactly this; else None."""
-        if not self.run.is_file():
-            return None
-        try:
-            found = msgspec.json.decode(self.run.read_bytes(), type=AgentRun)
-        except msgspec.DecodeError:  # of another version: made anew
-            return None
-        wanted = msgspec.json.decode(msgspec.json.encode(made_with))
-        if found.made_with == wanted:
-            return found
-        changed = [key for key in wanted if wanted[key] != found.made_with.get(key)]
-        logger.warning("records of '%s' were made with another %s: running it again", self.label, ", ".join(changed))
-        return None
+    def digest(self) -> str:
+        """The digest of the records as they lie there."""
+        return _digest(self.steps.read_bytes())
 
 
 def read_json(path: Path) -> Any:
@@ -103,6 +98,10 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
 def _folder_name(label: str) -> str:
     """A folder name that says the label; where characters had to go, a digest keeps labels apart.
 
@@ -110,6 +109,6 @@ def _folder_name(label: str) -> str:
     ('copy_match', 'runs_sft_temperature_0-5eb66b')
     """
     cleaned = re.sub(r"[^\w.-]+", "_", label).strip(".") or "agent"
-    if cleaned == label:
+    if cleaned == label and len(label) <= 80:
         return cleaned
     return f"{cleaned[:80]}-{hashlib.blake2b(label.encode(), digest_size=3).hexdigest()}"

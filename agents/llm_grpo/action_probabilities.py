@@ -36,23 +36,23 @@ def action_probabilities(
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
     *,
-    rationales: int,
     max_new_tokens: int,
-    generator: torch.Generator | None = None,
+    uniforms: Tensor,
 ) -> list[dict[Action, float]]:
     """The probability of each candidate on each page.
 
     Args:
         prompts: The tokens of each observation's prompt.
-        rationales: How many are drawn for each page: more cost time and lower the variance.
+        uniforms: What the rationales are drawn by (train.rollout_engines.local.uniform_draws), as many for each page as
+            its second dimension says: more cost time and lower the variance.
     """
+    rationales = uniforms.shape[1]
     sampling = SamplingConfig(
         temperature=1.0, max_new_tokens=max_new_tokens, end_token=tokenizer.eos_token_id, replies=rationales
     )
     found = []
-    for prompt, observation, drawn in zip(
-        prompts, observations, generate(model, prompts, sampling, generator), strict=True
-    ):
+    replies_of_prompts = generate(model, prompts, sampling, uniforms=uniforms)
+    for prompt, observation, drawn in zip(prompts, observations, replies_of_prompts, strict=True):
         replies = [parse_reply(text) for text in decode_replies(tokenizer, drawn)]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
         candidates = list(dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]))

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pytest
 import torch
 
-from agents.evaluate import evaluate, scored_steps
-from agents.likelihood import with_likelihood
-from agents.llm_grpo.likelihood import _shares, action_probabilities
+from agents.evaluate import evaluate
+from agents.llm_grpo.action_probabilities import _shares, action_probabilities
+from agents.probabilities import with_likelihood
 from agents.results import markdown_table, summarise
+from agents.scored_steps import scored_steps
 from agents.scripted.oracle import OracleAgent
 from replay_sessions import demo_shop
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
@@ -21,6 +23,7 @@ from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply
 from tests.train.conftest import Tiny
 from tests.train.conftest import tiny as tiny
+from train.rollout_engines.local import uniform_draws
 from train.tokens import prompt_tokens, reply_tokens
 
 
@@ -37,10 +40,13 @@ class Planted:
     def act(self, observation: Observation) -> str:
         return format_reply("", Terminate())
 
-    def probabilities(self, observations: Sequence[Observation]) -> list[Mapping[Action, float]] | None:
-        if any(observation["step"] in self.fails_at for observation in observations):
-            raise ConnectionError("refused")
-        return None if self.given is None else [self.given] * len(observations)
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> list[Mapping[Action, float] | Exception] | None:
+        if self.given is None:
+            return None
+        failure = ConnectionError("refused")
+        return [failure if observation["step"] in self.fails_at else self.given for observation in observations]
 
 
 # Logged in the planted store's test split: red, type "red kettle", terminate | red, blue.
@@ -68,6 +74,20 @@ def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStor
     assert [record.logged_probability for record in records] == [1.0, None, 0.0, 1.0, None]
     assert step_metrics(records)["errors"] == 2
     assert all(record.reply is record.predicted is record.reward is None for record in records if record.error)
+
+
+def test_who_gives_probabilities_only_where_sure_has_errors_elsewhere(planted_store: SessionStore) -> None:
+    class WhereSure(Planted):
+        def probabilities(
+            self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+        ) -> list[Mapping[Action, float] | Exception] | None:
+            return None if observations[0]["step"] > 1 else [{RED: 1.0}]
+
+    agent = WhereSure({RED: 1.0})
+    records = evaluate(agent, planted_store, "test")
+    weighed = with_likelihood(agent, planted_store, "test", records, batch_size=1)
+    assert [record.error is None for record in weighed] == [True, False, False, True, False]
+    assert not summarise(weighed, label="", samples=0).ranked
 
 
 def test_an_agent_without_probabilities_keeps_its_records(planted_store: SessionStore) -> None:
@@ -106,8 +126,9 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
 def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
     observation = observe_session(tiny.sessions[0])[1]
     prompt = prompt_tokens(tiny.tokenizer, render_prompt(observation, PromptConfig(style="compact")))
+    uniforms = uniform_draws([np.random.default_rng(0)], 2, 4)
     (found,) = action_probabilities(
-        tiny.model, tiny.tokenizer, [prompt], [observation], rationales=2, max_new_tokens=4
+        tiny.model, tiny.tokenizer, [prompt], [observation], max_new_tokens=4, uniforms=uniforms
     )  # untrained weights write no JSON
     candidates = candidate_actions(observation)
     assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))

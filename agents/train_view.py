@@ -1,0 +1,55 @@
+"""What an agent gets to see of the store that it will be asked about: the train split, and nothing else.
+
+An agent is code that runs in the same process, so this keeps nobody from opening the store's folder again; it keeps the
+answers from being handed over, and from being read by mistake.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Session
+from replay_sessions.store import SessionStore
+
+__all__ = ["TrainView"]
+
+
+class TrainView:
+    """The train split of a store, read as a store is.
+
+    Attributes:
+        name, source, fingerprint: Of the whole store.
+    """
+
+    def __init__(self, store: SessionStore) -> None:
+        self.name = store.path.name
+        self.source = store.manifest.source
+        self.fingerprint = store.fingerprint
+        self._store = store
+        self._ids = dict.fromkeys(store.session_ids("train"))
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, session_id: object) -> bool:
+        return session_id in self._ids
+
+    def session_ids(self, split: Literal["train"] = "train") -> list[str]:
+        _check(split)
+        return list(self._ids)
+
+    def sessions(self, split: Literal["train"] = "train") -> Iterator[Session]:
+        """Streams them in storage order."""
+        _check(split)
+        return self._store.sessions("train")
+
+    def session(self, session_id: str) -> Session:
+        """Reads one of them."""
+        if session_id not in self._ids:
+            raise BadConfig(f"Session {session_id!r} is not in the train split, and an agent is shown no other.")
+        return self._store.session(session_id)
+
+
+def _check(split: str) -> None:
+    if split != "train":
+        raise BadConfig(f"An agent asked for the split '{split}'; it is shown the train split alone.")

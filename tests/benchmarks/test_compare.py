@@ -1,0 +1,89 @@
+"""Runs are compared where they differ in the agent alone, or in what the caller names."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.leaderboard.__main__ import main
+
+SILENT = """\
+from replay_sessions.errors import AgentFailed
+from shop_env.replies import format_reply
+
+class Silent:
+    def reset(self, *, seed=None):
+        pass
+    def act(self, observation):
+        if observation["step"] > 2:
+            raise AgentFailed("I would rather not say")
+        return format_reply("", {"type": "terminate"})
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run for each thing that can differ."""
+    parent = tmp_path_factory.mktemp("runs")
+    changes = {
+        "plain": (),
+        "again": ("--seed", "1"),
+        "reward": ("--reward", "binary"),
+        "metrics": ("--metrics", "opera"),
+        "extraction": ("--extraction", "lenient"),
+        "context": ("--context.persona", "none"),
+        "first_action": ("--first-action",),
+        "sessions": ("--sessions", "3"),
+        "split": ("--split", "train"),
+    }
+    (parent / "silent.py").write_text(SILENT, encoding="utf-8")
+    for name, change in changes.items():
+        agents = ["--agents", "majority", f"silent={parent}/silent.py:Silent"]
+        call = [*agents, "--store", str(store_path), "--out", str(parent / name), "--samples", "30"]
+        assert main([*call, *change]) == 0
+    return parent
+
+
+def compare(folders: Path, second: str, *more: str) -> int:
+    call = ["compare", str(folders / "plain"), "majority", "majority", "--second-folder", str(folders / second)]
+    return main([*call, *more])
+
+
+@pytest.mark.parametrize("name", ["reward", "metrics", "extraction", "context", "first_action", "sessions", "split"])
+def test_what_differs_in_more_than_the_agent_is_refused_by_name(
+    name: str, folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(folders, name) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"({name}: " in error and f"--across {name}" in error
+
+
+@pytest.mark.parametrize("name", ["reward", "metrics", "extraction", "context"])
+def test_what_the_caller_names_may_differ_and_is_said(
+    name: str, folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(folders, name, "--across", name) == 0
+    assert f"across {name}: " in capsys.readouterr().out
+
+
+def test_another_seed_is_no_other_question(folders: Path) -> None:
+    assert compare(folders, "again") == 0
+
+
+def test_an_agent_that_did_not_answer_all_is_refused_or_its_errors_are_misses(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["compare", str(folders / "plain"), "silent", "majority"]
+    assert main(call) == 2
+    assert "--with-errors" in capsys.readouterr().err
+    assert main([*call, "--with-errors", "--metrics", "exact_accuracy"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "exact_accuracy" in line).split()
+    assert float(line[3]) < 0  # `majority` always leaves too, and is right where the other kept silent
+
+
+def test_runs_of_other_versions_are_refused(folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = tmp_path / "results.json"
+    text = (folders / "plain" / "results.json").read_text(encoding="utf-8")
+    old.write_text(text.replace('"metrics": 2', '"metrics": 1', 1), encoding="utf-8")
+    assert compare(folders, str(tmp_path)) == 2
+    assert "made under other versions" in capsys.readouterr().err

@@ -1,0 +1,76 @@
+"""Runs over seeds: what was made by another call is no result of this one, and each run's memory is its own."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.seeds import Seeds, _call, _check_same_call, main, run_measured
+
+RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "miniwob" / "results.json"
+
+
+@pytest.fixture(scope="module")
+def made(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run, with a recorded result in place of a training's."""
+    out = tmp_path_factory.mktemp("seeds")
+    _check_same_call(out / "seed1", _call(1, str(store_path), Seeds(seeds=("1",), out=out)))
+    shutil.copy(RECORD, out / "seed1" / "results.json")
+    return out
+
+
+@pytest.fixture
+def finished(made: Path, store_path: Path, tmp_path: Path) -> list[str]:
+    """The call of a run that is finished."""
+    return ["--seeds", "1", "--store", str(store_path), "--out", str(shutil.copytree(made, tmp_path / "out"))]
+
+
+def test_a_finished_seed_is_not_run_again_by_the_same_call(
+    finished: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(finished) == 0
+    assert "Means over seeds 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (["--store", "no/such/store"], "no/such/store"),
+        (["--preset", "small_cpu"], "preset: tiny_cpu, now small_cpu"),
+        (["--", "--grpo.steps", "3"], "training: [], now ['--grpo.steps', '3']"),
+    ],
+)
+def test_figures_of_another_call_are_refused(
+    change: list[str], said: str, finished: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main([*finished, *change]) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err and shown.err.count("\n") == 1
+    assert "Means over seeds" not in shown.out
+
+
+def test_figures_on_another_store_at_the_same_path_are_refused(
+    finished: list[str], store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_file = tmp_path / "out" / "seed1" / "call.json"
+    noted = json.loads(call_file.read_text(encoding="utf-8"))
+    call_file.write_text(json.dumps(noted | {"store": "another"}), encoding="utf-8")
+    assert main(finished) == 2
+    assert "store: another, now" in capsys.readouterr().err
+
+
+def test_a_run_of_unknown_call_is_refused(finished: list[str], tmp_path: Path) -> None:
+    (tmp_path / "out" / "seed1" / "call.json").unlink()
+    assert main(finished) == 2
+
+
+def test_each_run_s_peak_memory_is_its_own() -> None:
+    large, small = (
+        run_measured([sys.executable, "-c", f"import sys; held = b'x' * ({size} << 20); sys.exit(3)"])
+        for size in (900, 1)
+    )
+    assert large[0] == small[0] == 3
+    assert large[1] > 900 << 20 > small[1] + (100 << 20)
