@@ -218,7 +218,7 @@ class TestUnpacking:
             return content
 
         monkeypatch.setattr(gzip.GzipFile, "read", counted)
-        monkeypatch.setattr("replay_sessions.show.MAX_BYTES", 5_000_000)
+        monkeypatch.setattr("replay_sessions.commands.show.MAX_BYTES", 5_000_000)
         assert main(["show", str(bomb), *options]) == 2
         assert sum(read) == 5_000_001
         assert "is longer than 5,000,000 bytes, which no page is" in capsys.readouterr().err
