@@ -40,19 +40,25 @@ class Scope:
         word: The recipe's word; "" for a card, which is named by its title, and for the page.
         repeat: For a card, the leaf of links that repeat its title; None for what is no card.
         title: A card's title; "" until one is found, and then the card adds nothing to names.
-        card: The nearest card that this scope is or is in.
     """
 
-    __slots__ = ("_prefix", "_title_word", "card", "parent", "repeat", "title", "word")
+    __slots__ = ("_prefix", "_title_word", "parent", "repeat", "title", "word")
 
     def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
         self.parent = parent
         self.word = word
         self.repeat = repeat
         self.title = title
-        self.card: Scope | None = self if repeat is not None else parent.card if parent is not None else None
         self._prefix: str | None = None
         self._title_word: str | None = None
+
+    @property
+    def card(self) -> "Scope | None":
+        """The nearest card that this scope is or is in."""
+        scope: Scope | None = self
+        while scope is not None and scope.repeat is None:
+            scope = scope.parent
+        return scope
 
     def title_word(self) -> str:
         """A card's title as a part of names."""

@@ -5,6 +5,9 @@ an empty element leaves nothing, one that only wraps another element goes withou
 the page shows some: between words that the source keeps apart, and at the edges of elements between two words.
 """
 
+import bisect
+import re
+
 from replay_sessions.simplify.tags import BLOCK, TAGS
 from replay_sessions.simplify.words import quoted, tidy
 
@@ -15,6 +18,14 @@ _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
 _VOID = frozenset({"input"})
 _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
+# Texts that stand in an element of their own within what they are about, and change while it stays.
+_COUNT = re.compile(r"[(\[]?\s*[\d.,\s]*\d\s*[kKmM]?\+?\s*[)\]]?")
+_BADGE = re.compile(
+    r"[-–−+]?\s*\d+\s*%(?:\s*off)?|(?:save|up to|bis zu|jusqu.à|hasta|ahorra)\s.{0,20}\d.{0,10}|new!?|sale!?|sponsored|ad|hot!?|"
+    r"(?:our )?best[ -]?sellers?|neu!?|nouveau|nuevo|nuovo|novo|promo(?:tion)?|oferta|gesponsert|anzeige|sponsorisé|"
+    r"sponsorizzato|patrocinado|top|exclusive|limited",
+    re.IGNORECASE,
+)
 
 
 class PieceWriter:
@@ -24,6 +35,7 @@ class PieceWriter:
         pieces: What is written so far.
         visible: Which of the pieces are texts or images.
         continued: Which of those (by position in `visible`) go on in the line of the text before.
+        badges: From and up to which pieces there is what is no part of names.
         private: The kind of private data in the place that is being written; "" where there is none.
         concealed: What was left out because of its place: (kind, text).
     """
@@ -32,6 +44,7 @@ class PieceWriter:
         self.pieces: list[str] = []
         self.visible: list[int] = []
         self.continued: list[int] = []
+        self.badges: list[tuple[int, int]] = []
         self.private = ""
         self.concealed: list[tuple[str, str]] = []
         self._tail = ""  # the last character of the line so far
@@ -108,6 +121,36 @@ class PieceWriter:
         self._tail = ">"
         self._blank = False
 
+    def end_struck(self, piece: int, tag: str) -> None:
+        """Ends what is struck out, which is a word of its own."""
+        if len(self.pieces) == piece + 1:
+            self.pieces.pop()
+        else:
+            first = self.pieces[piece + 1]
+            self.pieces[piece] = f" <{tag}>" if first[:1] == " " else f"<{tag}>"
+            self.pieces[piece + 1] = first.lstrip()
+            self.pieces.append(_ENDS[tag])
+        self._blank = True
+
+    def steady_text(self, piece: int) -> str:
+        """The text from a piece on without badges, and without counts at its end; "" if it is without them anyway."""
+        start = bisect.bisect_left(self.visible, piece)
+        texts = [self.pieces[index] for index in self.visible[start : start + _MAX_PIECES]]
+        shown = [text for text in texts if "<" not in text]
+        if len(shown) < 2:
+            return ""
+        badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
+        left = [
+            text
+            for index in self.visible[start : start + _MAX_PIECES]
+            if "<" not in (text := self.pieces[index])
+            and not any(begin <= index < end for begin, end in badges)
+            and not _BADGE.fullmatch(text.strip())
+        ]
+        while left and _COUNT.fullmatch(left[-1].strip()):
+            left.pop()
+        return "" if len(left) == len(shown) else _unescaped(" ".join("".join(left).split())[:_MAX_TEXT])
+
     def text_since(self, piece: int) -> str:
         """The beginning of the text written from a piece on."""
         pieces = self.pieces
@@ -120,6 +163,8 @@ class PieceWriter:
             texts = pieces[piece : piece + _MAX_PIECES]
             words = "".join([text[:_MAX_TEXT] if text and "<" not in text else " " for text in texts])
             words = " ".join(words.split())[:_MAX_TEXT]
-        if "&" in words:
-            words = words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-        return words
+        return _unescaped(words)
+
+
+def _unescaped(words: str) -> str:
+    return words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") if "&" in words else words

@@ -33,6 +33,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             it adds nothing to the names. Its value is the last part of the name of links that repeat the title; ""
             keeps a rule that follows from making it a card.
         title: The text of this element is the title of the nearest card around it.
+        badge: The text of this element (`New`, a count) is no part of the names of what it is in.
         name: The last part of the element's name. It also makes an element clickable that is none by itself.
         role: The role to show, in place of the page's own.
         drop: Leave the element out, with everything inside.
@@ -44,6 +45,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scope: str | None = None
     card: str | None = None
     title: bool | None = None
+    badge: bool | None = None
     name: str | None = None
     role: str | None = None
     drop: bool | None = None
@@ -75,7 +77,6 @@ class Recipe:
         self.rules = rules
         self.detect = tuple(text.encode() for text in detect)
         self.selectors = SelectorSet([rule.select for rule in rules])
-        self.keeps = any(rule.keep for rule in rules)  # whether any hidden element is to be shown
         self._merged: dict[tuple[int, ...], Rule | None] = {(): None}
 
     def merged(self, fitting: tuple[int, ...]) -> Rule | None:
