@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
+from selectolax.lexbor import LexborNode
+
 from replay_sessions.simplify.names import Scope, leaf
 from replay_sessions.simplify.targets import Target, words_of
 
@@ -40,14 +42,19 @@ class Part(NamedTuple):
         outside, inside: The scopes around it and in it.
     """
 
+    node: LexborNode | None
     tag: str
-    classes: str | None
     piece: int
     end: int
     first: int
     last: int
     outside: Scope
     inside: Scope
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a card only if others beside it are."""
+        return self.inside is self.outside and self.tag not in _ITEMS
 
     @property
     def card(self) -> Scope | None:
@@ -78,7 +85,8 @@ def set_cards(
     """
     nodes = _tree(parts, headings)
     for node in reversed(nodes):
-        _title_children(node, targets, texts, pieces)
+        if node.children:
+            _title_children(node, targets, texts, pieces)
     return _set_scopes(nodes, targets)
 
 
@@ -86,7 +94,7 @@ def _tree(parts: list[Part], headings: list[Heading]) -> list[_Node]:
     """The parts as a tree, outer ones first, with the headings in them; the first is the page itself."""
     scope = parts[-1].outside if parts else Scope(None, "")
     end = max((part.end for part in parts), default=0) + 1
-    page = _Node(Part("body", None, -1, end, 0, max((part.last for part in parts), default=0), scope, scope), None)
+    page = _Node(Part(None, "body", -1, end, 0, max((part.last for part in parts), default=0), scope, scope), None)
     nodes = [page]
     left = sorted(headings, reverse=True)
     node = page
@@ -113,25 +121,38 @@ def _around(node: _Node, piece: int) -> _Node:
 
 def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces: list[str]) -> None:
     """Finds titles of a part's children; those inside them are known. What is no card leaves its headings here."""
-    groups: dict[tuple[str, str], list[_Node]] = {}
+    by_tag: dict[str, list[_Node]] = {}
     for child in node.children:
         part = child.part
-        child.headings.sort()
-        if part.card is not None:
-            if not part.card.title and child.headings:
-                part.card.title = child.headings[0].words
-            child.title = part.card.title
-        if not child.title and part.tag not in _NO_CARDS and part.last > part.first:
-            groups.setdefault((part.tag, (part.classes or " ").split(" ")[0]), []).append(child)
-    for (tag, _), group in groups.items():
-        if tag in _ITEMS or len(group) > 1:
-            _title_group(group, targets, texts, pieces, is_list=tag in _ITEMS)
+        if len(child.headings) > 1:
+            child.headings.sort()
+        if (card := part.card) is not None:
+            if not card.title and child.headings:
+                card.title = child.headings[0].words
+            child.title = card.title
+        if not child.title and part.tag not in _NO_CARDS:
+            by_tag.setdefault(part.tag, []).append(child)
+    for tag, alike in by_tag.items():
+        if tag in _ITEMS:
+            _title_group(alike, targets, texts, pieces, is_list=True)
+        elif len(alike) > 1:
+            for group in _by_class(alike):
+                _title_group(group, targets, texts, pieces, is_list=False)
     for child in node.children:
         inner = child.part.first if child.title else child.first_inner
         if child.title or inner < child.part.last:
             node.first_inner = min(node.first_inner, inner)
         if not child.title:
             node.headings += child.headings
+
+
+def _by_class(nodes: list[_Node]) -> list[list[_Node]]:
+    """Those of the nodes that have others of their first class beside them, which later ones (`selected`) may follow."""
+    groups: dict[str, list[_Node]] = {}
+    for node in nodes:
+        classes = (node.part.node.attributes.get("class") or "").split() if node.part.node is not None else []
+        groups.setdefault(classes[0] if classes else "", []).append(node)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _title_group(group: list[_Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool) -> None:

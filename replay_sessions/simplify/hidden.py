@@ -55,7 +55,9 @@ def is_behind_dialog(node: LexborNode) -> bool:
 
 def hide_closed_parts(document: LexborHTMLParser, styles: StyleRules) -> None:
     """Marks as `hidden` what is in closed dialogs and details, and what style rules about tags alone hide."""
-    for node in document.css("dialog:not([open]), details:not([open])"):
+    for node in document.css("dialog, details"):
+        if "open" in node.attributes:
+            continue
         if node.tag == "dialog":
             node.attrs["hidden"] = ""
         else:

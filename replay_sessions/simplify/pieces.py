@@ -19,6 +19,7 @@ _VOID = frozenset({"input"})
 _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
 # Texts that stand in an element of their own within what they are about, and change while it stays.
+_LONGEST_BADGE = 40
 _COUNT = re.compile(r"[(\[]?\s*[\d.,\s]*\d\s*[kKmM]?\+?\s*[)\]]?")
 _BADGE = re.compile(
     r"[-–−+]?\s*\d+\s*%(?:\s*off)?|(?:save|up to|bis zu|jusqu.à|hasta|ahorra)\s.{0,20}\d.{0,10}|new!?|sale!?|sponsored|ad|hot!?|"
@@ -134,20 +135,16 @@ class PieceWriter:
 
     def steady_text(self, piece: int) -> str:
         """The text from a piece on without badges, and without counts at its end; "" if it is without them anyway."""
-        start = bisect.bisect_left(self.visible, piece)
-        texts = [self.pieces[index] for index in self.visible[start : start + _MAX_PIECES]]
-        shown = [text for text in texts if "<" not in text]
-        if len(shown) < 2:
+        visible = self.visible
+        if len(visible) < 2 or visible[-2] < piece:
             return ""
-        badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
-        left = [
-            text
-            for index in self.visible[start : start + _MAX_PIECES]
-            if "<" not in (text := self.pieces[index])
-            and not any(begin <= index < end for begin, end in badges)
-            and not _BADGE.fullmatch(text.strip())
-        ]
-        while left and _COUNT.fullmatch(left[-1].strip()):
+        start = bisect.bisect_left(visible, piece)
+        badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece] if self.badges else ()
+        shown = left = [(index, text) for index in visible[start : start + _MAX_PIECES] if "<" not in (text := self.pieces[index])]
+        if badges:
+            left = [(index, text) for index, text in shown if not any(begin <= index < end for begin, end in badges)]
+        left = [text for _, text in left if len(text) > _LONGEST_BADGE or not _BADGE.fullmatch(text.strip())]
+        while len(left) > 1 and len(left[-1]) <= _LONGEST_BADGE and _COUNT.fullmatch(left[-1].strip()):
             left.pop()
         return "" if len(left) == len(shown) else _unescaped(" ".join("".join(left).split())[:_MAX_TEXT])
 

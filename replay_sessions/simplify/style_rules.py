@@ -19,10 +19,14 @@ __all__ = ["StyleRules"]
 
 _WINDOW_WIDTH = 1280
 _MAX_SEARCHES = 30  # selectors without class or id, for each of which the page is searched
+_SHEETS_KEPT, _LONGEST_KEPT = 128, 1_000_000
+_MAX_KNOWN = 1_000_000  # answers that are remembered for a page
 _MAX_FITTING = 100  # rules that are looked at for one element
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_MAY_HIDE = re.compile("none|hidden|collapse", re.IGNORECASE)
 _SETTING = re.compile(r"(?:\A|;)\s*(display|visibility)\s*:\s*[\w-]+\s*(!\s*important)?", re.IGNORECASE)
+_NOTHING_IN = frozenset({"br", "hr", "i", "iframe", "img", "link", "script", "style", "svg", "template"})
 _HIDING = re.compile(
     r"(?:\A|;)\s*(display(?=\s*:\s*none)|visibility(?=\s*:\s*(?:hidden|collapse)))\s*:\s*\w+\s*(!\s*important)?", re.IGNORECASE
 )
@@ -32,6 +36,7 @@ _CONDITION = re.compile(r"\(\s*([\w-]+)\s*(?::\s*([\w.]+)\s*)?\)")
 _LENGTH = re.compile(r"([\d.]+)(px|em|rem)?")
 
 
+Attributes = Mapping[str, str | None]
 _Keys = tuple[str, str | None, str | None]  # tag, class attribute, id
 _Steps = tuple[tuple[str, Compound], ...]  # what stands before a compound (a blank or ">"), and the compound
 
@@ -81,7 +86,8 @@ class StyleRules:
         self._blocks: dict[int, list[_Rule]] = {}  # by place, as far as they are read
         self._hides: dict[_Keys, list[_Rule]] = {}
         self._shows: dict[_Keys, list[_Rule]] = {}
-        self._nodes: dict[int, tuple[str, frozenset[str], Mapping[str, str | None]]] = {}
+        self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
+        self._nodes: dict[int, tuple[frozenset[str], Attributes]] = {}
         for block in _blocks(document):
             if not block.hides:
                 self._showing.append(block)
@@ -94,7 +100,7 @@ class StyleRules:
         self.ids = frozenset(key[1:] for key in self._hiding if key[:1] == "#")
         self.is_styled = _Styled(frozenset(key[1:] for key in self._hiding if key[:1] == "."))
         others = [rule for block in self._hiding.get("", ()) for rule in self._read(block)]
-        self._searched = [rule.selector for rule in others if not _KEY.search(rule.selector)][:_MAX_SEARCHES]
+        self._searched = [rule.selector for rule in others if _is_searched(rule)][:_MAX_SEARCHES]
 
     def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
         """The elements that hiding rules about neither a class nor an id hide."""
@@ -105,20 +111,20 @@ class StyleRules:
                 continue
             yield from (node for node in found if self.hide(node, node.tag or "", node.attributes))
 
-    def may_hide(self, attributes: Mapping[str, str | None]) -> bool:
+    def may_hide(self, attributes: Attributes) -> bool:
         """Whether a hiding rule is about an element's id or one of its classes."""
         return self.is_styled[attributes.get("class")] or attributes.get("id") in self.ids
 
-    def hide(self, node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> bool:
+    def hide(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
         """Whether the rules hide an element; what its own `style` says is stronger than all but important ones."""
         keys = (tag, attributes.get("class"), attributes.get("id"))
         hiding = self._fitting(self._hides, keys, self._hiding_by)
-        hides = self._strongest(hiding, node) if hiding else None
+        hides = self._strongest(hiding, node, attributes) if hiding else None
         if hides is None or (not hides.weight[0] and _SETTING.search(attributes.get("style") or "")):
             return False
         showing = self._fitting(self._shows, keys, self._showing_by)
         stronger = (rule for rule in showing if rule.weight > hides.weight and rule.properties >= hides.properties)
-        return self._strongest(stronger, node) is None
+        return self._strongest(stronger, node, attributes) is None
 
     def _fitting(
         self, known: dict[_Keys, list[_Rule]], keys: _Keys, rules_by: Callable[[str], Iterable[_Rule]]
@@ -149,43 +155,62 @@ class StyleRules:
 
     def _read(self, block: _Block) -> list[_Rule]:
         if block.place not in self._blocks:
-            self._blocks[block.place] = list(_read(block))
+            rules = _read(block.selectors, block.declarations)
+            self._blocks[block.place] = [rule._replace(weight=(*rule.weight[:-1], block.place)) for rule in rules]
         return self._blocks[block.place]
 
-    def _strongest(self, rules: Iterable[_Rule], node: LexborNode) -> _Rule | None:
+    def _strongest(self, rules: Iterable[_Rule], node: LexborNode, attributes: Attributes) -> _Rule | None:
         """The one of some rules that decides about an element."""
-        return max((rule for rule in rules if self._fits(node, rule.steps)), default=None, key=_weight)
+        fitting = (
+            rule
+            for rule in rules
+            if (not rule.steps[-1][1].conditions or fits(attributes, rule.steps[-1][1].conditions))
+            and (len(rule.steps) == 1 or self._is_inside(node.parent, rule, len(rule.steps) - 1))
+        )
+        return max(fitting, default=None, key=_weight)
 
-    def _fits(self, node: LexborNode, steps: _Steps) -> bool:
-        """Whether an element is what a selector asks for."""
-        tag, classes, attributes = self._seen(node)
-        combinator, compound = steps[-1]
-        if not (
-            compound.may_fit(tag, classes)
-            and compound.id in ("", attributes.get("id"))
-            and fits(attributes, compound.conditions)
-        ):
-            return False
-        if len(steps) == 1:
-            return True
-        around = node.parent
-        while around is not None:
-            if self._fits(around, steps[:-1]):
-                return True
-            around = around.parent if combinator != ">" else None
-        return False
+    def _is_inside(self, node: LexborNode | None, rule: _Rule, depth: int) -> bool:
+        """Whether an element's parent and those around it are what the first steps of a selector ask for."""
+        passed: list[tuple[int, int, int]] = []
+        found = False
+        while node is not None and not found:
+            key = (node.mem_id, id(rule), depth)
+            if key in self._inside:
+                found = self._inside[key]
+                break
+            passed.append(key)
+            attributes = self._seen(key[0], node)
+            compound = rule.steps[depth - 1][1]
+            if (
+                (not compound.classes or compound.classes <= attributes[0])
+                and compound.tag in ("", node.tag)
+                and compound.id in ("", attributes[1].get("id"))
+                and fits(attributes[1], compound.conditions)
+            ):
+                found = depth == 1 or self._is_inside(node.parent, rule, depth - 1)
+            if rule.steps[depth][0] == ">":
+                break
+            node = node.parent
+        if len(self._inside) > _MAX_KNOWN:
+            self._inside.clear()
+        self._inside.update(dict.fromkeys(passed, found))
+        return found
 
-    def _seen(self, node: LexborNode) -> tuple[str, frozenset[str], Mapping[str, str | None]]:
-        """The tag, classes and attributes of an element."""
-        number = node.mem_id
+    def _seen(self, number: int, node: LexborNode) -> tuple[frozenset[str], Attributes]:
+        """The classes and attributes of an element."""
         if number not in self._nodes:
             attributes = node.attributes
-            self._nodes[number] = (node.tag or "", frozenset((attributes.get("class") or "").split()), attributes)
+            self._nodes[number] = (frozenset((attributes.get("class") or "").split()), attributes)
         return self._nodes[number]
 
 
 def _weight(rule: _Rule) -> tuple[bool, int, int, int, int]:
     return rule.weight
+
+
+def _is_searched(rule: _Rule) -> bool:
+    last = rule.steps[-1][1]
+    return not last.classes and not last.id and last.tag not in _NOTHING_IN
 
 
 class _Styled(dict[str | None, bool]):
@@ -208,24 +233,37 @@ def _blocks(document: LexborHTMLParser) -> Iterator[_Block]:
         applies = _applies(style.attributes.get("media") or "all")
         if applies is False or not _sets(written) or (style.parent is not None and style.parent.tag == "noscript"):
             continue
-        around = [applies]  # for each open block, whether what is in it applies
-        for chunk in (_COMMENT.sub("", written) if "/*" in written else written).split("}"):
-            opened = chunk.count("{")
-            if opened == 1 and "display" not in chunk and "visibility" not in chunk:
-                continue
-            if not opened:
-                if len(around) > 1:
-                    around.pop()
-                continue
-            *outer, prelude, declarations = chunk.split("{")
-            for block in outer:
-                around.append(_applies_in(block, around[-1]))
-            if _sets(declarations) and around[-1] is not False:
-                place += 1
-                hides = ("none" in declarations or "hidden" in declarations or "collapse" in declarations) and bool(
-                    _HIDING.search(declarations)
-                )
-                yield _Block(prelude.rpartition(";")[2], declarations, place, hides, around[-1] is True)
+        read = _known_sheet if len(written) <= _LONGEST_KEPT else _read_sheet
+        for block in read(written):
+            place += 1
+            selectors, declarations, _, hides, may_hide = block
+            yield _Block(selectors, declarations, place, hides, may_hide and applies is True)
+
+
+@functools.lru_cache(_SHEETS_KEPT)
+def _known_sheet(written: str) -> tuple[_Block, ...]:
+    """The pages of a shop repeat their style sheets."""
+    return _read_sheet(written)
+
+
+def _read_sheet(written: str) -> tuple[_Block, ...]:
+    blocks: list[_Block] = []
+    around: list[bool | None] = [True]  # for each open block, whether what is in it applies
+    for chunk in (_COMMENT.sub("", written) if "/*" in written else written).split("}"):
+        opened = chunk.count("{")
+        if opened == 1 and "display" not in chunk and "visibility" not in chunk:
+            continue
+        if not opened:
+            if len(around) > 1:
+                around.pop()
+            continue
+        *outer, prelude, declarations = chunk.split("{")
+        for block in outer:
+            around.append(_applies_in(block, around[-1]))
+        if _sets(declarations) and around[-1] is not False:
+            hides = bool(_MAY_HIDE.search(declarations)) and bool(_HIDING.search(declarations))
+            blocks.append(_Block(prelude.rpartition(";")[2], declarations, 0, hides, around[-1] is True))
+    return tuple(blocks)
 
 
 def _sets(css: str) -> bool:
@@ -270,12 +308,14 @@ def _holds(query: str) -> bool | None:
     return known
 
 
-def _read(block: _Block) -> Iterator[_Rule]:
+@functools.lru_cache(10_000)
+def _read(selectors: str, declarations: str) -> tuple[_Rule, ...]:
     """The rules of a block, one for each selector that is understood."""
-    said = _HIDING.findall(block.declarations) or _SETTING.findall(block.declarations)
+    said = _HIDING.findall(declarations) or _SETTING.findall(declarations)
+    rules: list[_Rule] = []
     properties = frozenset(name.lower() for name, _ in said)
     is_important = any(important for _, important in said)
-    for selector in block.selectors.split(",") if said else ():
+    for selector in selectors.split(",") if said else ():
         first, *others = _STEP.split(selector.strip())
         try:
             steps = [("", _compound(first))]
@@ -283,7 +323,8 @@ def _read(block: _Block) -> Iterator[_Rule]:
         except BadConfig:
             continue
         ids, classes, tags = (sum(counts) for counts in zip(*(_specificity(step) for _, step in steps), strict=True))
-        yield _Rule(selector.strip(), tuple(steps), properties, (is_important, ids, classes, tags, block.place))
+        rules.append(_Rule(selector.strip(), tuple(steps), properties, (is_important, ids, classes, tags, 0)))
+    return tuple(rules)
 
 
 @functools.lru_cache(10_000)

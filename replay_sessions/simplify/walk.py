@@ -80,8 +80,7 @@ class Walk(PieceWriter):
         ids = selectors.ids | self.labels.ids | self._styles.ids
         is_styled = self._styles.is_styled
         targets = self.targets
-        headings = self.headings
-        stack: list[tuple[LexborNode, int, int, str, Target | _Opened | None, str | None, int, int]] = []
+        stack: list[tuple[LexborNode, int, int, str, Target | _Opened | None, int]] = []
         while True:
             while node is not None:
                 number = node.tag_id
@@ -118,7 +117,7 @@ class Walk(PieceWriter):
                         continue
                     opened = self._begin(node, tag, kind, attributes, rule, inside, is_told)
                     kind = kind if opened is None else opened.kind
-                stack.append((node, kind, len(pieces), tag, opened, classes, len(targets), len(headings)))
+                stack.append((node, kind, len(pieces), tag, opened, len(targets)))
                 if kind >= BLOCK:
                     pieces.append("")
                     self._blank = True
@@ -127,11 +126,9 @@ class Walk(PieceWriter):
                 node = node.first_child
             if not stack:
                 return
-            node, kind, piece, tag, opened, classes, first, headed = stack.pop()
-            last = len(targets)
-            outside = self.scope if opened is None else opened.scope
-            if last - first > 1 or (last > first and (len(headings) > headed or outside is not self.scope)):
-                self.parts.append(Part(tag, classes, piece, len(pieces), first, last, outside, self.scope))
+            node, kind, piece, tag, opened, first = stack.pop()
+            if len(targets) > first:
+                self._keep_part(node, tag, piece, first, self.scope if opened is None else opened.scope)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
             elif kind >= BLOCK:
@@ -139,6 +136,16 @@ class Walk(PieceWriter):
             elif kind == INLINE:
                 self._edge = True
             node = node.next
+
+    def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, outside: Scope) -> None:
+        """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing."""
+        last = len(self.targets)
+        parts = self.parts
+        if parts and (inner := parts[-1]).first == first and inner.last == last and inner.is_plain:
+            parts.pop()
+        elif last - first < 2 and outside is self.scope and not (self.headings and self.headings[-1].piece >= piece):
+            return
+        parts.append(Part(node, tag, piece, len(self.pieces), first, last, outside, self.scope))
 
     def _rule_for(self, tag: str, attributes: Attributes, choice: Choice | None, is_told: bool) -> tuple[Rule, int]:
         """What the recipe says of an element, and the selector bits that hold inside it.
