@@ -15,6 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.importers.raw.rows import Row
 from replay_sessions.simplify import Recipe, SimplifiedPage, simplify
+from replay_sessions.simplify.parsing import parse
 
 __all__ = ["RawPage", "Unresolved"]
 
@@ -101,7 +102,7 @@ class RawPage:
 
     @cached_property
     def _document(self) -> LexborHTMLParser:
-        return LexborHTMLParser(self._content, encoding=True)
+        return parse(self._content)
 
     @cached_property
     def _number_of_node(self) -> dict[int, int]:
@@ -110,7 +111,7 @@ class RawPage:
     @cached_property
     def _name_of_node(self) -> dict[int, str]:
         """The names of the numbered nodes that can be acted on."""
-        copy = LexborHTMLParser(self._content, encoding=True)
+        copy = parse(self._content)
         for number, node in enumerate(copy.css("*")):
             if node.tag != "a" or not _ANCHOR_ATTRIBUTES.issuperset(
                 node.attributes

@@ -21,11 +21,12 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
-from selectolax.lexbor import LexborHTMLParser
-
 from replay_sessions.simplify import simplify
-from replay_sessions.simplify.page import _label_ids
+from replay_sessions.simplify.hidden import hide_closed_parts
+from replay_sessions.simplify.labels import Labels
+from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.recipes import find_recipe
+from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.walk import Walk
 from tests.oracles.visible_targets import key_of, visible_targets
 
@@ -58,8 +59,10 @@ def test_every_control_that_a_plain_reading_finds_is_there_with_a_name_of_its_ow
     assert len(pages) >= 70
     for page_name, page in pages.items():
         recipe = find_recipe(page)
-        document = LexborHTMLParser(page, encoding=True)
-        walk = Walk(recipe, _label_ids(document))
+        document = parse(page)
+        styles = StyleRules(document)
+        hide_closed_parts(document, styles)
+        walk = Walk(recipe, Labels.of(document), styles)
         walk.run(document.body.first_child if document.body is not None else None)
         ours = Counter((target.tag, key_of(target.tag, target.attributes)) for target in walk.targets)
         dropped = ", ".join(rule.select for rule in recipe.rules if rule.drop)
