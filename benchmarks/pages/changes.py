@@ -23,6 +23,7 @@ _PRICE = re.compile(
     r"(?:[$€£¥₹₽₪₺]|\b(?:USD|EUR|GBP|Rs|kr|zł|Kč|lei|Ft|TL|AED))\.?\s*\d[\d.,\u00a0\u202f]*"
     r"|\d[\d.,\u00a0\u202f]*\s?(?:[$€£¥₹₽₪₺]|(?:kr|zł|Kč|lei|Lei|Ft|TL|AED|руб|грн)\b)"
 )
+_CHOSEN = re.compile(r"\b(?:under|over|above|below|up to|to|and)\b|\d\s*[-–]\s*\D{0,3}\d", re.IGNORECASE)  # a filter
 _PRICED = re.compile(r"price|prix|preis|precio|prezzo|amount", re.IGNORECASE)
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\)")
 _COUNTED = re.compile(r"badge|counter|[-_]count|Count\b|qty|quantity", re.IGNORECASE)
@@ -30,7 +31,7 @@ _BADGED = re.compile(r"badge|sticker|ribbon", re.IGNORECASE)
 _BADGE = '<span class="product-badge">Just in</span>'
 _TITLE = "Quixotic zeppelin"
 _CARDS = 3
-_MOST_CONTROLS = 15
+_MOST_CONTROLS = 8
 
 
 def _in_texts(page: str, change: Callable[[str, str], str]) -> str:
@@ -49,7 +50,9 @@ def _other_digits(text: str, chance: random.Random) -> str:
 
 def other_prices(page: str, chance: random.Random) -> str:
     def change(text: str, classes: str) -> str:
-        if _PRICED.search(classes):
+        if _CHOSEN.search(text):
+            return text
+        if _PRICED.search(classes) and _NUMBER.fullmatch(text.strip()):
             return _NUMBER.sub(lambda match: _other_digits(match[0], chance), text)
         return _PRICE.sub(lambda match: _other_digits(match[0], chance), text)
 
@@ -108,20 +111,15 @@ def _is_card(node: LexborNode) -> bool:
 
 
 def _retitled(card: str, title: str) -> str:
-    """A card whose texts with letters, descriptions and addresses are another product's; marks are taken off."""
+    """A card whose headings, links, descriptions and addresses are another product's; marks are taken off."""
     card = re.sub(r'\saria-current="[^"]*"', "", card)
     card = re.sub(r'\s(alt|title|aria-label)="[^"]*"', f' \\1="{title}"', card)
     card = re.sub(r'\shref="[^"]*"', ' href="/zeppelin"', card)
-    done = False
-
-    def change(text: str, classes: str) -> str:
-        nonlocal done
-        if done or not re.search(r"[^\W\d_]{3}", text) or _BADGED.search(classes):
-            return text
-        done = True
-        return title
-
-    return _in_texts(card, change)
+    document = LexborHTMLParser(card)
+    for text in document.css("h1, h2, h3, h4, h5, h6, a"):
+        if not text.css("img, h1, h2, h3, h4, h5, h6, a") and re.search(r"[^\W\d_]{3}", text.text()):
+            text.inner_html = title
+    return document.body.inner_html or "" if document.body is not None else ""
 
 
 CHANGES: dict[str, Change] = {

@@ -151,19 +151,20 @@ def _by_class(nodes: list[_Node]) -> list[list[_Node]]:
     groups: dict[str, list[_Node]] = {}
     for node in nodes:
         classes = (node.part.node.attributes.get("class") or "").split() if node.part.node is not None else []
-        groups.setdefault(classes[0] if classes else "", []).append(node)
+        if classes:
+            groups.setdefault(classes[0], []).append(node)
     return [group for group in groups.values() if len(group) > 1]
 
 
 def _title_group(group: list[_Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool) -> None:
     """Finds titles of siblings of one kind."""
-    headed = [node for node in group if node.headings]
+    headed = [node for node in group if node.headings and leaf(node.headings[0].words) not in ("", "price")]
     if is_list or len(headed) > 1:
         for node in headed:
             node.title = node.headings[0].words
             if node.part.last - node.part.first == 1 and leaf(words_of(targets[node.part.first])) == leaf(node.title):
                 node.title = ""  # a link around a heading, and nothing else
-    rest = [node for node in group if not node.headings and node.part.last - node.part.first > 1]
+    rest = [node for node in group if not node.title and node.part.last - node.part.first > 1]
     words = {id(node): words_of(targets[node.part.first]) for node in rest if node.part.first < node.first_inner}
     often = Counter(leaf(title) for title in words.values())
     for node in rest:

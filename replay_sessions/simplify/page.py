@@ -129,7 +129,7 @@ def _name(target: Target, label: str, namer: Namer) -> str:
     last = leaf(label) or target.tag
     card = target.scope.card
     if card is not None and card.repeat and last == card.title_word():
-        last = card.repeat if target.text or not target.has_image else "image"
+        last = card.repeat if target.steady or not target.has_image else "image"
     name = namer.name(target.scope, last)
     if target.inner is not None:
         target.inner.pin(name)

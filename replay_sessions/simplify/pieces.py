@@ -20,7 +20,9 @@ _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
 # Texts that stand in an element of their own within what they are about, and change while it stays.
 _LONGEST_BADGE = 40
-_COUNT = re.compile(r"[(\[]?\s*[\d.,\s]*\d\s*[kKmM]?\+?\s*[)\]]?")
+_COUNT_OR_PRICE = re.compile(
+    r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"
+)
 _BADGE = re.compile(
     r"[-–−+]?\s*\d+\s*%(?:\s*off)?|(?:save|up to|bis zu|jusqu.à|hasta|ahorra)\s.{0,20}\d.{0,10}|new!?|sale!?|sponsored|ad|hot!?|"
     r"(?:our )?best[ -]?sellers?|neu!?|nouveau|nuevo|nuovo|novo|promo(?:tion)?|oferta|gesponsert|anzeige|sponsorisé|"
@@ -133,20 +135,26 @@ class PieceWriter:
             self.pieces.append(_ENDS[tag])
         self._blank = True
 
-    def steady_text(self, piece: int) -> str:
-        """The text from a piece on without badges, and without counts at its end; "" if it is without them anyway."""
+    def steady_text(self, piece: int, words: str) -> str:
+        """The text from a piece on, `words`, without badges, and without the prices and counts at its end."""
         visible = self.visible
-        if len(visible) < 2 or visible[-2] < piece:
-            return ""
+        is_badge = self.badges and self.badges[-1][0] >= piece
+        if not is_badge and (len(visible) < 2 or visible[-2] < piece):
+            return words
         start = bisect.bisect_left(visible, piece)
-        badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece] if self.badges else ()
-        shown = left = [(index, text) for index in visible[start : start + _MAX_PIECES] if "<" not in (text := self.pieces[index])]
-        if badges:
-            left = [(index, text) for index, text in shown if not any(begin <= index < end for begin, end in badges)]
-        left = [text for _, text in left if len(text) > _LONGEST_BADGE or not _BADGE.fullmatch(text.strip())]
-        while len(left) > 1 and len(left[-1]) <= _LONGEST_BADGE and _COUNT.fullmatch(left[-1].strip()):
+        shown = [index for index in visible[start : start + _MAX_PIECES] if "<" not in self.pieces[index]]
+        left = shown
+        if is_badge:
+            badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
+            left = [index for index in shown if not any(begin <= index < end for begin, end in badges)]
+        if len(left) > 1:
+            left = [index for index in left if not _is_short_and(_BADGE, self.pieces[index])]
+        while len(left) > 1 and _is_short_and(_COUNT_OR_PRICE, self.pieces[left[-1]]):
             left.pop()
-        return "" if len(left) == len(shown) else _unescaped(" ".join("".join(left).split())[:_MAX_TEXT])
+        if len(left) == len(shown):
+            return words
+        texts = [self.pieces[index] if index - 1 in left else f" {self.pieces[index]}" for index in left]
+        return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
 
     def text_since(self, piece: int) -> str:
         """The beginning of the text written from a piece on."""
@@ -161,6 +169,10 @@ class PieceWriter:
             words = "".join([text[:_MAX_TEXT] if text and "<" not in text else " " for text in texts])
             words = " ".join(words.split())[:_MAX_TEXT]
         return _unescaped(words)
+
+
+def _is_short_and(pattern: re.Pattern[str], text: str) -> bool:
+    return len(text) <= _LONGEST_BADGE and pattern.fullmatch(text.strip()) is not None
 
 
 def _unescaped(words: str) -> str:

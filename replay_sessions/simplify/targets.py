@@ -48,7 +48,7 @@ class Target:
     alt = ""  # the alternative text of the first image in it
     has_image = False
     heading = ""  # the first heading in it
-    steady = ""  # what stands in it without badges and counts, where that is less
+    steady = ""  # what stands in it without badges, and without prices and counts at its end
     end = 0  # for a container, the number of targets up to its end
     inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
     inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
@@ -106,7 +106,7 @@ def label_of(target: Target) -> str:
     for given in (attributes.get("id"), attributes.get("name")):
         if given and _LETTER.search(given) and not _DIGIT.search(given):
             return given
-    return kind or attributes.get("role") or target.tag
+    return target.text if _LETTER.search(target.text) else kind or attributes.get("role") or target.tag
 
 
 def _first_label(target: Target) -> str:
@@ -115,7 +115,7 @@ def _first_label(target: Target) -> str:
 
 def _text_of(target: Target) -> str:
     """What stands in a target, as far as it is what the target is called."""
-    return target.heading or target.steady or target.text
+    return target.heading or target.steady
 
 
 def words_of(target: Target) -> str:

@@ -263,7 +263,7 @@ class Walk(PieceWriter):
         if isinstance(opened, Target):
             self._target = opened.outer
             opened.text = words = self.text_since(piece + 1)
-            opened.steady = self.steady_text(piece + 1)
+            opened.steady = self.steady_text(piece + 1, words)
             self.end_target(piece, tag)
             if opened.rule.title:
                 self._head(piece, words or opened.alt or opened.label)
@@ -294,7 +294,7 @@ class Walk(PieceWriter):
         if opened.rule.badge:
             self.badges.append((piece, len(self.pieces)))
         if opened.rule.title:
-            self._head(piece, self.steady_text(piece) or self.text_since(piece) or tidy(opened.attributes.get("aria-label")))
+            self._head(piece, self.steady_text(piece, self.text_since(piece)) or tidy(opened.attributes.get("aria-label")))
         if opened.is_label and (words := self.text_since(piece)):
             if labelled := opened.attributes.get("for"):
                 self.labels.by_field.setdefault(labelled, words)
