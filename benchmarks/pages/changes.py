@@ -30,6 +30,7 @@ _COUNTED = re.compile(r"badge|counter|[-_]count|Count\b|qty|quantity", re.IGNORE
 _BADGED = re.compile(r"badge|sticker|ribbon", re.IGNORECASE)
 _BADGE = '<span class="product-badge">Just in</span>'
 _TITLE = "Quixotic zeppelin"
+_TITLE_LETTERS = 12
 _CARDS = 3
 _MOST_CONTROLS = 8
 
@@ -111,15 +112,11 @@ def _is_card(node: LexborNode) -> bool:
 
 
 def _retitled(card: str, title: str) -> str:
-    """A card whose headings, links, descriptions and addresses are another product's; marks are taken off."""
+    """A card whose longer texts, descriptions and addresses are another product's; marks are taken off."""
     card = re.sub(r'\saria-current="[^"]*"', "", card)
     card = re.sub(r'\s(alt|title|aria-label)="[^"]*"', f' \\1="{title}"', card)
     card = re.sub(r'\shref="[^"]*"', ' href="/zeppelin"', card)
-    document = LexborHTMLParser(card)
-    for text in document.css("h1, h2, h3, h4, h5, h6, a"):
-        if not text.css("img, h1, h2, h3, h4, h5, h6, a") and re.search(r"[^\W\d_]{3}", text.text()):
-            text.inner_html = title
-    return document.body.inner_html or "" if document.body is not None else ""
+    return _in_texts(card, lambda text, _: title if len(re.findall(r"[^\W\d_]", text)) >= _TITLE_LETTERS else text)
 
 
 CHANGES: dict[str, Change] = {

@@ -57,10 +57,12 @@ def stability(page: bytes, seed: str) -> dict[str, dict[str, float]]:
 def agreement(page: bytes, truth: dict[str, str]) -> dict[str, int]:
     """How many of a page's controls the browser shows, and of those and of the hidden ones how many are kept."""
     document = LexborHTMLParser(page, encoding=True)
+    for unread in document.css("noscript"):
+        unread.decompose()  # a browser with scripts takes it for text
     nodes = document.css(_CONTROLS)
     if "".join((node.tag or " ")[0] for node in nodes) != truth["tags"]:
         return {"unlike": 1}
-    kept = set(_names(_marked(page)))
+    kept = set(_names(_marked((document.html or "").encode())))
     seen = [(truth["seen"][index], _mark(index) in kept) for index, node in enumerate(nodes) if _counts(node)]
     return {
         "visible": sum(what == "v" for what, _ in seen),

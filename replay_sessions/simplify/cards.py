@@ -9,7 +9,6 @@ titles what comes after (`Women` of a menu that opens below it); where that is t
 import bisect
 import html
 import re
-from collections import Counter
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
@@ -165,20 +164,21 @@ def _title_group(group: list[_Node], targets: list[Target], texts: list[int], pi
             if node.part.last - node.part.first == 1 and leaf(words_of(targets[node.part.first])) == leaf(node.title):
                 node.title = ""  # a link around a heading, and nothing else
     rest = [node for node in group if not node.title and node.part.last - node.part.first > 1]
-    words = {id(node): words_of(targets[node.part.first]) for node in rest if node.part.first < node.first_inner}
-    often = Counter(leaf(title) for title in words.values())
-    for node in rest:
-        title = words.get(id(node), "")
-        last = leaf(title)
-        if last and last != "price" and often[last] == 1 and _LETTER.search(title):
+    rest = [node for node in rest if node.part.first < node.first_inner]
+    if _give(rest, [words_of(targets[node.part.first]) for node in rest]) or len(rest) < 2:
+        return
+    _give(rest, [_first_text(node.part, texts, pieces) for node in rest])
+
+
+def _give(nodes: list[_Node], titles: list[str]) -> bool:
+    """Gives siblings their titles, unless most of those are the same."""
+    leaves = [leaf(title) for title in titles]
+    if 2 * len(set(leaves)) <= len(leaves) and len(leaves) > 1:
+        return False
+    for node, title, last in zip(nodes, titles, leaves, strict=True):
+        if last and last != "price" and _LETTER.search(title):
             node.title = title
-    untitled = [node for node in rest if not node.title and id(node) in words]
-    if len(untitled) > 1:
-        first = {id(node): _first_text(node.part, texts, pieces) for node in untitled}
-        often = Counter(leaf(title) for title in first.values())
-        for node in untitled:
-            if often[leaf(first[id(node)])] == 1:
-                node.title = first[id(node)]
+    return True
 
 
 def _first_text(part: Part, texts: list[int], pieces: list[str]) -> str:

@@ -32,10 +32,12 @@ _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:
     """Whether an element's own attributes hide it and all inside it, or keep it from being clicked (`inert`).
 
+    Not `hidden`: it holds only while no style rule says otherwise.
+
     >>> is_hidden({"style": "color: red; display : none !important"}), is_hidden({"class": "a-offscreen"})
     (True, False)
     """
-    if "hidden" in attributes or "inert" in attributes or "popover" in attributes:
+    if "inert" in attributes or "popover" in attributes:
         return True
     style = (attributes.get("style") or "").lower()
     if "none" not in style and "hidden" not in style and "collapse" not in style:
@@ -54,17 +56,17 @@ def is_behind_dialog(node: LexborNode) -> bool:
 
 
 def hide_closed_parts(document: LexborHTMLParser, styles: StyleRules) -> None:
-    """Marks as `hidden` what is in closed dialogs and details, and what style rules about tags alone hide."""
+    """Marks as `inert` what is in closed dialogs and details, and what style rules about tags alone hide."""
     for node in document.css("dialog, details"):
         if "open" in node.attributes:
             continue
         if node.tag == "dialog":
-            node.attrs["hidden"] = ""
+            node.attrs["inert"] = ""
         else:
             _hide_all_but_summary(node)
     for node in styles.search(document):
         if node.tag not in ("html", "body"):
-            node.attrs["hidden"] = ""
+            node.attrs["inert"] = ""
 
 
 def _hide_all_but_summary(details: LexborNode) -> None:
@@ -75,7 +77,7 @@ def _hide_all_but_summary(details: LexborNode) -> None:
         if child.is_text_node:
             child.remove()
         elif child.is_element_node and (child.tag != "summary" or has_summary):
-            child.attrs["hidden"] = ""
+            child.attrs["inert"] = ""
         else:
             has_summary = has_summary or child.tag == "summary"
         child = following

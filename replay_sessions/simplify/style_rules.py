@@ -111,6 +111,13 @@ class StyleRules:
                 continue
             yield from (node for node in found if self.hide(node, node.tag or "", node.attributes))
 
+    def show(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
+        """Whether the rules show an element that is `hidden` by its attribute: any of them is stronger."""
+        if not self._showing:
+            return False
+        showing = self._fitting(self._shows, (tag, attributes.get("class"), attributes.get("id")), self._showing_by)
+        return self._strongest((rule for rule in showing if "display" in rule.properties), node, attributes) is not None
+
     def may_hide(self, attributes: Attributes) -> bool:
         """Whether a hiding rule is about an element's id or one of its classes."""
         return self.is_styled[attributes.get("class")] or attributes.get("id") in self.ids

@@ -163,7 +163,9 @@ class Walk(PieceWriter):
         """Whether a shopper does not see an element. The text of one that hides is kept if it is the label of others."""
         if rule.drop or (tag == "input" and not acts_by_tag(tag, attributes)):
             return True
-        hides_itself = not HIDING_ATTRIBUTES.isdisjoint(attributes) and is_hidden(attributes)
+        hides_itself = not HIDING_ATTRIBUTES.isdisjoint(attributes) and (
+            is_hidden(attributes) or ("hidden" in attributes and not self._styles.show(node, tag, attributes))
+        )
         if rule.keep or not (
             hides_itself or (self._styles.may_hide(attributes) and self._styles.hide(node, tag, attributes))
         ):
