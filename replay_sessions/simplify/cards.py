@@ -163,11 +163,20 @@ def _title_group(group: list[_Node], targets: list[Target], texts: list[int], pi
             node.title = node.headings[0].words
             if node.part.last - node.part.first == 1 and leaf(words_of(targets[node.part.first])) == leaf(node.title):
                 node.title = ""  # a link around a heading, and nothing else
-    rest = [node for node in group if not node.title and node.part.last - node.part.first > 1]
-    rest = [node for node in rest if node.part.first < node.first_inner]
-    if _give(rest, [words_of(targets[node.part.first]) for node in rest]) or len(rest) < 2:
+    rest = [node for node in group if not node.headings and node.part.first < node.first_inner]
+    rest = [node for node in rest if node.part.last - node.part.first > 1]
+    if len(rest) < 2 and not is_list:
         return
-    _give(rest, [_first_text(node.part, texts, pieces) for node in rest])
+    if not _give(rest, [_first_words(targets[node.part.first : node.first_inner]) for node in rest]):
+        _give(rest, [_first_text(node.part, texts, pieces) for node in rest])
+
+
+def _first_words(targets: list[Target]) -> str:
+    """The words of the first link that has some, else of the first target."""
+    for target in targets[:_MAX_TEXTS]:
+        if target.tag == "a" and leaf(words := words_of(target)) not in ("", "price") and _LETTER.search(words):
+            return words
+    return words_of(targets[0])
 
 
 def _give(nodes: list[_Node], titles: list[str]) -> bool:
