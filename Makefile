@@ -5,7 +5,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train test test-slow check format golden leaderboard bench clean
+.PHONY: help setup train test test-slow test-browser check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
@@ -34,6 +34,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(RUN) -m pytest -m slow $(ARGS)
+
+test-browser: $(READY)
+	@command -v chromium >/dev/null || echo "no chromium: the tests will skip; install it, on Debian with apt-get install chromium"
+	$(RUN) -m pytest -m browser $(ARGS)
 
 check: $(READY)
 	$(VENV)/bin/ruff format --check .

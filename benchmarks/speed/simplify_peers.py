@@ -95,8 +95,7 @@ class _SoupWalk(Walk):
                     return
                 node, kind, piece, tag, opened, first = stack.pop()
                 if len(targets) > first:
-                    outside = self.scope if opened is None else opened.scope
-                    self._keep_part(_node(node), tag, piece, first, outside)
+                    self._keep_part(_node(node), tag, piece, first, opened)
                 if opened is not None:
                     self._end(opened, kind, piece, tag)
                 elif kind >= BLOCK:

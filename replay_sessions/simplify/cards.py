@@ -19,7 +19,7 @@ from replay_sessions.simplify.targets import Target, words_of
 __all__ = ["Heading", "Part", "set_cards"]
 
 _ITEMS = frozenset({"li", "tr", "article"})  # cards also where there is only one of them
-_NO_CARDS = frozenset({"a", "body", "button", "form", "html", "label", "main", "option", "select", "tbody", "ul", "ol"})
+_NO_CARDS = frozenset({"", "a", "body", "button", "form", "html", "label", "main", "option", "select", "tbody", "ul", "ol"})
 _REPEAT = "view"
 _LETTER = re.compile(r"[^\W\d_]")
 _MAX_TEXTS = 5
@@ -36,6 +36,7 @@ class Part(NamedTuple):
     """An element with several things to act on, with a heading, or with scopes of its own.
 
     Attributes:
+        tag: "" for what a recipe says is no card.
         piece, end: Where it begins and ends among the pieces of the page.
         first, last: The targets in it, itself not counted.
         outside, inside: The scopes around it and in it.

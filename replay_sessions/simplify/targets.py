@@ -106,7 +106,9 @@ def label_of(target: Target) -> str:
     for given in (attributes.get("id"), attributes.get("name")):
         if given and _LETTER.search(given) and not _DIGIT.search(given):
             return given
-    return target.text if _LETTER.search(target.text) else kind or attributes.get("role") or target.tag
+    if _LETTER.search(target.text):
+        return target.text
+    return "image" if target.has_image and target.tag == "a" else kind or attributes.get("role") or target.tag
 
 
 def _first_label(target: Target) -> str:

@@ -128,7 +128,7 @@ class Walk(PieceWriter):
                 return
             node, kind, piece, tag, opened, first = stack.pop()
             if len(targets) > first:
-                self._keep_part(node, tag, piece, first, self.scope if opened is None else opened.scope)
+                self._keep_part(node, tag, piece, first, opened)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
             elif kind >= BLOCK:
@@ -137,10 +137,13 @@ class Walk(PieceWriter):
                 self._edge = True
             node = node.next
 
-    def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, outside: Scope) -> None:
+    def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | _Opened | None) -> None:
         """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing."""
         last = len(self.targets)
         parts = self.parts
+        outside = self.scope if opened is None else opened.scope
+        if opened is not None and opened.rule.card == "":
+            tag = ""
         if parts and (inner := parts[-1]).first == first and inner.last == last and inner.is_plain:
             parts.pop()
         elif last - first < 2 and outside is self.scope and not (self.headings and self.headings[-1].piece >= piece):
@@ -246,7 +249,7 @@ class Walk(PieceWriter):
             self.private = rule.private
         if rule.scope:
             self.scope = Scope(self.scope, rule.scope)
-        if rule.card is not None:
+        if rule.card:
             self.scope = Scope(self.scope, "", rule.card)
             if tag not in _UNLABELLED:
                 self.scope.title = tidy(attributes.get("aria-label"))

@@ -31,7 +31,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "" keeps a rule that follows from giving one.
         card: A scope named by its title (a `title` rule inside it, or the element's own label); until a title is found
             it adds nothing to the names. Its value is the last part of the name of links that repeat the title; ""
-            keeps a rule that follows from making it a card.
+            says that it is none, though the page repeats it.
         title: The text of this element is the title of the nearest card around it.
         badge: The text of this element (`New`, a count) is no part of the names of what it is in.
         name: The last part of the element's name. It also makes an element clickable that is none by itself.
@@ -90,7 +90,7 @@ class Recipe:
                     value = getattr(self.rules[index], field)
                     if value is not None:
                         said.setdefault(field, value)
-            said = {field: value for field, value in said.items() if value}
+            said = {field: value for field, value in said.items() if value or field == "card"}
             rule = self._merged[fitting] = msgspec.convert(said, Rule) if said else None
             return rule
 
