@@ -15,7 +15,8 @@ __all__ = ["CHANGES"]
 Change = Callable[[str, random.Random], str]
 
 _TOKEN = re.compile(
-    r"""(<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)>|<(?:[^>"']|"[^"]*"|'[^']*')*>)""", re.DOTALL | re.IGNORECASE
+    r"""(<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)>|<(?:[^>"']|"[^"]*"|'[^']*')*>)""",
+    re.DOTALL | re.IGNORECASE,
 )
 _CLASS = re.compile(r"""\sclass="([^"]*)\"""")
 _NUMBER = re.compile(r"\d+(?:[.,\s\u00a0\u202f]\d{3})*(?:[.,]\d{2})?")
@@ -95,7 +96,9 @@ def added_cards(page: str, chance: random.Random) -> str:
         if copy is not None and copy.first_child is not None:
             card.insert_before(copy.first_child)
     if not cards and document.body is not None:
-        plain = LexborHTMLParser(f"<div><h3><a href=x>{_TITLE}</a></h3><button>Add to cart</button></div>").css_first("div")
+        plain = LexborHTMLParser(f"<div><h3><a href=x>{_TITLE}</a></h3><button>Add to cart</button></div>").css_first(
+            "div"
+        )
         assert plain is not None
         document.body.insert_child(plain)
     return document.html or ""

@@ -19,7 +19,9 @@ from replay_sessions.simplify.targets import Target, words_of
 __all__ = ["Heading", "Part", "set_cards"]
 
 _ITEMS = frozenset({"li", "tr", "article"})  # cards also where there is only one of them
-_NO_CARDS = frozenset({"", "a", "body", "button", "form", "html", "label", "main", "option", "select", "tbody", "ul", "ol"})
+_NO_CARDS = frozenset(
+    {"", "a", "body", "button", "form", "html", "label", "main", "option", "select", "tbody", "ul", "ol"}
+)
 _REPEAT = "view"
 _LETTER = re.compile(r"[^\W\d_]")
 _MAX_TEXTS = 5
@@ -87,6 +89,7 @@ def set_cards(
     for node in reversed(nodes):
         if node.children:
             _title_children(node, targets, texts, pieces)
+            _hand_up(node)
     return _set_scopes(nodes, targets)
 
 
@@ -120,7 +123,7 @@ def _around(node: _Node, piece: int) -> _Node:
 
 
 def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces: list[str]) -> None:
-    """Finds titles of a part's children; those inside them are known. What is no card leaves its headings here."""
+    """Finds titles of a part's children; those inside them are known."""
     by_tag: dict[str, list[_Node]] = {}
     for child in node.children:
         part = child.part
@@ -138,6 +141,10 @@ def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces
         elif len(alike) > 1:
             for group in _by_class(alike):
                 _title_group(group, targets, texts, pieces, is_list=False)
+
+
+def _hand_up(node: _Node) -> None:
+    """Tells a part what the cards inside leave to it."""
     for child in node.children:
         inner = child.part.first if child.title else child.first_inner
         if child.title or inner < child.part.last:
@@ -156,7 +163,9 @@ def _by_class(nodes: list[_Node]) -> list[list[_Node]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _title_group(group: list[_Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool) -> None:
+def _title_group(
+    group: list[_Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool
+) -> None:
     """Finds titles of siblings of one kind."""
     headed = [node for node in group if node.headings and leaf(node.headings[0].words) not in ("", "price")]
     if is_list or len(headed) > 1:
@@ -197,7 +206,11 @@ def _first_text(part: Part, texts: list[int], pieces: list[str]) -> str:
     for piece in texts[start : start + _MAX_TEXTS]:
         if piece >= part.end:
             break
-        if "<" not in pieces[piece] and _LETTER.search(words := html.unescape(pieces[piece]).strip()) and leaf(words) != "price":
+        if (
+            "<" not in pieces[piece]
+            and _LETTER.search(words := html.unescape(pieces[piece]).strip())
+            and leaf(words) != "price"
+        ):
             return words
     return ""
 

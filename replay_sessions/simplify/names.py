@@ -25,11 +25,13 @@ _CENTS = re.compile(r"[.,](?!00)\d\d(?!\d)")  # a range of prices with cents is 
 _DIGIT = re.compile(r"\d")
 _COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)")
 _CARRIED = re.compile(
-    r"\b(cart|basket|bag|trolley|wish ?list|favou?rites|compare|notifications|messages|warenkorb|merkzettel|panier|carrito|"
-    r"cesta|carrello|carrinho|koszyk|winkelwagen|корзина)\W+\d+\W*$",
+    r"\b(cart|basket|bag|trolley|wish ?list|favou?rites|compare|notifications|messages|warenkorb|merkzettel|panier|"
+    r"carrito|cesta|carrello|carrinho|koszyk|winkelwagen|корзина)\W+\d+\W*$",
     re.IGNORECASE,
 )
-_CONTENTS = re.compile(r"[,(]?\s*\b\d[\d.,]*[kK]?\+?\s+(?:items?|products?|reviews?|ratings?|results?)\b\)?", re.IGNORECASE)
+_CONTENTS = re.compile(
+    r"[,(]?\s*\b\d[\d.,]*[kK]?\+?\s+(?:items?|products?|reviews?|ratings?|results?)\b\)?", re.IGNORECASE
+)
 # What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
 _RANGE = re.compile(r"\s*[-–—~]\s*$|\s*[-–—+<>]\s*$")
 _BOUNDS = frozenset({

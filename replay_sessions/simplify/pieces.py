@@ -24,7 +24,8 @@ _COUNT_OR_PRICE = re.compile(
     r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"
 )
 _BADGE = re.compile(
-    r"[-–−+]?\s*\d+\s*%(?:\s*off)?|(?:save|up to|bis zu|jusqu.à|hasta|ahorra)\s.{0,20}\d.{0,10}|new!?|sale!?|sponsored|ad|hot!?|"
+    r"[-–−+]?\s*\d+\s*%(?:\s*off)?|(?:save|up to|bis zu|jusqu.à|hasta|ahorra)\s.{0,20}\d.{0,10}|"
+    r"new!?|sale!?|sponsored|ad|hot!?|"
     r"(?:our )?best[ -]?sellers?|neu!?|nouveau|nuevo|nuovo|novo|promo(?:tion)?|oferta|gesponsert|anzeige|sponsorisé|"
     r"sponsorizzato|patrocinado|top|exclusive|limited",
     re.IGNORECASE,

@@ -28,7 +28,8 @@ _MAY_HIDE = re.compile("none|hidden|collapse", re.IGNORECASE)
 _SETTING = re.compile(r"(?:\A|;)\s*(display|visibility)\s*:\s*[\w-]+\s*(!\s*important)?", re.IGNORECASE)
 _NOTHING_IN = frozenset({"br", "hr", "i", "iframe", "img", "link", "script", "style", "svg", "template"})
 _HIDING = re.compile(
-    r"(?:\A|;)\s*(display(?=\s*:\s*none)|visibility(?=\s*:\s*(?:hidden|collapse)))\s*:\s*\w+\s*(!\s*important)?", re.IGNORECASE
+    r"(?:\A|;)\s*(display(?=\s*:\s*none)|visibility(?=\s*:\s*(?:hidden|collapse)))\s*:\s*\w+\s*(!\s*important)?",
+    re.IGNORECASE,
 )
 _STEP = re.compile(r"\s*([\s>])\s*")
 _KEY = re.compile(r"([.#][\w-]+)(?:\[[^\]]*\])?\s*(?:,|\Z)")

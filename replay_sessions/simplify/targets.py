@@ -15,8 +15,8 @@ __all__ = [
     "acts_by_attributes",
     "acts_by_tag",
     "label_of",
-    "words_of",
     "shown_attributes",
+    "words_of",
 ]
 
 Attributes = Mapping[str, str | None]

@@ -29,7 +29,8 @@ class _Opened:
     """An element that is no target but more than a wrapper: what to go back to, and what to do, when it ends."""
 
     __slots__ = (
-        "attributes", "container", "fields_before", "inside", "is_label", "is_unread", "kind", "private", "rule", "scope",
+        "attributes", "container", "fields_before", "inside", "is_label", "is_unread", "kind", "private", "rule",
+        "scope",
     )  # fmt: skip
 
     def __init__(self, walk: "Walk", kind: int, attributes: Attributes, rule: Rule) -> None:
@@ -163,7 +164,7 @@ class Walk(PieceWriter):
         return self.recipe.merged(fitting) or NO_RULE, inside
 
     def _is_left_out(self, node: LexborNode, tag: str, attributes: Attributes, rule: Rule) -> bool:
-        """Whether a shopper does not see an element. The text of one that hides is kept if it is the label of others."""
+        """Whether a shopper does not see an element. Its text is kept all the same if it is the label of others."""
         if rule.drop or (tag == "input" and not acts_by_tag(tag, attributes)):
             return True
         hides_itself = not HIDING_ATTRIBUTES.isdisjoint(attributes) and (
@@ -299,7 +300,9 @@ class Walk(PieceWriter):
         if opened.rule.badge:
             self.badges.append((piece, len(self.pieces)))
         if opened.rule.title:
-            self._head(piece, self.steady_text(piece, self.text_since(piece)) or tidy(opened.attributes.get("aria-label")))
+            self._head(
+                piece, self.steady_text(piece, self.text_since(piece)) or tidy(opened.attributes.get("aria-label"))
+            )
         if opened.is_label and (words := self.text_since(piece)):
             if labelled := opened.attributes.get("for"):
                 self.labels.by_field.setdefault(labelled, words)

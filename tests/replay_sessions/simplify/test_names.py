@@ -138,7 +138,9 @@ def test_a_link_is_named_by_its_heading_and_without_badges_and_counts(link: str,
 
 
 def test_repeated_parts_of_a_page_are_cards() -> None:
-    product = "<div class='card {0}'><a href=1><img alt='{0}'></a><a href=1>{0}</a><span>$3</span><button>Buy</button></div>"
+    product = (
+        "<div class='card {0}'><a href=1><img alt='{0}'></a><a href=1>{0}</a><span>$3</span><button>Buy</button></div>"
+    )
     assert names(product.format("Kettle") + product.format("Mug")) == [
         "kettle.image", "kettle.view", "kettle.buy", "mug.image", "mug.view", "mug.buy",
     ]  # fmt: skip

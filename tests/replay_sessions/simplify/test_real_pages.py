@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
+
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.hidden import hide_closed_parts
 from replay_sessions.simplify.labels import Labels
