@@ -154,7 +154,7 @@ def _hand_up(node: _Node) -> None:
 
 
 def _by_class(nodes: list[_Node]) -> list[list[_Node]]:
-    """Those of the nodes that have others of their first class beside them, which later ones (`selected`) may follow."""
+    """Those of the nodes that have others of their first class beside them; other classes say their state."""
     groups: dict[str, list[_Node]] = {}
     for node in nodes:
         classes = (node.part.node.attributes.get("class") or "").split() if node.part.node is not None else []

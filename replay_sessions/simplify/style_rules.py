@@ -85,6 +85,8 @@ class StyleRules:
         self._hiding: dict[str, list[_Block]] = {}  # by the class or id at the end of a selector; "" for other ends
         self._showing: list[_Block] = []
         self._blocks: dict[int, list[_Rule]] = {}  # by place, as far as they are read
+        self._hiding_rules: dict[str, list[_Rule]] = {}
+        self._showing_rules: dict[str, list[_Rule]] = {}
         self._hides: dict[_Keys, list[_Rule]] = {}
         self._shows: dict[_Keys, list[_Rule]] = {}
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
@@ -150,16 +152,18 @@ class StyleRules:
             ][-_MAX_FITTING:]
         return known[keys]
 
-    def _hiding_by(self, word: str) -> Iterator[_Rule]:
-        is_tag = word[:1] not in ("#", ".")
-        blocks = self._hiding.get("" if is_tag else word, ())
-        return (rule for block in blocks for rule in self._read(block) if rule.is_about(word))
+    def _hiding_by(self, word: str) -> list[_Rule]:
+        if word not in self._hiding_rules:
+            blocks = self._hiding.get(word if word[:1] in ("#", ".") else "", ())
+            self._hiding_rules[word] = [rule for block in blocks for rule in self._read(block) if rule.is_about(word)]
+        return self._hiding_rules[word]
 
-    def _showing_by(self, word: str) -> Iterator[_Rule]:
-        if word[:1] not in ("#", ".") and not any(True for _ in self._hiding_by(word)):
-            return iter(())
-        blocks = (block for block in self._showing if word in block.selectors)
-        return (rule for block in blocks for rule in self._read(block) if rule.is_about(word))
+    def _showing_by(self, word: str) -> list[_Rule]:
+        if word not in self._showing_rules:
+            is_asked = word[:1] in ("#", ".") or self._hiding_by(word)
+            blocks = [block for block in self._showing if word in block.selectors] if is_asked else []
+            self._showing_rules[word] = [rule for block in blocks for rule in self._read(block) if rule.is_about(word)]
+        return self._showing_rules[word]
 
     def _read(self, block: _Block) -> list[_Rule]:
         if block.place not in self._blocks:
