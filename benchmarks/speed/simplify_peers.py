@@ -11,14 +11,17 @@ from typing import Any, cast
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from bs4.element import PreformattedString
-from selectolax.lexbor import LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES
-from replay_sessions.simplify.page import Draft, settle_labels
+from replay_sessions.simplify.labels import Labels
+from replay_sessions.simplify.page import Draft
 from replay_sessions.simplify.recipes import find_recipe
-from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, INLINE, TAGS, UNKNOWN
+from replay_sessions.simplify.style_rules import StyleRules
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, TAGS, UNKNOWN
 from replay_sessions.simplify.targets import TELLING_ATTRIBUTES
 from replay_sessions.simplify.walk import Walk
+from replay_sessions.simplify.words import tidy
 
 __all__ = ["prune", "soup_simplify"]
 
@@ -31,10 +34,9 @@ def soup_simplify(source: bytes) -> str:
     """The simplified page, by way of BeautifulSoup and lxml."""
     soup = BeautifulSoup(source, "lxml")
     labelled = soup.find_all(attrs={"aria-labelledby": True})
-    label_ids = frozenset(identifier for tag in labelled for identifier in str(tag["aria-labelledby"]).split())
-    walk = _SoupWalk(find_recipe(source), label_ids)
+    labels = Labels(frozenset(identifier for tag in labelled for identifier in str(tag["aria-labelledby"]).split()))
+    walk = _SoupWalk(find_recipe(source), labels, StyleRules(LexborHTMLParser("")))
     walk.run(soup.body.contents[0] if soup.body is not None and soup.body.contents else None)
-    settle_labels(walk)
     title = soup.head.find("title") if soup.head is not None else None
     draft = Draft(walk, " ".join(title.get_text().split()) if title is not None else "")
     return draft.html()
@@ -79,18 +81,21 @@ class _SoupNode:
 class _SoupWalk(Walk):
     """The walk, from node to node of BeautifulSoup's tree."""
 
-    def run(self, node: Any) -> None:  # noqa: C901 - the counterpart of Walk.run, step for step
+    def run(self, node: Any) -> None:  # noqa: C901, PLR0915 - the counterpart of Walk.run, step for step
         pieces = self.pieces
         selectors = self.recipe.selectors
         choices = selectors.choices
         looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
-        ids = selectors.ids | self._label_ids
-        stack: list[tuple[Tag, int, int, str, Any]] = []
+        ids = selectors.ids | self.labels.ids
+        targets = self.targets
+        stack: list[tuple[Tag, int, int, str, Any, int]] = []
         while True:
             if node is None:
                 if not stack:
                     return
-                node, kind, piece, tag, opened = stack.pop()
+                node, kind, piece, tag, opened, first = stack.pop()
+                if len(targets) > first:
+                    self._keep_part(_node(node), tag, piece, first, opened)
                 if opened is not None:
                     self._end(opened, kind, piece, tag)
                 elif kind >= BLOCK:
@@ -100,7 +105,9 @@ class _SoupWalk(Walk):
                 node = node.next_sibling
                 continue
             if isinstance(node, NavigableString):
-                if not isinstance(node, PreformattedString):
+                if self.is_unread:
+                    self._blank = True
+                elif not isinstance(node, PreformattedString):
                     self.write_text(node)
                 node = node.next_sibling
                 continue
@@ -117,14 +124,17 @@ class _SoupWalk(Walk):
             is_told = not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
             opened = None
             if is_told or choice is not None or kind >= ACTED_ON:
-                begun = self._begin(_node(node), tag, kind, attributes, choice, is_told)
-                if begun is False:
+                rule, inside = self._rule_for(tag, attributes, choice, is_told)
+                if self._is_left_out(_node(node), tag, attributes, rule):
                     node = node.next_sibling
                     continue
-                if begun is not True:
-                    opened = begun
-                    kind = begun.kind
-            stack.append((node, kind, len(pieces), tag, opened))
+                if kind == IMAGE:
+                    self._image(tidy(attributes.get("alt")), rule)
+                    node = node.next_sibling
+                    continue
+                opened = self._begin(_node(node), tag, kind, attributes, rule, inside, is_told)
+                kind = kind if opened is None else opened.kind
+            stack.append((node, kind, len(pieces), tag, opened, len(targets)))
             if kind >= BLOCK:
                 pieces.append("")
                 self._blank = True

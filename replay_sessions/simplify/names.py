@@ -17,13 +17,21 @@ _LOOKED_AT = 300  # more of a text is never in its slug
 
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
 _SIGNS = "[$€£¥₹₽₩₪₺₫₴₦฿]"
-_CODES = "USD|EUR|GBP|JPY|CHF|CLP|PLN|SEK|NOK|DKK|RON|CZK|INR|RUB|Rs|kr|zł|Kč|lei|лв|грн|руб"
+_CODES = "USD|EUR|GBP|JPY|CHF|CLP|PLN|SEK|NOK|DKK|RON|CZK|INR|RUB|Rs|kr|zł|Kč|[lL]ei|лв|грн|руб"
 _MONEY = re.compile(f"{_SIGNS}|{_CODES}")  # quick to search for; most texts hold none
 _CURRENCY = rf"(?:US|CA|AU?|NZ|HK|NT|R|S|C)?{_SIGNS}|\b(?:{_CODES})\b\.?"
 _PRICE = re.compile(rf"(?:{_CURRENCY})\s*{_NUMBER}|{_NUMBER}\s*(?:{_CURRENCY})")
 _CENTS = re.compile(r"[.,](?!00)\d\d(?!\d)")  # a range of prices with cents is no filter but what a product costs
 _DIGIT = re.compile(r"\d")
-_COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)\s*$")
+_COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)")
+_CARRIED = re.compile(
+    r"\b(cart|basket|bag|trolley|wish ?list|favou?rites|compare|notifications|messages|warenkorb|merkzettel|panier|"
+    r"carrito|cesta|carrello|carrinho|koszyk|winkelwagen|корзина)\W+\d+\W*$",
+    re.IGNORECASE,
+)
+_CONTENTS = re.compile(
+    r"[,(]?\s*\b\d[\d.,]*[kK]?\+?\s+(?:items?|products?|reviews?|ratings?|results?)\b\)?", re.IGNORECASE
+)
 # What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
 _RANGE = re.compile(r"\s*[-–—~]\s*$|\s*[-–—+<>]\s*$")
 _BOUNDS = frozenset({
@@ -40,19 +48,25 @@ class Scope:
         word: The recipe's word; "" for a card, which is named by its title, and for the page.
         repeat: For a card, the leaf of links that repeat its title; None for what is no card.
         title: A card's title; "" until one is found, and then the card adds nothing to names.
-        card: The nearest card that this scope is or is in.
     """
 
-    __slots__ = ("_prefix", "_title_word", "card", "parent", "repeat", "title", "word")
+    __slots__ = ("_prefix", "_title_word", "parent", "repeat", "title", "word")
 
     def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
         self.parent = parent
         self.word = word
         self.repeat = repeat
         self.title = title
-        self.card: Scope | None = self if repeat is not None else parent.card if parent is not None else None
         self._prefix: str | None = None
         self._title_word: str | None = None
+
+    @property
+    def card(self) -> "Scope | None":
+        """The nearest card that this scope is or is in."""
+        scope: Scope | None = self
+        while scope is not None and scope.repeat is None:
+            scope = scope.parent
+        return scope
 
     def title_word(self) -> str:
         """A card's title as a part of names."""
@@ -131,8 +145,11 @@ def leaf(text: str) -> str:
 def _steady(text: str) -> str:
     """The beginning of a text without what changes while the element stays."""
     text = text[:_LOOKED_AT]
-    if text[-1] == ")":
-        text = _COUNT.sub("", text) or text
+    if "(" in text:
+        text = _COUNT.sub(" ", text).strip() or text
+    text = _CARRIED.sub(r"\1", text)
+    if re.search(r"[^\W\d_]", rest := _CONTENTS.sub(" ", text)):
+        text = rest
     if not _MONEY.search(text):
         return text
     without = _PRICE.sub(" ", text)

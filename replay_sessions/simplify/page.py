@@ -4,14 +4,18 @@ import dataclasses
 import functools
 import itertools
 
-from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.errors import BadSession
 from replay_sessions.simplify.bounds import check_bounds
+from replay_sessions.simplify.cards import set_cards
+from replay_sessions.simplify.hidden import hide_closed_parts
+from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Namer, leaf
+from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
+from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.targets import Target, label_of, shown_attributes
 from replay_sessions.simplify.walk import Walk
 from replay_sessions.simplify.words import quoted, tidy
@@ -41,7 +45,7 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
     """Simplifies a page.
 
     Args:
-        raw_html: The page as the browser holds it. Bytes are decoded as their byte-order mark or `<meta charset>` says.
+        raw_html: The page as the browser holds it. Bytes are UTF-8 if they can be, else what they declare.
         recipe: A recipe, the name of a built-in one or a TOML file; by default the one of the site that it comes from.
         private_data: False leaves the shopper's names, addresses, numbers in. Nothing else switches the removal off.
 
@@ -52,29 +56,22 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
-    document = _parse(source, is_declared=isinstance(raw_html, bytes))
-    walk = Walk(rules, _label_ids(document))
+    document = parse(source)
+    styles = StyleRules(document)
+    hide_closed_parts(document, styles)
+    walk = Walk(rules, Labels.of(document), styles)
     walk.run(document.body.first_child if document.body is not None else None)
-    settle_labels(walk)
     draft = Draft(walk, _title(document))
     removed = draft.remove_private_data() if private_data else ()
     return SimplifiedPage(draft.html(), removed)
-
-
-def _parse(source: bytes, *, is_declared: bool) -> LexborHTMLParser:
-    """Parses a page, in the encoding that it declares if it is in that."""
-    try:
-        return LexborHTMLParser(source, encoding=is_declared)
-    except UnicodeError:
-        return _parse(source, is_declared=False)
-    except SelectolaxError as error:
-        raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
 
 
 class Draft:
     """A walked page on its way to HTML: what is written out, and the words that names are made from."""
 
     def __init__(self, walk: Walk, title: str) -> None:
+        walk.labels.settle(walk.targets)
+        self._cards = set_cards(walk.parts, walk.headings, walk.targets, walk.visible, walk.pieces)
         self._walk = walk
         self._title = quoted(title)
         self._attributes = [shown_attributes(target) for target in walk.targets]
@@ -102,9 +99,8 @@ class Draft:
         if removed:
             for position, text in remove_repeated(self._labels, removed).items():
                 self._labels[position] = text
-            cards = self._walk.cards
-            for position, text in remove_repeated([card.title for card in cards], removed).items():
-                cards[position].title = text
+            for position, text in remove_repeated([card.title for card in self._cards], removed).items():
+                self._cards[position].title = text
         return removed
 
     def html(self) -> str:
@@ -136,35 +132,13 @@ def _name(target: Target, label: str, namer: Namer) -> str:
     last = leaf(label) or target.tag
     card = target.scope.card
     if card is not None and card.repeat and last == card.title_word():
-        last = card.repeat
+        last = card.repeat if target.steady or not target.has_image else "image"
     name = namer.name(target.scope, last)
     if target.inner is not None:
         target.inner.pin(name)
     return name
 
 
-def _label_ids(document: LexborHTMLParser) -> frozenset[str]:
-    """The ids of elements whose text is the label of others."""
-    return frozenset(
-        identifier
-        for node in document.css("[aria-labelledby]")
-        for identifier in (node.attributes["aria-labelledby"] or "").split()
-    )
-
-
 def _title(document: LexborHTMLParser) -> str:
     title = document.head.css_first("title") if document.head is not None else None
     return tidy(title.text()) if title is not None else ""
-
-
-def settle_labels(walk: Walk) -> None:
-    """Gives targets and cards the labels that other elements of the page hold."""
-    for target in walk.targets:
-        if not target.label:
-            attributes = target.attributes
-            if "aria-labelledby" in attributes:
-                target.label = walk.text_of(attributes["aria-labelledby"])
-            elif walk.field_labels and (identifier := attributes.get("id")) is not None:
-                target.label = walk.field_labels.get(identifier, "")
-    for scope, attributes in walk.unlabelled:
-        scope.title = scope.title or walk.text_of(attributes["aria-labelledby"])

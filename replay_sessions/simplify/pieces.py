@@ -5,6 +5,9 @@ an empty element leaves nothing, one that only wraps another element goes withou
 the page shows some: between words that the source keeps apart, and at the edges of elements between two words.
 """
 
+import bisect
+import re
+
 from replay_sessions.simplify.tags import BLOCK, TAGS
 from replay_sessions.simplify.words import quoted, tidy
 
@@ -15,6 +18,18 @@ _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
 _VOID = frozenset({"input"})
 _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
+# Texts that stand in an element of their own within what they are about, and change while it stays.
+_LONGEST_BADGE = 40
+_COUNT_OR_PRICE = re.compile(
+    r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"
+)
+_BADGE = re.compile(
+    r"[-–−+]?\s*\d+\s*%(?:\s*off)?|(?:save|up to|bis zu|jusqu.à|hasta|ahorra)\s.{0,20}\d.{0,10}|"
+    r"new!?|sale!?|sponsored|ad|hot!?|"
+    r"(?:our )?best[ -]?sellers?|neu!?|nouveau|nuevo|nuovo|novo|promo(?:tion)?|oferta|gesponsert|anzeige|sponsorisé|"
+    r"sponsorizzato|patrocinado|top|exclusive|limited",
+    re.IGNORECASE,
+)
 
 
 class PieceWriter:
@@ -24,6 +39,7 @@ class PieceWriter:
         pieces: What is written so far.
         visible: Which of the pieces are texts or images.
         continued: Which of those (by position in `visible`) go on in the line of the text before.
+        badges: From and up to which pieces there is what is no part of names.
         private: The kind of private data in the place that is being written; "" where there is none.
         concealed: What was left out because of its place: (kind, text).
         in_account: Which of the texts (by position in `visible`) stand where a shop shows whose account it is.
@@ -33,6 +49,7 @@ class PieceWriter:
         self.pieces: list[str] = []
         self.visible: list[int] = []
         self.continued: list[int] = []
+        self.badges: list[tuple[int, int]] = []
         self.private = ""
         self.concealed: list[tuple[str, str]] = []
         self.in_account: list[int] = []
@@ -112,6 +129,38 @@ class PieceWriter:
         self._tail = ">"
         self._blank = False
 
+    def end_struck(self, piece: int, tag: str) -> None:
+        """Ends what is struck out, which is a word of its own."""
+        if len(self.pieces) == piece + 1:
+            self.pieces.pop()
+        else:
+            first = self.pieces[piece + 1]
+            self.pieces[piece] = f" <{tag}>" if first[:1] == " " else f"<{tag}>"
+            self.pieces[piece + 1] = first.lstrip()
+            self.pieces.append(_ENDS[tag])
+        self._blank = True
+
+    def steady_text(self, piece: int, words: str) -> str:
+        """The text from a piece on, `words`, without badges, and without the prices and counts at its end."""
+        visible = self.visible
+        is_badge = self.badges and self.badges[-1][0] >= piece
+        if not is_badge and (len(visible) < 2 or visible[-2] < piece):
+            return words
+        start = bisect.bisect_left(visible, piece)
+        shown = [index for index in visible[start : start + _MAX_PIECES] if "<" not in self.pieces[index]]
+        left = shown
+        if is_badge:
+            badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
+            left = [index for index in shown if not any(begin <= index < end for begin, end in badges)]
+        if len(left) > 1:
+            left = [index for index in left if not _is_short_and(_BADGE, self.pieces[index])]
+        while len(left) > 1 and _is_short_and(_COUNT_OR_PRICE, self.pieces[left[-1]]):
+            left.pop()
+        if len(left) == len(shown):
+            return words
+        texts = [self.pieces[index] if index - 1 in left else f" {self.pieces[index]}" for index in left]
+        return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
+
     def text_since(self, piece: int) -> str:
         """The beginning of the text written from a piece on."""
         pieces = self.pieces
@@ -124,6 +173,12 @@ class PieceWriter:
             texts = pieces[piece : piece + _MAX_PIECES]
             words = "".join([text[:_MAX_TEXT] if text and "<" not in text else " " for text in texts])
             words = " ".join(words.split())[:_MAX_TEXT]
-        if "&" in words:
-            words = words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-        return words
+        return _unescaped(words)
+
+
+def _is_short_and(pattern: re.Pattern[str], text: str) -> bool:
+    return len(text) <= _LONGEST_BADGE and pattern.fullmatch(text.strip()) is not None
+
+
+def _unescaped(words: str) -> str:
+    return words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") if "&" in words else words

@@ -9,7 +9,8 @@ from selectolax.lexbor import LexborHTMLParser
 from replay_sessions.simplify.hidden import NEVER_SEEN
 
 __all__ = [
-    "ACTED_ON", "BLOCK", "BREAK", "IMAGE", "INLINE", "ITEM", "LABEL", "MERGED", "SKIPPED", "TAGS", "TEXT", "UNKNOWN",
+    "ACTED_ON", "BLOCK", "BREAK", "IMAGE", "INLINE", "ITEM", "LABEL", "MERGED", "SKIPPED", "STRUCK", "TAGS", "TEXT",
+    "UNKNOWN",
 ]  # fmt: skip
 
 # How an element is written out. Plain numbers, since they are compared for every element; from ACTED_ON on an element
@@ -22,11 +23,12 @@ BLOCK = 4  # as it is, unless it is empty or only wraps one other element
 ITEM = 5  # as it is, unless it is empty
 ACTED_ON = 6  # as it is, with a name
 LABEL = 7  # only its content, which labels an input
-IMAGE = 8  # if it has an alternative text
+STRUCK = 8  # as it is, unless it is empty: a price that no longer holds
+IMAGE = 9  # if it has an alternative text
 
 _KINDS = {
     SKIPPED: NEVER_SEEN,
-    MERGED: "b bdi bdo big del em font ins mark nobr s small strike strong sub tt u var wbr",
+    MERGED: "b bdi bdo big em font ins mark nobr small strong sub tt u var wbr",
     INLINE: "abbr acronym address cite code data dfn i kbd optgroup output picture q rp rt ruby samp slot span sup "
     "tbody tfoot thead time",
     BLOCK: "article aside body center details dialog div dl fieldset figure footer form header hgroup html main menu "
@@ -34,6 +36,7 @@ _KINDS = {
     ITEM: "blockquote caption dd dt figcaption h1 h2 h3 h4 h5 h6 legend li p pre td th",
     ACTED_ON: "a button input option select summary textarea",
     LABEL: "label",
+    STRUCK: "del s strike",
     BREAK: "br",
     IMAGE: "img",
 }

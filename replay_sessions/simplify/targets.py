@@ -17,6 +17,7 @@ __all__ = [
     "label_of",
     "leads_to_account",
     "shown_attributes",
+    "words_of",
 ]
 
 Attributes = Mapping[str, str | None]
@@ -37,6 +38,8 @@ _SHOWN = _STATE_ATTRIBUTES | {"contenteditable", "role", "title"}
 _ACCOUNT = re.compile(r"[aA]ccount|/profile|/me(?:[/?#]|$)")
 _LETTER = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
+_HOST = re.compile(r"^\s*(?:\w+:)?//")
+_WORD = re.compile(r"[^\W_]{2,}")
 _FIELDS = frozenset({"input", "select", "textarea"})
 
 
@@ -45,11 +48,15 @@ class Target:
 
     kind = ACTED_ON
     alt = ""  # the alternative text of the first image in it
+    has_image = False
+    heading = ""  # the first heading in it
+    steady = ""  # what stands in it without badges, and without prices and counts at its end
     end = 0  # for a container, the number of targets up to its end
     inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
     inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
     private = ""
     in_account = False  # whether it shows whose account it is
+    is_unread = False  # whether what is around it is hidden from screen readers
     is_block = False  # whether it begins a line of its own
     is_container = False
     label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
@@ -99,6 +106,8 @@ def label_of(target: Target) -> str:
         return words
     if words := _other_label(target):
         return words
+    if words := _address_words(target.attributes.get("href")):
+        return words
     kind = target.input_type
     if target.outer is not None and (around := _first_label(target.outer) or _other_label(target.outer)):
         return f"{around} {kind or target.tag}"  # a tick box in a link: steadier than its id
@@ -106,11 +115,36 @@ def label_of(target: Target) -> str:
     for given in (attributes.get("id"), attributes.get("name")):
         if given and _LETTER.search(given) and not _DIGIT.search(given):
             return given
-    return kind or attributes.get("role") or target.tag
+    if _LETTER.search(target.text):
+        return target.text
+    return "image" if target.has_image and target.tag == "a" else kind or attributes.get("role") or target.tag
 
 
 def _first_label(target: Target) -> str:
-    return target.rule.name or target.label or ("" if target.tag == "select" else target.text)
+    return target.rule.name or target.label or ("" if target.tag == "select" else _text_of(target))
+
+
+def _text_of(target: Target) -> str:
+    """What stands in a target, as far as it is what the target is called."""
+    return target.heading or target.steady
+
+
+def words_of(target: Target) -> str:
+    """The words that a target bears on the page; "" if it has none, or its recipe names it."""
+    return "" if target.rule.name else _first_label(target) or _other_label(target)
+
+
+def _address_words(address: str | None) -> str:
+    """The words at the end of a link's address; "" if it is none or leads nowhere."""
+    if not address or address.lstrip()[:11].lower() == "javascript:":
+        return ""
+    path, _, fragment = address.partition("#")
+    host, *segments = _HOST.sub("", path.partition("?")[0]).split("/")
+    segments = [segment for segment in segments if segment]
+    if path != host and "://" in path and len(segments) < 2:
+        segments = [" ".join((*host.split(".")[-2:-1], *segments))]
+    last = segments[-1] if segments else fragment
+    return " ".join(word for word in _WORD.findall(last) if not _DIGIT.search(word))
 
 
 def _other_label(target: Target) -> str:
@@ -120,7 +154,7 @@ def _other_label(target: Target) -> str:
     attributes = target.attributes
     value = attributes.get("value") if target.input_type in _BUTTON_INPUTS else None
     others = (attributes.get("title"), attributes.get("placeholder"), attributes.get("alt"), target.alt, value)
-    for given in (target.text, *others):
+    for given in (_text_of(target), *others):
         if given and _LETTER.search(given):
             return given
     return ""

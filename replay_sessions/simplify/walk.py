@@ -6,22 +6,15 @@ without the start tags of targets: names are known only when all card titles of 
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden
+from replay_sessions.simplify.cards import Heading, Part
+from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden, is_unread
+from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.recipes.selectors import Choice
-from replay_sessions.simplify.tags import (
-    ACTED_ON,
-    BLOCK,
-    BREAK,
-    IMAGE,
-    INLINE,
-    LABEL,
-    TAGS,
-    TEXT,
-    UNKNOWN,
-)
+from replay_sessions.simplify.style_rules import StyleRules
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, LABEL, STRUCK, TAGS, TEXT, UNKNOWN
 from replay_sessions.simplify.targets import (
     TELLING_ATTRIBUTES,
     Attributes,
@@ -39,10 +32,13 @@ _MAX_BEHIND_DIALOG = 10  # parts of a page that a dialog hides; with a dialog op
 _UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
 
 
-class _Part:
+class _Opened:
     """An element that is no target but more than a wrapper: what to go back to, and what to do, when it ends."""
 
-    __slots__ = ("attributes", "container", "fields_before", "inside", "is_label", "kind", "private", "rule", "scope")
+    __slots__ = (
+        "attributes", "container", "fields_before", "inside", "is_label", "is_unread", "kind", "private", "rule",
+        "scope",
+    )  # fmt: skip
 
     def __init__(self, walk: "Walk", kind: int, attributes: Attributes, rule: Rule) -> None:
         self.kind = kind
@@ -51,9 +47,10 @@ class _Part:
         self.scope = walk.scope
         self.inside = walk.inside
         self.private = walk.private
+        self.is_unread = walk.is_unread
         self.container: Target | None = None
         self.is_label = False
-        self.fields_before = len(walk.fields)
+        self.fields_before = len(walk.labels.fields)
 
 
 class Walk(PieceWriter):
@@ -61,26 +58,24 @@ class Walk(PieceWriter):
 
     Attributes:
         targets: What can be acted on and the parts of the page that have names, in the order of the page.
-        cards: All cards, in the order of the page.
-        unlabelled: Cards whose title is the text of other elements, with the attributes that name those.
-        fields: Those of the targets that a `<label>` around them labels.
-        texts: The texts of elements that others name as their label, by id.
-        field_labels: The texts of `<label for=…>`, by the id that they label.
-        scope, inside: What holds where the walk stands: the scope, and the recipe's selector bits.
+        parts: The elements that can be cards, in the order of their ends.
+        headings: What titles cards, in the order of their ends.
+        labels: What labels something else.
+        scope, inside, is_unread: What holds where the walk stands: the scope, the recipe's selector bits, and whether
+            it is hidden from screen readers.
     """
 
-    def __init__(self, recipe: Recipe, label_ids: frozenset[str] = frozenset()) -> None:
+    def __init__(self, recipe: Recipe, labels: Labels, styles: StyleRules) -> None:
         super().__init__()
         self.recipe = recipe
+        self.labels = labels
         self.targets: list[Target] = []
-        self.cards: list[Scope] = []
-        self.unlabelled: list[tuple[Scope, Attributes]] = []
-        self.fields: list[Target] = []
-        self.texts: dict[str, str] = {}
-        self.field_labels: dict[str, str] = {}
+        self.parts: list[Part] = []
+        self.headings: list[Heading] = []
         self.scope = Scope(None, "")
         self.inside = 0
-        self._label_ids = label_ids
+        self.is_unread = False
+        self._styles = styles
         self._target: Target | None = None  # the innermost open one
         self._behind_dialog = 0  # how many parts of the page are
 
@@ -90,13 +85,15 @@ class Walk(PieceWriter):
         selectors = self.recipe.selectors
         choices = selectors.choices
         looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
-        ids = selectors.ids | self._label_ids
-        stack: list[tuple[LexborNode, int, int, str, Target | _Part | None]] = []
+        ids = selectors.ids | self.labels.ids | self._styles.ids
+        is_styled = self._styles.is_styled
+        targets = self.targets
+        stack: list[tuple[LexborNode, int, int, str, Target | _Opened | None, int]] = []
         while True:
             while node is not None:
                 number = node.tag_id
                 if number == TEXT:
-                    if node.is_empty_text_node:
+                    if self.is_unread or node.is_empty_text_node:
                         self._blank = True
                     else:
                         self.write_text(node.text_content or "")
@@ -117,15 +114,18 @@ class Walk(PieceWriter):
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
                 opened = None
-                if is_told or choice is not None or kind >= ACTED_ON:
-                    begun = self._begin(node, tag, kind, attributes, choice, is_told)
-                    if begun is False:
+                if is_told or choice is not None or kind >= ACTED_ON or is_styled[classes]:
+                    rule, inside = self._rule_for(tag, attributes, choice, is_told)
+                    if self._is_left_out(node, tag, attributes, rule):
                         node = node.next
                         continue
-                    if begun is not True:
-                        opened = begun
-                        kind = begun.kind
-                stack.append((node, kind, len(pieces), tag, opened))
+                    if kind == IMAGE:
+                        self._image(tidy(attributes.get("alt")), rule)
+                        node = node.next
+                        continue
+                    opened = self._begin(node, tag, kind, attributes, rule, inside, is_told)
+                    kind = kind if opened is None else opened.kind
+                stack.append((node, kind, len(pieces), tag, opened, len(targets)))
                 if kind >= BLOCK:
                     pieces.append("")
                     self._blank = True
@@ -134,7 +134,9 @@ class Walk(PieceWriter):
                 node = node.first_child
             if not stack:
                 return
-            node, kind, piece, tag, opened = stack.pop()
+            node, kind, piece, tag, opened, first = stack.pop()
+            if len(targets) > first:
+                self._keep_part(node, tag, piece, first, opened)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
             elif kind >= BLOCK:
@@ -143,52 +145,70 @@ class Walk(PieceWriter):
                 self._edge = True
             node = node.next
 
-    def text_of(self, ids: str | None) -> str:
-        """The text of the elements with the given ids, as `aria-labelledby` names them. Known after the walk."""
-        return " ".join(filter(None, (self.texts.get(identifier) for identifier in (ids or "").split())))
+    def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | _Opened | None) -> None:
+        """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing."""
+        last = len(self.targets)
+        parts = self.parts
+        outside = self.scope if opened is None else opened.scope
+        if opened is not None and opened.rule.card == "":
+            tag = ""
+        if parts and (inner := parts[-1]).first == first and inner.last == last and inner.is_plain:
+            parts.pop()
+        elif last - first < 2 and outside is self.scope and not (self.headings and self.headings[-1].piece >= piece):
+            return
+        parts.append(Part(node, tag, piece, len(self.pieces), first, last, outside, self.scope))
 
-    def _begin(
-        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, choice: Choice | None, is_told: bool
-    ) -> Target | _Part | bool:
-        """Begins an element that may be more than a wrapper; True if it is none, False if it is left out.
+    def _rule_for(self, tag: str, attributes: Attributes, choice: Choice | None, is_told: bool) -> tuple[Rule, int]:
+        """What the recipe says of an element, and the selector bits that hold inside it.
 
         Args:
             choice: What the recipe's selectors make of its tag and classes.
             is_told: Whether its other attributes say something too.
         """
-        hidden = is_told and not HIDING_ATTRIBUTES.isdisjoint(attributes) and self._is_hidden(node, attributes)
+        if not is_told and choice is None:
+            return NO_RULE, self.inside
+        fitting, inside = self.recipe.selectors.match(choice, tag, attributes, self.inside)
+        return self.recipe.merged(fitting) or NO_RULE, inside
+
+    def _is_left_out(self, node: LexborNode, tag: str, attributes: Attributes, rule: Rule) -> bool:
+        """Whether a shopper does not see an element. Its text is kept all the same if it is the label of others."""
+        if rule.drop or (tag == "input" and not acts_by_tag(tag, attributes)):
+            return True
+        hides_itself = not HIDING_ATTRIBUTES.isdisjoint(attributes) and (
+            is_hidden(attributes) or ("hidden" in attributes and not self._styles.show(node, tag, attributes))
+        )
+        if rule.keep or not (
+            hides_itself or (self._styles.may_hide(attributes) and self._styles.hide(node, tag, attributes))
+        ):
+            return False
+        if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
+            self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
+        return True
+
+    def _begin(
+        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int, is_told: bool
+    ) -> Target | _Opened | None:
+        """Begins an element that may be more than a wrapper; None if it is none."""
         acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
-        if (hidden and not self.recipe.keeps) or (tag == "input" and not acting):
-            return False
-        rule, inside = NO_RULE, self.inside
-        if is_told or choice is not None:
-            fitting, inside = self.recipe.selectors.match(choice, tag, attributes, inside)
-            rule = self.recipe.merged(fitting) or NO_RULE
-        if rule.drop or (hidden and not rule.keep):
-            return False
-        if kind == IMAGE:
-            self._image(tidy(attributes.get("alt")), rule)
-            return False
         if acting or rule.name is not None:
             return self._begin_target(tag, kind, attributes, rule, inside)
-        says_nothing = rule is NO_RULE and inside == self.inside and "aria-label" not in attributes
-        if kind < ACTED_ON and says_nothing and not (self._label_ids and attributes.get("id") in self._label_ids):
-            return True
-        return self._begin_part(tag, kind, attributes, rule, inside)
+        unread = is_told and "aria-hidden" in attributes and not rule.keep and self._is_unread(node, attributes)
+        says_nothing = rule is NO_RULE and inside == self.inside and "aria-label" not in attributes and not unread
+        if kind < ACTED_ON and kind != STRUCK and says_nothing and attributes.get("id") not in self.labels.ids:
+            return None
+        opened = self._begin_other(tag, kind, attributes, rule, inside)
+        self.is_unread = self.is_unread or unread
+        return opened
 
-    def _is_hidden(self, node: LexborNode, attributes: Attributes) -> bool:
-        """Whether an element hides itself. The text of one that does is kept if it is the label of others."""
-        if not is_hidden(attributes):
+    def _is_unread(self, node: LexborNode, attributes: Attributes) -> bool:
+        """Whether an element is hidden from screen readers, and not because a dialog is open in front of it."""
+        if not is_unread(attributes):
             return False
-        if (
-            "aria-hidden" in attributes
-            and self._behind_dialog < _MAX_BEHIND_DIALOG
-            and is_behind_dialog(node, attributes)
-        ):
+        if self._behind_dialog < _MAX_BEHIND_DIALOG and is_behind_dialog(node):
             self._behind_dialog += 1
             return False
-        if self._label_ids and (identifier := attributes.get("id")) in self._label_ids:
-            self.texts[identifier or ""] = tidy(node.text(separator=" "))
+        if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
+            self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
         return True
 
     def _begin_target(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Target:
@@ -198,6 +218,7 @@ class Walk(PieceWriter):
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))
         target.outer = self._target
         target.inside = self.inside
+        target.is_unread, self.is_unread = self.is_unread, False
         if self.private:
             target.private = self.private
         elif tag == "a" and leads_to_account(attributes):
@@ -211,7 +232,7 @@ class Walk(PieceWriter):
         self._target = target
         self.targets.append(target)
         if tag in _LABELLED:
-            self.fields.append(target)
+            self.labels.fields.append(target)
         self.inside = inside
         self._tail = ""
         if tag == "select":
@@ -221,12 +242,10 @@ class Walk(PieceWriter):
         target.in_account = self.private == "shopper"
         return target
 
-    def _begin_part(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> _Part:
-        part = _Part(self, min(kind, ACTED_ON), attributes, rule)
+    def _begin_other(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> _Opened:
+        part = _Opened(self, kind if kind < ACTED_ON or kind == STRUCK else INLINE, attributes, rule)
         self.inside = inside
-        if kind >= ACTED_ON:
-            part.kind = INLINE
-            part.is_label = kind == LABEL
+        part.is_label = kind == LABEL
         self._enter(rule, attributes, tag)
         if rule.scope:
             part.kind = BLOCK
@@ -241,68 +260,85 @@ class Walk(PieceWriter):
             self.private = rule.private
         if rule.scope:
             self.scope = Scope(self.scope, rule.scope)
-        if rule.card is not None:
+        if rule.card:
             self.scope = Scope(self.scope, "", rule.card)
-            self.cards.append(self.scope)
             if tag not in _UNLABELLED:
                 self.scope.title = tidy(attributes.get("aria-label"))
                 if not self.scope.title and "aria-labelledby" in attributes:
-                    self.unlabelled.append((self.scope, attributes))
+                    self.labels.unlabelled.append((self.scope, attributes))
 
-    def _end(self, opened: Target | _Part, kind: int, piece: int, tag: str) -> None:
+    def _end(self, opened: Target | _Opened, kind: int, piece: int, tag: str) -> None:
         """Ends an element that is more than a wrapper."""
         self.scope = opened.scope
         self.inside = opened.inside
         self.private = opened.private
-        if self._label_ids and (identifier := opened.attributes.get("id")) in self._label_ids:
-            self.texts[identifier or ""] = self.text_since(piece) or tidy(opened.attributes.get("aria-label"))
+        self.is_unread = opened.is_unread
+        if self.labels.ids and (identifier := opened.attributes.get("id")) in self.labels.ids:
+            words = self.text_since(piece) or tidy(opened.attributes.get("aria-label"))
+            self.labels.texts[identifier or ""] = words or self.labels.texts.get(identifier or "", "")
         if isinstance(opened, Target):
             self._target = opened.outer
             opened.text = words = self.text_since(piece + 1)
+            opened.steady = self.steady_text(piece + 1, words)
             self.end_target(piece, tag)
             if opened.rule.title:
-                self._entitle(words or opened.alt or opened.label)
+                self._head(piece, words or opened.alt or opened.label)
             return
-        self._end_part(opened, piece)
-        if kind < BLOCK:
+        self._end_other(opened, piece)
+        if kind == STRUCK:
+            self.end_struck(piece, tag)
+        elif kind < BLOCK:
             self._edge = True
         elif opened.container is not None:
             self.write_end(piece, tag)  # its start tag is written when it has its name
         else:
             self.end_block(kind, piece, tag)
 
-    def _end_part(self, part: _Part, piece: int) -> None:
-        """Keeps what an element's content tells: a container's extent, a title, the label of a field."""
-        if part.container is not None:
-            part.container.end = len(self.targets)
-            if self.targets[-1] is part.container:
+    def _end_other(self, opened: _Opened, piece: int) -> None:
+        """Keeps what an element's content tells: a container's extent, a heading, the label of a field."""
+        if opened.container is not None:
+            opened.container.end = len(self.targets)
+            if self.targets[-1] is opened.container:
                 self.targets.pop()
-                part.container = None
-        elif "aria-label" in part.attributes and len(self.pieces) == piece + (part.kind >= BLOCK):
-            self.write_text(part.attributes["aria-label"] or "")  # a drawing with a description, such as stars
-        if part.rule.title:
-            self._entitle(self.text_since(piece) or tidy(part.attributes.get("aria-label")))
-        if part.is_label and (words := self.text_since(piece)):
-            if labelled := part.attributes.get("for"):
-                self.field_labels.setdefault(labelled, words)
-            for target in self.fields[part.fields_before : part.fields_before + 1]:
+                opened.container = None
+        elif (
+            "aria-label" in opened.attributes
+            and len(self.pieces) == piece + (opened.kind >= BLOCK)
+            and not self.is_unread
+        ):
+            self.write_text(opened.attributes["aria-label"] or "")  # a drawing with a description, such as stars
+        if opened.rule.badge:
+            self.badges.append((piece, len(self.pieces)))
+        if opened.rule.title:
+            self._head(
+                piece, self.steady_text(piece, self.text_since(piece)) or tidy(opened.attributes.get("aria-label"))
+            )
+        if opened.is_label and (words := self.text_since(piece)):
+            if labelled := opened.attributes.get("for"):
+                self.labels.by_field.setdefault(labelled, words)
+            for target in self.labels.fields[opened.fields_before : opened.fields_before + 1]:
                 target.label = target.label or words
 
-    def _entitle(self, words: str) -> None:
-        """Gives the nearest card around its title, if it has none."""
-        card = self.scope.card
-        if card is not None and not card.title:
-            card.title = words
+    def _head(self, piece: int, words: str) -> None:
+        """Keeps a heading, which is the title of the card and the label of the target that it is in."""
+        if words:
+            self.headings.append(Heading(piece, words))
+            if self._target is not None and not self._target.heading:
+                self._target.heading = words
 
     def _image(self, words: str, rule: Rule) -> None:
         self._blank = True
+        target = self._target
+        if target is not None:
+            target.has_image = True
         if words:
-            if rule.title:
-                self._entitle(words)
-            target = self._target
             while target is not None and not target.alt:
                 target.alt = words
                 target = target.outer
+            if self.is_unread:
+                return
+            if rule.title:
+                self.headings.append(Heading(len(self.pieces), words))
             self.write_image(words)
 
     def _drawing(self, node: LexborNode, target: Target) -> None:

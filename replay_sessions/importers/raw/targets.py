@@ -14,6 +14,7 @@ from functools import cached_property
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.simplify import Recipe, SimplifiedPage, simplify
+from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.private_data import remove_from_text
 from replay_sessions.simplify.private_data.people import is_person
 from replay_sessions.simplify.private_data.sessions import name_without
@@ -124,7 +125,7 @@ class RawPage:
 
     @cached_property
     def _document(self) -> LexborHTMLParser:
-        return LexborHTMLParser(self._content, encoding=True)
+        return parse(self._content)
 
     @cached_property
     def _number_of_node(self) -> dict[int, int]:
@@ -133,7 +134,7 @@ class RawPage:
     @cached_property
     def _name_of_node(self) -> dict[int, str]:
         """The names of the numbered nodes that can be acted on."""
-        copy = LexborHTMLParser(self._content, encoding=True)
+        copy = parse(self._content)
         for number, node in enumerate(copy.css("*")):
             if node.tag != "a" or not _ANCHOR_ATTRIBUTES.issuperset(
                 node.attributes

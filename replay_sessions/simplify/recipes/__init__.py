@@ -31,8 +31,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "" keeps a rule that follows from giving one.
         card: A scope named by its title (a `title` rule inside it, or the element's own label); until a title is found
             it adds nothing to the names. Its value is the last part of the name of links that repeat the title; ""
-            keeps a rule that follows from making it a card.
+            says that it is none, though the page repeats it.
         title: The text of this element is the title of the nearest card around it.
+        badge: The text of this element (`New`, a count) is no part of the names of what it is in.
         name: The last part of the element's name. It also makes an element clickable that is none by itself.
         role: The role to show, in place of the page's own.
         drop: Leave the element out, with everything inside.
@@ -45,6 +46,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scope: str | None = None
     card: str | None = None
     title: bool | None = None
+    badge: bool | None = None
     name: str | None = None
     role: str | None = None
     drop: bool | None = None
@@ -76,7 +78,6 @@ class Recipe:
         self.rules = rules
         self.detect = tuple(text.encode() for text in detect)
         self.selectors = SelectorSet([rule.select for rule in rules])
-        self.keeps = any(rule.keep for rule in rules)  # whether any hidden element is to be shown
         self._merged: dict[tuple[int, ...], Rule | None] = {(): None}
 
     def merged(self, fitting: tuple[int, ...]) -> Rule | None:
@@ -90,7 +91,7 @@ class Recipe:
                     value = getattr(self.rules[index], field)
                     if value is not None:
                         said.setdefault(field, value)
-            said = {field: value for field, value in said.items() if value}
+            said = {field: value for field, value in said.items() if value or field == "card"}
             rule = self._merged[fitting] = msgspec.convert(said, Rule) if said else None
             return rule
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from replay_sessions.errors import BadConfig
 
-__all__ = ["Choice", "SelectorSet"]
+__all__ = ["Choice", "Compound", "SelectorSet", "fits", "parse_compound"]
 
 Attributes = Mapping[str, str | None]
 
@@ -32,8 +32,8 @@ _MEMO_LIMIT = 50_000  # distinct class attributes remembered per recipe
 Conditions = tuple[tuple[str, str, str], ...]  # (attribute, operator, value)
 
 
-class _Compound(NamedTuple):
-    """What one compound selector asks of an element itself."""
+class Compound(NamedTuple):
+    """What one compound selector asks of an element itself; its id is left to the caller."""
 
     tag: str
     id: str
@@ -107,11 +107,11 @@ class SelectorSet:
     def __init__(self, selectors: list[str]) -> None:
         self._granted: dict[tuple[str, int], int] = {}  # (compound selector, bits it needs) -> the bit that it grants
         # The steps, filed under what is rarest about them.
-        self._by_value: dict[tuple[str, str], list[tuple[_Compound, _Step]]] = {}
-        self._by_name: dict[str, list[tuple[_Compound, _Step]]] = {}
-        self._by_class: dict[str, list[tuple[_Compound, _Step]]] = {}
-        self._by_tag: dict[str, list[tuple[_Compound, _Step]]] = {}
-        self._by_class_text: list[tuple[_Compound, _Step]] = []  # such as [class*=card]
+        self._by_value: dict[tuple[str, str], list[tuple[Compound, _Step]]] = {}
+        self._by_name: dict[str, list[tuple[Compound, _Step]]] = {}
+        self._by_class: dict[str, list[tuple[Compound, _Step]]] = {}
+        self._by_tag: dict[str, list[tuple[Compound, _Step]]] = {}
+        self._by_class_text: list[tuple[Compound, _Step]] = []  # such as [class*=card]
         for rule, selector in enumerate(selectors):
             for alternative in selector.split(","):
                 self._add(alternative.strip(), rule)
@@ -131,7 +131,7 @@ class SelectorSet:
         if not self.attribute_names.isdisjoint(attributes) or attributes.get("id") in self.ids:
             steps += self._other_steps(tag, attributes, inside)
         for step in steps:
-            if not step.conditions or _fits(attributes, step.conditions):
+            if not step.conditions or fits(attributes, step.conditions):
                 granted |= step.grants
                 rules += step.rules
         return (rules if len(rules) < 2 else tuple(sorted(set(rules)))), granted
@@ -168,11 +168,11 @@ class SelectorSet:
             grants = self._granted.get((written, needs), 0)
             if not grants:
                 grants = self._granted[written, needs] = 1 << len(self._granted)
-                self._file(_parse(written, selector), needs, grants, ())
+                self._file(parse_compound(written, selector), needs, grants, ())
             needs |= grants
-        self._file(_parse(compounds[-1], selector), needs, 0, (rule,))
+        self._file(parse_compound(compounds[-1], selector), needs, 0, (rule,))
 
-    def _file(self, compound: _Compound, needs: int, grants: int, rules: tuple[int, ...]) -> None:
+    def _file(self, compound: Compound, needs: int, grants: int, rules: tuple[int, ...]) -> None:
         entry = (compound, _Step(needs, compound.conditions, grants, rules))
         if compound.id:
             self._by_value.setdefault(("id", compound.id), []).append(entry)
@@ -189,7 +189,7 @@ class SelectorSet:
             self._by_name.setdefault(others[0][0], []).append(entry)
 
 
-def _holding(filed: list[tuple[_Compound, _Step]], tag: str, classes: frozenset[str], inside: int) -> tuple[_Step, ...]:
+def _holding(filed: list[tuple[Compound, _Step]], tag: str, classes: frozenset[str], inside: int) -> tuple[_Step, ...]:
     """The steps that an element may take by its tag, its classes and the bits that hold where it stands."""
     return tuple(
         step for compound, step in filed if step.needs & inside == step.needs and compound.may_fit(tag, classes)
@@ -202,14 +202,15 @@ def _decided(steps: tuple[_Step, ...], class_attribute: str | None) -> tuple[_St
     decided: list[_Step] = []
     for step in steps:
         on_class = tuple(condition for condition in step.conditions if condition[0] == "class")
-        if on_class and not _fits(known, on_class):
+        if on_class and not fits(known, on_class):
             continue
         rest = tuple(condition for condition in step.conditions if condition[0] != "class")
         decided.append(step._replace(conditions=rest) if on_class else step)
     return tuple(decided)
 
 
-def _parse(compound: str, selector: str) -> _Compound:
+def parse_compound(compound: str, selector: str) -> Compound:
+    """Reads one compound of a selector; BadConfig where it is not understood."""
     tag, identifier = "", ""
     classes: set[str] = set()
     conditions: list[tuple[str, str, str]] = []
@@ -230,10 +231,11 @@ def _parse(compound: str, selector: str) -> _Compound:
             classes.add(part["class"])
         else:
             conditions.append((part["attribute"].lower(), part["operator"] or "", part["value"] or ""))
-    return _Compound(tag, identifier, frozenset(classes), tuple(conditions))
+    return Compound(tag, identifier, frozenset(classes), tuple(conditions))
 
 
-def _fits(attributes: Attributes, conditions: Conditions) -> bool:
+def fits(attributes: Attributes, conditions: Conditions) -> bool:
+    """Whether an element's attributes are what conditions ask for."""
     for name, operator, value in conditions:
         if name not in attributes:
             return False

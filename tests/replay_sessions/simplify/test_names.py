@@ -116,3 +116,53 @@ def test_no_name_is_handed_out_twice(wanted: list[str]) -> None:
 
 def test_ten_thousand_elements_of_one_name_take_no_longer_each() -> None:
     assert names("<a href=x>More</a>" * 10_000)[-1] == "more_10000"
+
+
+@pytest.mark.parametrize(
+    ("link", "name"),
+    [
+        ("<a href=x><span class=badge>Sponsored</span><h3>Nike Air</h3><p>$30</p></a>", "nike_air"),
+        ("<a href=x><span>New</span><span>Nike Air</span><span>$30</span></a>", "nike_air"),
+        ("<a href=x>Cart <span>3</span></a>", "cart"),
+        ("<a href=x>Cart 3</a>", "cart"),
+        ("<a href=x>Cart (3)</a>", "cart"),
+        ("<a href=x aria-label='Cart, 3 items'>3</a>", "cart"),
+        ("<a href=x>iPhone 14</a>", "iphone_14"),
+        ("<a href=x>4 stars</a>", "4_stars"),
+        ("<a href='https://www.facebook.com/shop'><svg></svg></a>", "facebook_shop"),
+        ("<a href='/p/odger-chair-00457311/'><img src=x></a>", "odger_chair"),
+    ],
+)
+def test_a_link_is_named_by_its_heading_and_without_badges_and_counts(link: str, name: str) -> None:
+    assert names(link) == [name]
+
+
+def test_repeated_parts_of_a_page_are_cards() -> None:
+    product = (
+        "<div class='card {0}'><a href=1><img alt='{0}'></a><a href=1>{0}</a><span>$3</span><button>Buy</button></div>"
+    )
+    assert names(product.format("Kettle") + product.format("Mug")) == [
+        "kettle.image", "kettle.view", "kettle.buy", "mug.image", "mug.view", "mug.buy",
+    ]  # fmt: skip
+
+
+def test_a_menu_is_named_by_the_link_that_opens_it() -> None:
+    menu = "<li><a href=1>{}</a><ul><li><a href=2>Jeans</a></li><li><a href=3>Tops</a></li></ul></li>"
+    page = f"<nav><ul>{menu.format('Women')}{menu.format('Men')}</ul></nav>"
+    assert names(page)[1:] == [
+        "nav.women.view", "nav.women.jeans", "nav.women.tops", "nav.men.view", "nav.men.jeans", "nav.men.tops",
+    ]  # fmt: skip
+
+
+def test_parts_of_which_all_begin_alike_are_named_by_their_text() -> None:
+    vendor = "<div class=vendor><p>{}</p><a href=x>Expand</a><input type=checkbox aria-label=Allow></div>"
+    assert names(vendor.format("Google") + vendor.format("Criteo") + vendor.format("Adobe"))[:2] == [
+        "google.expand",
+        "google.allow",
+    ]
+
+
+def test_the_title_of_a_section_is_not_the_title_of_the_first_product_in_it() -> None:
+    product = "<div class=product><h3><a href=1>{}</a></h3><button>Buy</button></div>"
+    page = f"<section>{product.format('Kettle')}{product.format('Mug')}</section>"
+    assert names(page) == ["kettle.view", "kettle.buy", "mug.view", "mug.buy"]

@@ -67,10 +67,11 @@ def test_the_worked_example_of_the_docs(
     store = SessionStore.open("stores/kettles")
     session = store.session("v1")
     assert [(step.action, step.gap) for step in session.steps] == [
-        (TypeAndSubmit(name="header.search.search", text="red kettle"), 0), (Click(name="blue_kettle"), 1),
-        (Click(name="add_to_cart"), 0), (Terminate(), 1),
+        (TypeAndSubmit(name="header.search.search", text="red kettle"), 0), (Click(name="blue_kettle.view"), 1),
+        (Click(name="red_kettle_1_7_l.add_to_cart"), 0), (Terminate(), 1),
     ]  # fmt: skip
-    assert reasons(store) == {"actions.csv:6": "2 elements (add_to_cart, add_to_cart_2), not one, reads 'Add to cart'"}
+    two = "2 elements (blue_kettle.add_to_cart, red_kettle_1_7_l.add_to_cart), not one"
+    assert reasons(store) == {"actions.csv:6": f"{two}, reads 'Add to cart'"}
     assert "Lindqvist" not in session.steps[0].page
     assert main(["check", "stores/kettles"]) == 0
 
@@ -88,10 +89,10 @@ class TestTargets:
 
     def test_text_is_compared_whole_and_without_case_or_line_breaks(self) -> None:
         assert self.name(element_text=" WASSERKOCHER\nfür 2 L") == self.name(selector="#b a")
-        assert self.name(name="red_kettle") == "red_kettle"
+        assert self.name(name="red_kettle.view") == "red_kettle.view"
 
     def test_the_first_that_means_one_element_counts(self) -> None:
-        assert self.name(name="gone", selector="#nothing", element_text="Red kettle") == "red_kettle"
+        assert self.name(name="gone", selector="#nothing", element_text="Red kettle") == "red_kettle.view"
 
     @pytest.mark.parametrize(
         ("given", "reason"),
@@ -101,7 +102,7 @@ class TestTargets:
             ({"selector": "a[["}, r"'a\[\[' is no CSS selector"),
             ({"selector": "#top"}, "no element that is shown and can be acted on matches '#top'"),
             ({"selector": ".card"}, r"4 elements \(.*\), not one, that is shown"),
-            ({"element_text": "Add"}, r"2 elements \(add, add_2\), not one, reads 'Add'"),
+            ({"element_text": "Add"}, r"2 elements \(red_kettle.add, wasserkocher_für_2_l.add\), not one, reads 'Add'"),
             ({"element_text": "Kettle"}, "no element reads 'Kettle'"),
             ({}, "none of name, selector and element_text is given"),
         ],
@@ -129,7 +130,7 @@ class TestRows:
         assert [step.action for step in session.steps] == [
             TypeAndSubmit(name="search.search", text="ket", submitted=False),
             TypeAndSubmit(name="search.search", text="17"),
-            Click(name="red_kettle", click_type="product_link"),
+            Click(name="red_kettle.view", click_type="product_link"),
             Terminate(),
         ]
         assert (session.user_id, session.goal, session.official_split) == ("u1", "a kettle", "test")

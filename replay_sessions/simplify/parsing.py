@@ -1,0 +1,57 @@
+"""The bytes of a page -> the document that a browser makes of them: characters, tree, shadow roots, own style rules."""
+
+import re
+
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+from replay_sessions.errors import BadSession
+
+__all__ = ["parse"]
+
+_SHADOW_ROOT = re.compile(rb"<template(?=[\s/])[^>]{0,1000}?\sshadowrootmode\s*=", re.IGNORECASE)
+_TEMPLATE = re.compile(rb"<(/?)template(?=[\s/>])", re.IGNORECASE)
+_SHADOW_TAG = b"shadow-root"
+
+
+def parse(source: bytes) -> LexborHTMLParser:
+    """Parses a page: as UTF-8 if it is that, else in the encoding that it declares.
+
+    Recorders that save a page as the browser holds it write UTF-8 and leave the `<meta charset>` of old in it.
+
+    Raises:
+        BadSession: the parser gave it up.
+    """
+    if b"shadowrootmode" in source:
+        source = _open_shadow_roots(source)
+    try:
+        return LexborHTMLParser(source, encoding=source.isascii() or not _is_utf8(source))
+    except UnicodeError:
+        return LexborHTMLParser(source, encoding=False)
+    except SelectolaxError as error:
+        raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
+
+
+def _is_utf8(source: bytes) -> bool:
+    try:
+        source.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _open_shadow_roots(source: bytes) -> bytes:
+    """Makes a part of the page of each `<template shadowrootmode=…>`, as a browser does while it parses."""
+    roots = {match.start() for match in _SHADOW_ROOT.finditer(source)}
+    parts: list[bytes] = []
+    opened: list[bool] = []  # for each open template, whether it is a shadow root
+    done = 0
+    for tag in _TEMPLATE.finditer(source):
+        if not tag[1]:
+            opened.append(tag.start() in roots)
+            is_root = opened[-1]
+        else:
+            is_root = bool(opened) and opened.pop()
+        if is_root:
+            parts += [source[done : tag.start()], b"<", tag[1], _SHADOW_TAG]
+            done = tag.end()
+    return b"".join((*parts, source[done:]))

@@ -1,0 +1,94 @@
+"""What a shopper sees of a page: its own style rules, what is closed, struck out, in a shadow, or only unread."""
+
+import pytest
+
+from replay_sessions.simplify import simplify
+
+
+def body(html: str) -> str:
+    return simplify(html).html.split("<body>")[1].split("\n</body>")[0].strip()
+
+
+def names(html: str) -> list[str]:
+    return [element.name for element in simplify(html).elements]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<dialog><p>secret</p></dialog>",
+        "<details>secret<p>secret</p></details>",
+        "<div popover>secret</div>",
+        "<div inert><a href=x>secret</a></div>",
+        "<style>.a{color:red;display:none}</style><p class='b a'>secret</p>",
+        "<style>#a{display:none!important}</style><p id=a>secret</p>",
+        "<style>x-y{visibility:hidden}</style><x-y>secret</x-y>",
+        "<style>.menu .sub, .other{display:none}</style><div class=menu><div><p class=sub>secret</p></div></div>",
+        "<style>@media (max-width: 90em){.a{display:none}}</style><p class=a>secret</p>",
+        "<style>.a{display:block}.b{color:red}.a{display:none}</style><p class=a>secret</p>",
+        "<style>/* .x{ */.a{display:none}</style><p class=a>secret</p>",
+    ],
+)
+def test_what_is_closed_or_hidden_by_the_pages_own_style_is_left_out(hidden: str) -> None:
+    assert body(f"<p>shown</p>{hidden}") == "<p>shown</p>"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<dialog open><p>shown</p></dialog>",
+        "<details open><p>shown</p></details>",
+        "<style>.a{display:none}.a.open{display:block}</style><p class='a open'>shown</p>",
+        "<style>#a{display:block}.a{display:none}</style><p class=a id=a>shown</p>",
+        "<style>.a{display:none}.a{display:flex}</style><p class=a>shown</p>",
+        "<style>.a{display:none}</style><p class=a style='display:block'>shown</p>",
+        "<style>@media (max-width: 700px){.a{display:none}}@media print{.a{display:none}}</style><p class=a>shown</p>",
+        "<style>@media (hover: none){.a{display:none}}</style><p class=a>shown</p>",
+        "<style>.b .a{display:none}.a:hover{display:none}.a::before{display:none}</style><p class=a>shown</p>",
+        "<style>.b>.a{display:none}</style><div class=b><div><p class=a>shown</p></div></div>",
+        "<style>@keyframes x{from{visibility:hidden}}.a{color:red}</style><p class=a>shown</p>",
+        "<style>.a[hidden]{display:block}</style><p class=a hidden>shown</p>",
+        "<noscript><style>.a{display:none}</style></noscript><p class=a>shown</p>",
+        "<style media=print>.a{display:none}</style><p class=a>shown</p>",
+    ],
+)
+def test_what_is_open_or_shown_again_stays(shown: str) -> None:
+    assert "shown" in body(shown)
+
+
+def test_a_closed_details_still_shows_its_summary() -> None:
+    page = "<details><summary>Size guide</summary><a href=x>secret</a></details>"
+    assert names(page) == ["size_guide"]
+    assert "secret" not in body(page)
+
+
+def test_was_and_now_prices_are_kept_apart() -> None:
+    assert body("<p><s>$50</s>$30</p>") == "<p><s>$50</s> $30</p>"
+    assert body("<p><span><del>50 €</del><ins>30 €</ins></span></p>") == "<p><del>50 €</del> 30 €</p>"
+    assert body("<p>Red<s></s>dish</p>").startswith("<p>Red")
+
+
+def test_a_declarative_shadow_root_is_read() -> None:
+    page = "<x-card><template shadowrootmode=open><a href=x>Buy</a><template>secret</template></template></x-card>"
+    assert names(page) == ["buy"]
+    assert "secret" not in body(page)
+
+
+def test_what_only_screen_readers_do_not_see_can_be_clicked() -> None:
+    page = """
+        <li><h3><a href=1>Red kettle</a></h3><a href=1 aria-hidden=true tabindex=-1><img src=x></a></li>
+        <div aria-hidden=true><p>said elsewhere</p><a href=2><img src=y alt="Blue kettle"></a><button>Buy</button></div>
+    """
+    assert names(page) == ["red_kettle.view", "red_kettle.image", "blue_kettle", "buy"]
+    assert "said elsewhere" not in body(page)
+
+
+@pytest.mark.parametrize("declared", ["iso-8859-1", "windows-1251", "shift_jis"])
+def test_utf_8_under_another_declared_charset_is_read_as_utf_8(declared: str) -> None:
+    assert names(f"<meta charset={declared}><a href=x>Käse €</a>".encode()) == ["käse"]  # type: ignore[arg-type]
+
+
+def test_a_sheet_of_many_rules_takes_no_longer_than_it_is() -> None:
+    rules = "".join(f".a .b{number} .c{{display:none}}" for number in range(5_000))
+    page = f"<style>{rules}</style>" + "<div class=a>" * 500 + "<p class=c>x</p>" * 2_000
+    assert body(page).count("<p>x</p>") == 2_000
