@@ -13,8 +13,9 @@ import msgspec
 
 from agents.evaluate import ScoredStep, error_in_words, progress_bar, scored_steps
 from agents.protocol import ProbabilityAgent
-from replay_sessions.schema import Action, Split, Terminate, reply_action
+from replay_sessions.schema import Action, Split
 from replay_sessions.store import SessionStore
+from shop_env.candidates import candidate_actions
 from shop_env.context import ContextConfig
 from shop_env.metrics import StepRecord, likelihood_of
 
@@ -77,15 +78,11 @@ def _probabilities(agent: ProbabilityAgent, batch: Sequence[ScoredStep]) -> Iter
 
 
 def _updated(record: StepRecord, step: ScoredStep, probabilities: Probabilities | Exception) -> StepRecord:
-    if isinstance(probabilities, Exception):
+    try:
+        if isinstance(probabilities, Exception):
+            raise probabilities
+        found = likelihood_of(step.logged, probabilities, candidate_actions(step.observation))
+    except Exception as error:
         nothing = {"reply": None, "predicted": None, "predicted_rationale": None, "problem": None, "reward": None}
-        return msgspec.structs.replace(record, **nothing, error=error_in_words(probabilities))
-    logged = reply_action(step.logged)  # what a reply can say of it: no kind of click
-    number = next((place for place, action in enumerate(probabilities) if reply_action(action) == logged), -1)
-    probability, rank = likelihood_of(number, list(probabilities.values()))
-    return msgspec.structs.replace(
-        record,
-        logged_probability=probability,
-        logged_rank=rank,
-        terminate_probability=probabilities.get(Terminate(), 0.0),
-    )
+        return msgspec.structs.replace(record, **nothing, error=error_in_words(error))
+    return msgspec.structs.replace(record, **found._asdict())

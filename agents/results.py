@@ -64,6 +64,7 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
         steps: How many steps were scored.
         errors: At how many steps the agent gave no reply; they are not in the figures.
         first_error: What the first of them said.
+        unscored_targets: At how many steps the log lacks a field of its action, so that nothing can match it exactly.
         known: A row that was computed, not measured (the demo shop's ceiling).
     """
 
@@ -73,6 +74,7 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int
     errors: int = 0
     first_error: str | None = None
+    unscored_targets: int = 0
     known: bool = False
 
 
@@ -93,7 +95,7 @@ def summarise(
         samples: How many times; 0: no intervals.
     """
     values = step_metrics(records, preset)
-    counts = {name: int(values.pop(name)) for name in ("steps", "sessions", "users", "errors")}
+    counts = {name: int(values.pop(name)) for name in ("steps", "sessions", "users", "errors", "unscored_targets")}
     figures = {name: Figure(value) for name, value in values.items()}
     if samples and counts["steps"]:
         for name in (COLUMNS.keys() | LIKELIHOOD_COLUMNS.keys()) & figures.keys():
@@ -105,6 +107,7 @@ def summarise(
         steps=counts["steps"],
         sessions=counts["sessions"],
         errors=counts["errors"],
+        unscored_targets=counts["unscored_targets"],
         first_error=next((record.error for record in records if record.error), None),
     )
 

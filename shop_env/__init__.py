@@ -10,10 +10,11 @@ import gymnasium
 from shop_env.context import ContextConfig
 from shop_env.observation import Observation, PastStep, observe
 from shop_env.prompts import Message, PromptConfig, render_prompt
-from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, Reply, format_reply, parse_reply
 
 __all__ = [
     "ContextConfig",
+    "Extraction",
     "MalformedReply",
     "Message",
     "Observation",

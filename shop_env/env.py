@@ -36,7 +36,7 @@ from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import Observation
 from shop_env.personas import persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import MalformedReply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, check_extraction, parse_reply
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import NOTHING, RewardConfig, score_action
 from shop_env.spaces import observation_space, reply_space
@@ -60,6 +60,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         persona: The persona arm; overrides the one in `context`.
         reward: Name of a preset, or fields of RewardConfig, which may start from a `preset`.
         skip_first_action: Episodes begin at the second page, as in the papers.
+        extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
         order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
         max_steps: Truncate an episode after that many steps; None plays every session to its end.
         with_info: False leaves every `info` empty: Gymnasium's own vector envs take as long to put infos together as
@@ -76,6 +77,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         context: Mapping[str, Any] | None = None,
         persona: str | None = None,
         reward: str | Mapping[str, Any] = "shop_r1",
+        extraction: Extraction = "strict",
         skip_first_action: bool = True,
         order: SessionOrder = "shuffled",
         max_steps: int | None = None,
@@ -83,6 +85,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         render_mode: str | None = None,
     ) -> None:
         _check_options(order, max_steps, render_mode, skip_first_action=skip_first_action, with_info=with_info)
+        check_extraction(extraction)
         self.store = _opened(store)
         self.context = context_of(context, persona)
         self.reward = _reward(reward)
@@ -91,6 +94,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         self.observation_space = observation_space()
         self.action_space = reply_space()
         self._first_step = 1 if skip_first_action else 0
+        self._extraction = extraction
         self._order = order
         self._max_steps = max_steps
         self._with_info = with_info
@@ -138,7 +142,7 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         episode, index = self._episode, self._step_index
         if episode is None or self._steps_left == 0:
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
-        reply = parse_reply(action)
+        reply = parse_reply(action, self._extraction)
         if isinstance(reply, MalformedReply):
             problem, breakdown = reply, NOTHING
         else:

@@ -44,7 +44,7 @@ from shop_env.context import ContextConfig
 from shop_env.env import context_of
 from shop_env.observation import Observation, observe
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
 from shop_env.spaces import observation_space, reply_space
 
 __all__ = ["LiveEnv", "LiveReward"]
@@ -62,6 +62,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         context: Fields of ContextConfig: how much of the visit so far is shown.
         persona: The persona arm; overrides the one in `context`.
         reward: What a reply earns; see the head of this module.
+        extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
         max_steps: Truncate a visit after that many replies; the shop's own shoppers leave after at most 11 actions.
     """
 
@@ -74,11 +75,13 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         context: Mapping[str, Any] | None = None,
         persona: str | None = None,
         reward: LiveReward = "none",
+        extraction: Extraction = "strict",
         max_steps: int = 20,
         render_mode: str | None = None,
     ) -> None:
         _check_choice("page_size", page_size, get_args(PageSize))
         _check_choice("reward", reward, get_args(LiveReward))
+        check_extraction(extraction)
         _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         if not (isinstance(max_steps, int) and max_steps >= 1):
             raise BadConfig(f"max_steps is {max_steps!r}; it must be at least 1: an agent may never leave by itself.")
@@ -88,6 +91,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         self.action_space = reply_space()
         self._page_size: PageSize = page_size
         self._reward = reward
+        self._extraction = extraction
         self._max_steps = max_steps
         self._population: int | None = None
         self._next_visit = 0
@@ -132,7 +136,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
             "user_id": visit.user_id,
             "step_index": len(visit.steps),
         }
-        reply = parse_reply(action)
+        reply = parse_reply(action, self._extraction)
         problem = visit.problem_of(reply)
         reward = 0.0
         if problem is not None:

@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["METRICS_VERSION", "SCORING_VERSION"]
 
 SCORING_VERSION: Final = 2
-"""How a reply is read and what it earns: observations, prompts, extraction, reward (the env's id has its own)."""
+"""How a reply is read and what it earns: observations, prompts, extraction, reward (the env's number is in its id)."""
 
 METRICS_VERSION: Final = 2
 """How records become figures: which steps count, formulas, clusters of intervals."""

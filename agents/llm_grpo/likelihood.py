@@ -3,12 +3,12 @@
 A policy writes a rationale before its action, so the probability of an action is the expectation, over rationales r
 that the policy itself writes at temperature 1, of the action's share among the page's candidates. Of K draws:
 
-    p(a | page) = (Σ_r π(r, a | page) / Σ_b π(r, b | page) + 1 / candidates) / (K + 1)
+    p(a | page) = (Σ_r π(r, a | page) / Σ_b π(r, b | page) + (1 + M) / candidates) / (K + 1)
 
-The last term counts as one more draw that favours nothing (additive smoothing): without it an action that none of a few
+The last term counts one more draw that favours nothing (additive smoothing): without it an action that none of a few
 rationales leads to would look impossible, and NLL would say more of K than of the policy. A draw that is no readable
-reply adds nothing to any action, so the probabilities of a policy that is malformed half the time sum to about a half.
-The candidates are those of shop_env.candidates and whatever actions the draws hold themselves.
+reply favours nothing either: the M of them are shared alike by all candidates, so that the probabilities sum to 1. The
+candidates are those of shop_env.candidates and whatever actions the draws hold themselves.
 """
 
 from collections import Counter
@@ -58,7 +58,8 @@ def action_probabilities(
         candidates = list(dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]))
         counts = Counter(reply.rationale for reply in readable)
         shares = _shares(model, tokenizer, prompt, list(counts), candidates)
-        votes = torch.tensor(list(counts.values()), dtype=torch.float64) @ shares + 1 / len(candidates)
+        for_none = 1 + rationales - len(readable)
+        votes = torch.tensor(list(counts.values()), dtype=torch.float64) @ shares + for_none / len(candidates)
         found.append(dict(zip(candidates, (votes / (rationales + 1)).tolist(), strict=True)))
     return found
 

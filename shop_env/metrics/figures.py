@@ -22,7 +22,11 @@ __all__ = ["all_metrics", "find_metric", "step_metrics"]
 
 
 def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "shop_r1") -> dict[str, float]:
-    """All figures of a run, with the counts `steps`, `sessions`, `users` and `errors` (steps without a reply)."""
+    """All figures of a run, with the counts it stands on.
+
+    `steps`, `sessions` and `users` are what was scored; `errors` counts steps without a reply, and `unscored_targets`
+    those of the scored steps whose logged action lacks a field: only their type can be right or wrong.
+    """
     choices = metric_preset(preset)
     table = StepTable(records, choices)
     figures: dict[str, float] = {
@@ -30,6 +34,7 @@ def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "s
         "sessions": float(len({record.session_id for record in table.records})),
         "users": float(len({record.user_id for record in table.records})),
         "errors": float(table.errors),
+        "unscored_targets": float(len(table) - table.scorable.sum()),
     }
     for name, metric in all_metrics(choices).items():
         sums = (metric.statistics(table) * table.weights[:, None]).sum(axis=0)

@@ -3,45 +3,103 @@
 For agents that give probabilities (StepRecord.logged_probability, .logged_rank, .terminate_probability); steps without
 them are not counted, except that stopping falls back on what was predicted.
 
+What an agent gives must be a distribution over what can be done on the page: `likelihood_of` refuses probabilities that
+do not sum to 1, so none is certain of everything, and ranks the logged action among all that the page offers, so that
+naming few actions gains nothing.
+
 | name | formula | range | source |
 |---|---|---|---|
-| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action among the page's candidates (0 if not there) | 0–13.8 | Good 1952 |
-| `top1_accuracy`, `top3_…`, `top5_…` | share of steps with the logged action among the k likeliest candidates | 0–1 | of this project |
+| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action (0 if the agent gives it none) | 0–13.8 | Good 1952 |
+| `top1_accuracy`, `top3_…`, `top5_…` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | of this project |
 | `stop_brier` | mean of (p(terminate) - [the shopper left])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
 | `stop_too_early` | share, among steps at which the shopper went on, of those where the agent leaves | 0–1 | of this project |
 | `stop_too_late` | share, among steps at which the shopper left, of those where the agent does not | 0–1 | of this project |
 | `rationale_similarity` | mean ROUGE-L of the rationale with the logged one, where there is one; unreadable: 0 | 0–1 | Lin 2004 |
+
+The floor of `nll` keeps it finite: one step held impossible costs 13.8 nats, whatever the number of candidates.
 """  # noqa: E501 - a table row is a line
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from replay_sessions.errors import AgentFailed
+from replay_sessions.schema import Action, Terminate, reply_action
 from shop_env.metrics.formulas import Metric, equal, ratio, share
 from shop_env.metrics.table import ACTION_TYPES, StepTable
 from shop_env.reward.similarity import rouge_l
+from shop_env.reward.terms import unlogged_fields
 
-__all__ = ["likelihood_of", "metrics_of_likelihood"]
+__all__ = ["Likelihood", "checked_distribution", "likelihood_of", "metrics_of_likelihood"]
 
 Floats = NDArray[np.float64]
 
 _TERMINATE = ACTION_TYPES.index("terminate")
 _SMALLEST = 1e-6
+_TOLERANCE = 1e-3
 _TOP = (1, 3, 5)
 
 
-def likelihood_of(logged: int, probabilities: Sequence[float]) -> tuple[float, int]:
-    """The probability of candidate number `logged` and its rank, 1 for the likeliest; of equals the worst rank.
+class Likelihood(NamedTuple):
+    """What an agent's distribution over a page's actions says of the logged one; fields of StepRecord."""
 
-    A logged action that is not among the candidates (number -1) has probability 0 and the rank behind all.
+    logged_probability: float | None
+    logged_rank: int | None
+    terminate_probability: float
 
-    >>> likelihood_of(1, [0.5, 0.3, 0.2])
-    (0.3, 2)
+
+def likelihood_of(logged: Action, probabilities: Mapping[Action, float], candidates: Iterable[Action]) -> Likelihood:
+    """The probability of the logged action and its rank, 1 for the likeliest; of equals the worst rank.
+
+    Ranks count all that can be done on the page, whether the agent named it or not: an action without a probability has
+    probability 0 and stands behind every other. A logged action with a field that was not logged has neither.
+
+    Args:
+        candidates: The page's actions (shop_env.candidates); the agent may know others.
+
+    Raises:
+        AgentFailed: The probabilities are no distribution.
+
+    >>> from replay_sessions.schema import Click
+    >>> likelihood_of(Click(name="cart"), {Terminate(): 1.0}, [Terminate(), Click(name="cart"), Click(name="home")])
+    Likelihood(logged_probability=0.0, logged_rank=3, terminate_probability=1.0)
     """
-    if logged < 0:
-        return 0.0, len(probabilities) + 1
-    return probabilities[logged], sum(other >= probabilities[logged] for other in probabilities)
+    given = checked_distribution(probabilities)
+    terminate = given.get(_key(Terminate()), 0.0)
+    if unlogged_fields(logged):
+        return Likelihood(None, None, terminate)
+    probability = given.get(_key(logged), 0.0)
+    actions = {_key(action) for action in candidates} | given.keys() | {_key(logged)}
+    rank = sum(given.get(action, 0.0) >= probability for action in actions)
+    return Likelihood(probability, rank, terminate)
+
+
+def checked_distribution(probabilities: Mapping[Action, float]) -> dict[tuple[str, ...], float]:
+    """The probability of each action as a reply carries it (its type and fields); the kinds of a click added up.
+
+    Raises:
+        AgentFailed: A probability is negative or not finite, or they do not sum to 1 within 0.001.
+    """
+    given: dict[tuple[str, ...], float] = {}
+    for action, probability in probabilities.items():
+        if not (math.isfinite(probability) and probability >= 0):
+            raise AgentFailed(f"the probability of {reply_action(action)} is {probability}; it must lie in 0 to 1")
+        key = _key(action)
+        given[key] = given.get(key, 0.0) + probability
+    total = math.fsum(given.values())
+    if abs(total - 1) > _TOLERANCE:
+        raise AgentFailed(
+            f"the probabilities of {len(given)} actions sum to {total:.6g}; a distribution over what can be done sums "
+            f"to 1 within {_TOLERANCE}"
+        )
+    return given
+
+
+def _key(action: Action) -> tuple[str, ...]:
+    return tuple(reply_action(action).values())
 
 
 def metrics_of_likelihood() -> dict[str, Metric]:

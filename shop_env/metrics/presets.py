@@ -20,7 +20,7 @@ import msgspec
 
 from replay_sessions.errors import BadConfig, did_you_mean
 
-__all__ = ["METRIC_PRESETS", "MetricChoices", "metric_preset"]
+__all__ = ["METRIC_PRESETS", "MetricChoices", "TextMatch", "metric_preset"]
 
 Mean = Literal["steps", "sessions"]
 Average = Literal["macro", "weighted"]

@@ -7,8 +7,9 @@ holds what was logged and what was answered, so figures can be counted anew with
 import msgspec
 
 from replay_sessions.schema import Click, Session, reply_action
-from shop_env.replies import MalformedReply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+from shop_env.reward.terms import unlogged_fields
 
 __all__ = ["StepRecord", "record_step"]
 
@@ -18,7 +19,8 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     Attributes:
         step_count: How many steps the session has; the step is its last when `step_index` is one less.
-        logged: The logged action as a reply carries it.
+        logged: The logged action as a reply carries it; a field that the log does not know is "", and then nobody can
+            say whether a reply matched it (`is_scorable`).
         logged_click_type: The log's kind of click, None where it has none.
         predicted: The action of the reply; None for a malformed reply or an error.
         predicted_rationale: The rationale of the reply.
@@ -26,8 +28,8 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         error: Why the agent gave no reply at all (time-out, server down): counted, not scored.
         reward: What the reply earned, self-certainty aside; None where there is no reply.
         best_reward: What the logged action would have earned.
-        logged_probability: The agent's probability of the logged action among the page's candidates, if it gives one.
-        logged_rank: The logged action's rank among them by probability, 1 for the most likely.
+        logged_probability: The agent's probability of the logged action, if it gives one (shop_env.metrics.likelihood).
+        logged_rank: The logged action's rank by it among all that can be done on the page, 1 for the most likely.
         terminate_probability: The agent's probability of leaving.
     """
 
@@ -49,6 +51,11 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     logged_rank: int | None = None
     terminate_probability: float | None = None
 
+    @property
+    def is_scorable(self) -> bool:
+        """Whether the log knows every field of its action: else only the type can be right or wrong."""
+        return not unlogged_fields(self.logged)
+
 
 def record_step(
     session: Session,
@@ -56,14 +63,19 @@ def record_step(
     reply: str | None,
     reward: RewardConfig,
     *,
+    extraction: Extraction = "strict",
     error: str | None = None,
     logged_probability: float | None = None,
     logged_rank: int | None = None,
     terminate_probability: float | None = None,
 ) -> StepRecord:
-    """Reads and scores a reply to a step; `reply` is None, and `error` says why, where the agent failed."""
+    """Reads and scores a reply to a step; `reply` is None, and `error` says why, where the agent failed.
+
+    Args:
+        extraction: How the action is found in the reply (shop_env.replies).
+    """
     step = session.steps[step_index]
-    parsed = None if reply is None else parse_reply(reply)
+    parsed = None if reply is None else parse_reply(reply, extraction)
     readable = None if isinstance(parsed, MalformedReply) else parsed
     return StepRecord(
         session_id=session.session_id,

@@ -2,7 +2,7 @@
 
 | name | formula | range | source |
 |---|---|---|---|
-| `exact_accuracy` | share of steps with every field of the action equal | 0–1 | Shop-R1, section 4.1 |
+| `exact_accuracy` | share of steps with every field of the action equal, of those whose fields were all logged | 0–1 | Shop-R1, section 4.1 |
 | `exact_accuracy_similar_text` | the same, typed text of ROUGE-L ≥ τ counted as equal | 0–1 | its "similar meaning" |
 | `exact_accuracy_<type>` | share among steps of that logged type | 0–1 | Shop-R1, table 3 |
 | `type_accuracy`, `type_accuracy_<type>` | share with the logged type | 0–1 | Shop-R1, tables 2 and 3 |
@@ -14,7 +14,7 @@
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
 | `invalid_rate` | share of replies that cannot be read | 0–1 | of this project |
 | `mean_reward` | mean reward, self-certainty aside | as the reward | Shop-R1, table 1 |
-"""
+"""  # noqa: E501 - a table row is a line
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,9 @@ def metrics_over_steps(choices: MetricChoices) -> dict[str, Metric]:
         "type_accuracy": share(_type_hits),
         "type_f1_macro": Metric(_type_confusion, lambda sums: macro_f1(sums, _TYPES, outside_is_a_class=own_class)),
         "type_f1_weighted": Metric(_type_confusion, lambda sums: weighted_f1(sums, _TYPES)),
-        "fine_type_accuracy": share(lambda table: equal(table.logged_fine, table.predicted_fine)),
+        "fine_type_accuracy": share(
+            lambda table: np.where(table.fine_known, equal(table.logged_fine, table.predicted_fine), np.nan)
+        ),
         "click_type_f1_weighted": Metric(_click_confusion, lambda sums: weighted_f1(sums, len(FINE_TYPES))),
         "invalid_rate": share(lambda table: equal(table.predicted_type, INVALID)),
         "mean_reward": share(lambda table: table.reward),
@@ -69,5 +71,5 @@ def _type_confusion(table: StepTable) -> Floats:
 
 
 def _click_confusion(table: StepTable) -> Floats:
-    clicks = equal(table.logged_type, ACTION_TYPES.index("click"))
+    clicks = equal(table.logged_type, ACTION_TYPES.index("click")) * table.fine_known
     return confusion(table.logged_fine, table.predicted_fine, len(FINE_TYPES), clicks)

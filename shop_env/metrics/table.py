@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shop_env.click_types import CLICK_TYPES, click_type_of
-from shop_env.metrics.presets import MetricChoices
+from shop_env.metrics.presets import MetricChoices, TextMatch
 from shop_env.metrics.records import StepRecord
 from shop_env.reward.similarity import rouge_l
 
@@ -36,7 +36,9 @@ class StepTable:
         weights: What a step counts: 1, or 1/steps of its session where sessions are to count alike.
         logged_type, predicted_type: Codes of ACTION_TYPES; INVALID where the reply could not be read.
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
-        exact: Whether every field is equal, typed text as `choices.text` says.
+        fine_known: Whether the log tells the kind: not where a click has neither a kind nor a name.
+        scorable: Whether the log knows every field of its action.
+        exact: Whether every field is equal, typed text as `choices.text` says; NaN where the step is not scorable.
         exact_similar: The same with typed text of ROUGE-L ≥ τ counted as equal.
         reward, logged_probability, logged_rank, terminate_probability: NaN where a record has none.
         last: Whether the step is the last of its session.
@@ -52,9 +54,11 @@ class StepTable:
             [_TYPE_CODES[record.predicted["type"]] if record.predicted else INVALID for record in self.records]
         )
         self.logged_fine = _codes([_FINE_CODES[_logged_fine(record)] for record in self.records])
+        self.fine_known = _flags([_is_fine_known(record) for record in self.records])
         self.predicted_fine = _codes([_predicted_fine(record) for record in self.records])
-        self.exact = _flags([_is_exact(record, choices.text, choices.threshold) for record in self.records])
-        self.exact_similar = _flags([_is_exact(record, "similar", choices.threshold) for record in self.records])
+        self.scorable = _flags([record.is_scorable for record in self.records])
+        self.exact = self._exact(choices.text)
+        self.exact_similar = self._exact("similar")
         self.reward = _numbers([record.reward for record in self.records])
         self.logged_probability = _numbers([record.logged_probability for record in self.records])
         self.logged_rank = _numbers([record.logged_rank for record in self.records])
@@ -63,6 +67,10 @@ class StepTable:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def _exact(self, text: TextMatch) -> Floats:
+        hits = _flags([_is_exact(record, text, self.choices.threshold) for record in self.records])
+        return np.where(self.scorable, hits, np.nan)
 
     def clusters(self, by: str) -> tuple[Codes, int]:
         """For each step the number of its session or user, counted from 0, and how many there are."""
@@ -88,17 +96,21 @@ def _logged_fine(record: StepRecord) -> str:
     return click_type if click_type in _FINE_CODES else click_type_of(record.logged["name"])
 
 
+def _is_fine_known(record: StepRecord) -> bool:
+    return record.logged["type"] != "click" or bool(record.logged_click_type or record.logged["name"])
+
+
 def _predicted_fine(record: StepRecord) -> int:
     predicted = record.predicted
     if predicted is None:
         return _INVALID_FINE
-    if predicted == record.logged:
+    if predicted == record.logged and record.is_scorable:
         return _FINE_CODES[_logged_fine(record)]
     kind = predicted["type"]
     return _FINE_CODES[click_type_of(predicted["name"]) if kind == "click" else kind]
 
 
-def _is_exact(record: StepRecord, text: str, threshold: float) -> bool:
+def _is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
     predicted, logged = record.predicted, record.logged
     if predicted is None:
         return False

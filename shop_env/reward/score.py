@@ -23,6 +23,7 @@ from shop_env.reward.terms import (
     click_terms,
     exact_match,
     exact_weight,
+    is_wrong_click,
     type_and_submit_terms,
 )
 
@@ -247,7 +248,7 @@ def _exact_match_reward(
     exact = wrong_click = 0.0
     if exact_match(predicted, logged):
         exact = config.exact_points if config.kind == "binary" else _customer_weight(logged, config)
-    elif config.kind == "customer_r1" and isinstance(predicted, Click):
+    elif config.kind == "customer_r1" and is_wrong_click(predicted, logged):
         wrong_click = config.wrong_click
     return RewardBreakdown(
         format=config.format,

@@ -25,7 +25,9 @@ class Similarity(Protocol):
 
 
 def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
-    """The ROUGE-L F-measure, in [0, 1]; 1 for equal texts.
+    """The ROUGE-L F-measure, in [0, 1]; 1 for equal texts, two empty ones among them.
+
+    Whether an empty target is a target at all is for the caller to say; the reward says no (terms.py).
 
     Args:
         at_least: A figure below this is returned as 0, mostly without being worked out.

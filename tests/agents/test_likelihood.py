@@ -110,7 +110,7 @@ def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
         tiny.model, tiny.tokenizer, [prompt], [observation], rationales=2, max_new_tokens=4
     )  # untrained weights write no JSON
     candidates = candidate_actions(observation)
-    assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates) / 3))
+    assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
 
 
 @torch.no_grad()
@@ -119,3 +119,18 @@ def _log_probability(model: object, tokenizer: object, prompt: list[int], reply:
     logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
     log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
     return float(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
+
+
+def test_certainty_of_everything_is_an_error_and_no_likelihood(planted_store: SessionStore) -> None:
+    agent = Planted({RED: 1.0, BLUE: 1.0, Terminate(): 1.0})
+    records = with_likelihood(agent, planted_store, "test", evaluate(agent, planted_store, "test"))
+    assert all("sum to 3" in (record.error or "") for record in records)
+    assert "nll" not in step_metrics(records)
+
+
+def test_naming_one_action_gains_no_rank(planted_store: SessionStore) -> None:
+    """Four actions on each page: certain of leaving is first where the shopper left, and last where not."""
+    agent = Planted({Terminate(): 1.0})
+    records = with_likelihood(agent, planted_store, "test", evaluate(agent, planted_store, "test"))
+    assert [record.logged_rank for record in records] == [4, 4, 1, 4, 4]
+    assert step_metrics(records)["top3_accuracy"] == pytest.approx(1 / 5)

@@ -127,6 +127,16 @@ def test_an_unreadable_reply_is_explained_and_earns_nothing(kettle_session: Sess
     assert info["problem_detail"]
 
 
+def test_a_fenced_reply_is_read_where_extraction_is_lenient(kettle_session: Session) -> None:
+    fenced = f"```json\n{format_reply('', kettle_session.steps[1].action)}\n```"
+    rewards = {}
+    for extraction in ("strict", "lenient"):
+        env = make(store=MemoryStore([kettle_session], "kettle"), split="all", extraction=extraction)
+        env.reset(seed=0)
+        rewards[extraction] = env.step(fenced)[1]
+    assert rewards == {"strict": 0, "lenient": 1001}
+
+
 @pytest.mark.parametrize("reply", [None, 7, b"{}", ["x"], {"rationale": "x"}])
 def test_a_reply_that_is_no_text_never_raises(kettle_session: Session, reply: object) -> None:
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
@@ -235,6 +245,7 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
         ({"max_steps": "3"}, "max_steps is '3'; it must be at least 1 and whole"),
         ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be True or False"),
         ({"store": 3}, "store is 3; it must be the path of a session store, 'demo', or an opened SessionStore"),
+        ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, lenient"),
         ({"reward": "shop_r"}, "Unknown reward preset 'shop_r'"),
         ({"reward": {"preset": "shop_r"}}, "Unknown reward preset 'shop_r'"),
         ({"reward": {"dars": "many"}}, r"reward does not fit: .*`\$\.dars`"),

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from replay_sessions.schema import Click, Session, Step, Terminate
+from replay_sessions.errors import AgentFailed
+from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.metrics import bootstrap_interval, likelihood_of, record_step, step_metrics
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
@@ -15,11 +16,63 @@ from tests.shop_env.planted import answer, ten_steps
 REWARD = reward_preset("shop_r1")
 
 
-def test_likelihood_of_a_candidate() -> None:
-    assert likelihood_of(0, [0.5, 0.3, 0.2]) == (0.5, 1)
-    assert likelihood_of(2, [0.4, 0.2, 0.4]) == (0.4, 2)
-    assert likelihood_of(1, [0.25] * 4) == (0.25, 4)
-    assert likelihood_of(-1, [0.5, 0.5]) == (0.0, 3)
+LEAVE = Terminate()
+CLICKS: list[Action] = [Click(name=name) for name in ("cart", "home", "reviews")]
+PAGE = [LEAVE, *CLICKS]
+
+
+@pytest.mark.parametrize(
+    ("shares", "logged", "expected"),
+    [
+        ([0.1, 0.5, 0.3, 0.1], CLICKS[0], (0.5, 1, 0.1)),
+        ([0.4, 0.2, 0.4, 0.0], CLICKS[1], (0.4, 2, 0.4)),  # of equals the worst rank
+        ([0.25] * 4, LEAVE, (0.25, 4, 0.25)),
+        ([0.7, 0.3, 0.0, 0.0], CLICKS[2], (0.0, 4, 0.7)),
+    ],
+)
+def test_likelihood_of_a_candidate(shares: list[float], logged: Action, expected: tuple[float, int, float]) -> None:
+    assert likelihood_of(logged, dict(zip(PAGE, shares, strict=True)), PAGE) == expected
+
+
+def test_an_action_without_a_probability_ranks_behind_all_that_the_page_offers() -> None:
+    assert likelihood_of(CLICKS[1], {LEAVE: 1.0}, PAGE) == (0.0, 4, 1.0)
+    typed = TypeAndSubmit(name="q", text="what nobody foresaw")
+    assert likelihood_of(typed, {LEAVE: 1.0}, PAGE) == (0.0, 5, 1.0)
+    assert likelihood_of(typed, {typed: 0.75, LEAVE: 0.25}, PAGE) == (0.75, 1, 0.25)
+
+
+def test_an_action_that_was_not_wholly_logged_has_no_likelihood() -> None:
+    assert likelihood_of(Click(name=""), {LEAVE: 1.0}, PAGE) == (None, None, 1.0)
+
+
+def test_kinds_of_one_click_are_one_action() -> None:
+    given = {Click(name="cart", click_type="nav_bar"): 0.5, Click(name="cart"): 0.25, LEAVE: 0.25}
+    assert likelihood_of(Click(name="cart", click_type="search"), given, PAGE) == (0.75, 1, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ([1.0] * 4, "the probabilities of 4 actions sum to 4; a distribution"),
+        ([0.2] * 4, "sum to 0.8"),
+        ([0.5, 0.5, 0.002, 0.0], "sum to 1.002"),
+        ([1.5, -0.5, 0.0, 0.0], "is 1.5|is -0.5"),
+        ([math.nan, 1.0, 0.0, 0.0], "is nan; it must lie in 0 to 1"),
+        ([math.inf, 1.0, 0.0, 0.0], "is inf"),
+    ],
+)
+def test_what_is_no_distribution_is_a_failure_of_the_agent(shares: list[float], message: str) -> None:
+    with pytest.raises(AgentFailed, match=message):
+        likelihood_of(LEAVE, dict(zip(PAGE, shares, strict=True)), PAGE)
+
+
+def test_no_probabilities_at_all_are_no_distribution() -> None:
+    with pytest.raises(AgentFailed, match="the probabilities of 0 actions sum to 0"):
+        likelihood_of(LEAVE, {}, PAGE)
+
+
+def test_sums_may_be_off_by_rounding() -> None:
+    assert likelihood_of(LEAVE, dict(zip(PAGE, [0.2501, 0.25, 0.25, 0.2503], strict=True)), PAGE)[0] == 0.2501
 
 
 def test_nll_and_top_k_by_hand() -> None:

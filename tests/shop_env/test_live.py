@@ -102,6 +102,12 @@ def test_what_cannot_be_done_leaves_everything_as_it_is(reply: str, problem: str
         assert info["problem_detail"] and "action" not in info
 
 
+def test_a_fenced_reply_is_done_where_extraction_is_lenient() -> None:
+    env = LiveEnv(extraction="lenient")
+    env.reset(seed=3)
+    assert env.step(f"I leave.\n```json\n{LEAVE}\n```")[4]["outcome"] == "terminate"
+
+
 def test_buying_and_leaving_end_a_visit() -> None:
     env = LiveEnv()
     assert [over for _, over in buy(env)] == [False, False, False, True]

@@ -19,8 +19,8 @@ def copy_the_log(session: Session, index: int) -> object:
 
 def test_a_copy_of_the_log_is_perfect_in_everything() -> None:
     figures = step_metrics(answer(ten_steps(), copy_the_log))
-    counts = {name: figures.pop(name) for name in ("steps", "sessions", "users", "errors")}
-    assert counts == {"steps": 10, "sessions": 3, "users": 2, "errors": 0}
+    counts = {name: figures.pop(name) for name in ("steps", "sessions", "users", "errors", "unscored_targets")}
+    assert counts == {"steps": 10, "sessions": 3, "users": 2, "errors": 0, "unscored_targets": 0}
     # clicks 6 x 1001, typed 2 x 1001.1, leaving 2 x 0.8
     assert figures.pop("mean_reward") == pytest.approx((6 * 1001 + 2 * 1001.1 + 2 * 0.8) / 10)
     assert [figures.pop(n) for n in ("invalid_rate", "stop_brier", "stop_too_early", "stop_too_late")] == [0, 0, 0, 0]
@@ -74,6 +74,23 @@ def test_errors_are_counted_and_not_scored() -> None:
     assert figures["exact_accuracy"] == 1
 
 
+def test_what_was_not_logged_is_counted_and_matched_by_nothing() -> None:
+    """Clicks without a name, one without a kind either, and typing without its text: their types alone count."""
+    named, nameless = Click(name="product.buy_now"), Click(name="", click_type="purchase")
+    actions = [named, nameless, Click(name=""), TypeAndSubmit(name="q", text=""), named]
+    steps = tuple(Step(page="p", action=action) for action in [named, *actions])
+    session = Session(session_id="a", user_id="u", source="test", steps=steps)
+    figures = step_metrics(answer([session], copy_the_log))
+    assert (figures["steps"], figures["unscored_targets"]) == (5, 3)
+    assert figures["type_accuracy"] == 1
+    assert figures["exact_accuracy"] == figures["exact_accuracy_similar_text"] == figures["exact_accuracy_click"] == 1
+    assert "exact_accuracy_type_and_submit" not in figures
+    # Known kinds: buy_now twice, purchase and typing; a click without a name is of the kind `other`, not a purchase.
+    assert figures["fine_type_accuracy"] == pytest.approx(3 / 4)
+    wrong = step_metrics(answer([session], lambda s, i: Click(name="product.reviews")))
+    assert (wrong["exact_accuracy"], wrong["type_accuracy"]) == (0, 4 / 5)
+
+
 @pytest.mark.parametrize(("text", "share"), [("exact", 1 / 4), ("normalised", 2 / 4), ("similar", 3 / 4)])
 def test_typed_text_counts_as_the_preset_says(text: str, share: float) -> None:
     """Logged 'red kettle'; typed the same, in other case and spacing, with one word more (F = 0.8), and another."""
@@ -104,7 +121,7 @@ def test_metrics_without_a_step_to_stand_on_are_left_out() -> None:
     session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=Click(name="x")),) * 2)
     figures = step_metrics(answer([session], copy_the_log))
     assert "exact_accuracy_terminate" not in figures and "outcome_f1_weighted" not in figures
-    assert step_metrics([]) == {"steps": 0, "sessions": 0, "users": 0, "errors": 0}
+    assert step_metrics([]) == {"steps": 0, "sessions": 0, "users": 0, "errors": 0, "unscored_targets": 0}
 
 
 def _random_records(seed: int) -> list[StepRecord]:

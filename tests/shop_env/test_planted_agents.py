@@ -9,6 +9,7 @@ Typing is logged with the reason "I need a kettle.", other steps with none.
 
 from collections.abc import Callable
 from math import log, log2
+from typing import Any
 
 import msgspec
 import pytest
@@ -45,14 +46,10 @@ def records(reply: Callable[[Session, int, int], str], probabilities: list[float
         )
         session = msgspec.structs.replace(session, steps=steps)
         for index in range(1, len(steps)):
-            likelihood: dict[str, float] = {}
+            likelihood: dict[str, Any] = {}
             if probabilities is not None:
-                chance, rank = likelihood_of(CANDIDATES.index(steps[index].action), probabilities)
-                likelihood = {
-                    "logged_probability": chance,
-                    "logged_rank": rank,
-                    "terminate_probability": probabilities[3],
-                }
+                held = dict(zip(CANDIDATES, probabilities, strict=True))
+                likelihood = likelihood_of(steps[index].action, held, CANDIDATES)._asdict()
             found.append(record_step(session, index, reply(session, index, len(found)), REWARD, **likelihood))
     return found
 
@@ -154,7 +151,7 @@ AGENTS = {
     "a copy of the log": (records(copied), COPY),
     "half the time wrong": (records(every_second_copied), HALF),
 }
-COUNTS = {"steps": 10, "sessions": 3, "users": 2, "errors": 0}
+COUNTS = {"steps": 10, "sessions": 3, "users": 2, "errors": 0, "unscored_targets": 0}
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -42,7 +42,7 @@ def test_a_formatted_reply_reads_back_as_itself(rationale: str, action: Click) -
 @given(rationale=st.text(st.characters(exclude_characters='"\\', exclude_categories=["C"])), action=ACTIONS)
 def test_the_fast_path_reads_what_the_general_one_reads(rationale: str, action: Click) -> None:
     text = f"\n {format_reply(rationale, action)}\t"
-    assert parse_reply(text) == replies._parse_any(text)
+    assert parse_reply(text) == replies._parse_any(text, "strict")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,87 @@ def test_what_is_wrong_is_named(text: str, problem: str) -> None:
     reply.detail.encode()
 
 
+OBJECT = '{"rationale": "a", "action": {"type": "click", "name": "cart"}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OBJECT,
+        f"```json\n{OBJECT}\n```",
+        f"```\n{OBJECT}\n```\nThat is my answer.",
+        f"Here is {{my}} choice: {OBJECT}.",
+        f"{OBJECT}<|im_end|>",
+        f"[{OBJECT}]",
+        f"{{{OBJECT}}}",
+        f"<think>Perhaps {OBJECT}? Or {{}}?</think>\n{OBJECT}",
+        f"Perhaps {OBJECT}? No, yes.</think>\n\n{OBJECT}",
+        f"<think>One</think>{OBJECT}<think>{{}}</think>",
+        f'An "open quote {OBJECT}',
+        OBJECT.replace('"a"', '"a <think> b"') + "!",
+        OBJECT.replace('"a"', '"{\\"rationale\\": 1} </think>"') + "!",
+    ],
+)
+def test_lenient_extraction_finds_the_one_object(text: str) -> None:
+    reply = parse_reply(text, "lenient")
+    assert isinstance(reply, Reply), reply
+    assert (reply.action, reply.text) == (Click(name="cart"), text)
+    assert json.loads(f'"{text[slice(*reply.rationale_span)]}"') == reply.rationale
+    if text != OBJECT:
+        assert isinstance(parse_reply(text), MalformedReply)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not_json"),
+        ("I would click on the cart.", "not_json"),
+        (OBJECT[:-1], "not_json"),
+        (OBJECT[:-1] + " and more", "not_json"),
+        (f"<think>It is {OBJECT}, surely", "not_json"),
+        (f"<think>{OBJECT}</think>", "not_json"),
+        (f"{OBJECT} {OBJECT}", "several_objects"),
+        (f"{OBJECT}, or {{}}", "several_objects"),
+        (f"[{OBJECT}, {OBJECT}]", "several_objects"),
+        (f"{OBJECT} <think>Or rather</think> {OBJECT}", "several_objects"),
+        ('Sure: {"action": {"type": "terminate"}}', "missing_rationale"),
+        ('Sure: {"reply": ' + OBJECT + "}", "missing_rationale"),
+        ('Sure: {"rationale": "a", "rationale": "b", "action": {"type": "terminate"}}', "duplicate_key"),
+        ('Sure: {"rationale": "a", "action": {"type": "scroll"}}', "unknown_type"),
+        ('Sure: {"rationale": "a", "action": {"type": ["input"]}}', "unknown_type"),
+        ('Sure: {"rationale": "\\udc00", "action": {"type": "terminate"}}', "bad_unicode"),
+        ("Sure: \ud800 " + OBJECT, "bad_unicode"),
+        ('Sure: {"a": NaN} ' + OBJECT, "not_json"),
+        ("Sure: " + '{"a":' * 100_000, "too_deep"),
+    ],
+)
+def test_lenient_extraction_leaves_the_rest_malformed(text: str, problem: str) -> None:
+    reply = parse_reply(text, "lenient")
+    assert isinstance(reply, MalformedReply), reply
+    assert reply.problem == problem
+    assert 0 < len(reply.detail) < 300
+
+
+def test_opera_s_input_is_typing_when_read_leniently() -> None:
+    text = '{"rationale": "a", "action": {"type": "input", "name": "search_input", "text": "kettle"}}'
+    reply = parse_reply(text, "lenient")
+    assert isinstance(reply, Reply)
+    assert reply.action == TypeAndSubmit(name="search_input", text="kettle")
+    assert parse_reply(text).problem == "unknown_type"  # type: ignore[union-attr]
+
+
+@given(rationale=st.text(), action=ACTIONS)
+def test_what_is_read_strictly_is_read_the_same_leniently(rationale: str, action: Click) -> None:
+    text = format_reply(rationale, action)
+    assert parse_reply(text, "lenient") == parse_reply(text)
+
+
+@pytest.mark.parametrize("piece", ["{}", '{"a', "{", '{"a":"', "<think>", "</think>", '{"a":{}', "<think></think>{}"])
+def test_a_long_reply_is_read_leniently_in_linear_time(piece: str) -> None:
+    """A quadratic reading of a million pieces would not end within this test's patience."""
+    assert isinstance(parse_reply(piece * 100_000, "lenient"), MalformedReply)
+
+
 @pytest.mark.parametrize("reply", [None, 3, b"{}", ["{}"], {"rationale": "a"}])
 def test_a_reply_that_is_no_text_is_malformed(reply: object) -> None:
     assert parse_reply(reply).problem == "not_text"  # type: ignore[arg-type, union-attr]
@@ -124,8 +205,8 @@ PIECES = st.sampled_from([*PUNCTUATION, *FRAGMENTS])
 
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text(st.characters()))
 def test_no_text_raises(text: str) -> None:
-    reply = parse_reply(text)
-    assert isinstance(reply, Reply | MalformedReply)
+    assert isinstance(parse_reply(text), Reply | MalformedReply)
+    assert isinstance(parse_reply(text, "lenient"), Reply | MalformedReply)
 
 
 @given(

@@ -116,6 +116,44 @@ def test_no_reply_earns_more_than_the_logged_action(preset: str, logged: Action,
     assert score_reply(format_reply("Because.", predicted), logged, config).total <= best.total
 
 
+@given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)
+def test_a_field_that_was_not_logged_pays_nothing_whatever_is_predicted(
+    preset: str, logged: Action, predicted: Action
+) -> None:
+    """The logged name, or text, is taken away: what is predicted there no longer matters."""
+    config = REWARD_PRESETS[preset]
+    for field in set(msgspec.structs.asdict(logged)) & {"name", "text"}:
+        unlogged = msgspec.structs.replace(logged, **{field: ""})
+        earned = score_reply(format_reply("", predicted), unlogged, config)
+        assert earned[f"{field}_similarity"] == earned[f"{field}_present"] == earned["exact"] == 0
+        if type(predicted) is type(logged):
+            other = msgspec.structs.replace(predicted, **{field: "something else"})
+            assert score_reply(format_reply("", other), unlogged, config) == earned
+
+
+def test_an_empty_click_does_not_hit_the_jackpot_where_no_name_was_logged() -> None:
+    empty = '{"rationale": "", "action": {"type": "click"}}'
+    totals = {name: score_reply(empty, Click(name=""), config).total for name, config in REWARD_PRESETS.items()}
+    assert totals == {
+        "shop_r1": 0.8,
+        "no_format": 0.3,
+        "no_rationale": 0.8,
+        "no_dars": 0.8,
+        "binary_action": 0.5,
+        "binary": 0,
+        "customer_r1": 1,
+        "customer_r1_rl_only": 1,
+    }
+    typed = TypeAndSubmit(name="", text="kettle")  # half of it is known
+    assert score_reply(format_reply("", typed), typed, RewardConfig()).total == 0.5 + 0.3 + 0.1 + 1000
+
+
+def test_a_click_is_no_wrong_one_where_the_log_cannot_tell() -> None:
+    click, config = format_reply("", Click(name="cart")), reward_preset("customer_r1")
+    unknown: list[Action] = [Click(name=""), TypeAndSubmit(name="", text="")]
+    assert [score_reply(click, logged, config).wrong_click for logged in unknown] == [0, -1]
+
+
 def test_reply_text_and_parsed_reply_score_alike() -> None:
     text = format_reply("Because.", Click(name="cart"))
     config = reward_preset("shop_r1")

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from replay_sessions.errors import BadConfig
-from replay_sessions.schema import reply_action
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardConfig, score_reply
+from shop_env.reward.terms import exact_match, unlogged_fields
 from train.grpo.advantages import group_advantages, informative
 from train.grpo.loss import grpo_loss, reply_means
 from train.loop import BatchPlan, Optimizer, OptimizerConfig
@@ -86,8 +86,7 @@ class _Group:
 
     @property
     def exact(self) -> float:
-        wanted = reply_action(self.step.action)
-        hits = sum(isinstance(r.reply, Reply) and reply_action(r.reply.action) == wanted for r in self.rollouts)
+        hits = sum(isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.rollouts)
         return hits / len(self.rollouts)
 
 
@@ -255,9 +254,10 @@ def _sampling_figures(groups: Sequence[_Group]) -> dict[str, float]:
     """What the sampled replies earned, before any group is left out."""
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     count = len(rollouts)
+    scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
     return {
         "action_reward": sum(rollout.action_reward for rollout in rollouts) / count,
-        "exact": sum(group.exact for group in groups) / len(groups),
+        "exact": sum(scorable) / max(len(scorable), 1),
         "malformed": sum(isinstance(rollout.reply, MalformedReply) for rollout in rollouts) / count,
         "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
         "groups": len(groups),
