@@ -1,7 +1,8 @@
 """Log-probabilities, entropy and self-certainty of reply tokens from hidden states, in chunks.
 
-The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most `chunk` rows exist at a
-time, in the backward pass too.
+The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most `chunk_bytes` of them
+exist at a time, in the backward pass too. Products may be in bfloat16 (autocast); logits and all that follows from them
+are float32.
 
 Self-certainty (Shop-R1, section 3) is averaged over the rationale's tokens later; here it is given per token, in the
 three definitions that the paper's text, figure and equation leave open (V the vocabulary size, U = 1/V):
@@ -12,7 +13,9 @@ three definitions that the paper's text, figure and equation leave open (V the v
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -20,7 +23,9 @@ from torch.utils.checkpoint import checkpoint
 
 from shop_env.reward.score import SelfCertainty
 
-__all__ = ["PolicyStats", "policy_stats", "self_certainty"]
+__all__ = ["PolicyStats", "log_probabilities", "policy_stats", "self_certainty"]
+
+CHUNK_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -38,30 +43,62 @@ class PolicyStats:
     self_certainty: Tensor
 
 
+def log_probabilities(
+    hidden: Tensor,
+    output_weight: Tensor,
+    *,
+    targets: Tensor,
+    temperature: float = 1.0,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Tensor:
+    """(N,) of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H), and nothing else."""
+    chunk = partial(_chunk_log_probs, temperature=temperature)
+    (log_probs,) = _in_chunks(chunk, hidden, output_weight, targets, chunk_bytes)
+    return log_probs
+
+
 def policy_stats(
     hidden: Tensor,
     output_weight: Tensor,
-    targets: Tensor,
     *,
+    targets: Tensor,
     temperature: float = 1.0,
     definition: SelfCertainty = "kl_uniform_policy",
-    chunk: int = 4096,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> PolicyStats:
     """Statistics of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H)."""
+    chunk = partial(_chunk_stats, temperature=temperature, definition=definition)
+    return PolicyStats(*_in_chunks(chunk, hidden, output_weight, targets, chunk_bytes))
+
+
+def _in_chunks(
+    measure: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]],
+    hidden: Tensor,
+    output_weight: Tensor,
+    targets: Tensor,
+    chunk_bytes: int,
+) -> list[Tensor]:
+    """The columns of `measure`, of so many rows at a time; their logits are computed again in the backward pass."""
+    rows = max(1, chunk_bytes // (4 * output_weight.shape[0]))
     parts = []
-    for rows, wanted in zip(torch.split(hidden, chunk), torch.split(targets, chunk), strict=True):
-        arguments = (rows, output_weight, wanted, temperature, definition)
-        if torch.is_grad_enabled() and len(hidden) > chunk:
-            parts.append(checkpoint(_chunk_stats, *arguments, use_reentrant=False))
+    for states, wanted in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True):
+        if torch.is_grad_enabled() and len(hidden) > rows:
+            parts.append(checkpoint(measure, states, output_weight, wanted, use_reentrant=False))
         else:
-            parts.append(_chunk_stats(*arguments))
-    log_probs, entropy, certainty = (torch.cat(column) for column in zip(*parts, strict=True))
-    return PolicyStats(log_probs, entropy, certainty)
+            parts.append(measure(states, output_weight, wanted))
+    return [torch.cat(column) for column in zip(*parts, strict=True)]
+
+
+def _chunk_log_probs(
+    hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float
+) -> tuple[Tensor, ...]:
+    logits = (hidden @ output_weight.T).float()
+    return (torch.log_softmax(logits / temperature, dim=-1).gather(1, targets[:, None]).squeeze(1),)
 
 
 def _chunk_stats(
-    hidden: Tensor, output_weight: Tensor, targets: Tensor, temperature: float, definition: SelfCertainty
-) -> tuple[Tensor, Tensor, Tensor]:
+    hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float, definition: SelfCertainty
+) -> tuple[Tensor, ...]:
     logits = (hidden @ output_weight.T).float()
     scaled = torch.log_softmax(logits / temperature, dim=-1)
     log_probs = scaled.gather(1, targets[:, None]).squeeze(1)

@@ -5,14 +5,13 @@ Stages may begin with the first steps of the sessions, where copying is learnt s
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from replay_sessions.errors import BadConfig
 from train.loop import BatchPlan, Optimizer, OptimizerConfig
-from train.policy_stats import policy_stats
-from train.session_tree import pack_trunks, predicting_states
+from train.policy import Policy
+from train.session_tree import pack_trunks
 from train.tokens import SessionTokens
 
 __all__ = ["SftConfig", "SftStage", "SftTrainer"]
@@ -62,15 +61,15 @@ class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SftTrainer:
-    """Trains `model` on the logged replies of `trunks`."""
+    """Trains `policy` on the logged replies of `trunks`."""
 
-    def __init__(self, model: Any, trunks: Sequence[SessionTokens], config: SftConfig, *, seed: int) -> None:
+    def __init__(self, policy: Policy, trunks: Sequence[SessionTokens], config: SftConfig, *, seed: int) -> None:
         if not trunks:
             raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
-        self._model, self._trunks, self._config = model, trunks, config
+        self._policy, self._trunks, self._config = policy.train(), trunks, config
         lengths = [len(trunk.tokens) for trunk in trunks]
         self._plan = BatchPlan(lengths, config.sessions_per_batch, config.tokens_per_batch, f"{seed} sft")
-        self.optimizer = Optimizer(model, config.optimizer, config.total_steps)
+        self.optimizer = Optimizer(policy.model, config.optimizer, config.total_steps)
 
     def step(self, step: int) -> dict[str, float]:
         """One optimiser step; returns its figures. Depends on the weights and `step` only."""
@@ -79,8 +78,7 @@ class SftTrainer:
         for trunk in (self._trunks[index] for index in self._plan.batch(step)):
             kept = trunk.replies[:replies]
             batch.append((trunk.tokens[: kept[-1].end], [(reply.start, reply.end) for reply in kept]))
-        packed = pack_trunks(batch).to(self._model.device)
-        weight = self._model.get_output_embeddings().weight
-        loss = -policy_stats(predicting_states(self._model, packed), weight, packed.targets).log_probs.mean()
+        packed = pack_trunks(batch).to(self._policy.device)
+        loss = -self._policy.log_probs(packed).mean()
         loss.backward()
         return {"loss": loss.item(), "tokens": packed.input_ids.numel(), **self.optimizer.step(step)}

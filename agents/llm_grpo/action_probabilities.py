@@ -22,9 +22,9 @@ from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import Reply, format_reply, parse_reply
-from train.policy_stats import policy_stats
+from train.policy import Policy
 from train.rollout_engines.local import SamplingConfig, generate
-from train.session_tree import SessionTree, pack, predicting_states
+from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens
 
 __all__ = ["action_probabilities"]
@@ -75,7 +75,7 @@ def _shares(
     replies = reply_tokens(tokenizer, texts)
     groups = [replies[start : start + len(candidates)] for start in range(0, len(replies), len(candidates))]
     packed = pack([SessionTree(prompt, [len(prompt)] * len(groups), groups)]).to(model.device)
-    stats = policy_stats(predicting_states(model, packed), model.get_output_embeddings().weight, packed.targets)
+    log_probs = Policy(model).log_probs(packed)
     # The rationale's own tokens are the same in a whole row and cancel out of its shares.
-    of_replies = [part.sum() for part in stats.log_probs.double().split(packed.reply_lengths)]
+    of_replies = [part.sum() for part in log_probs.double().split(packed.reply_lengths)]
     return torch.stack(of_replies).cpu().view(len(groups), len(candidates)).softmax(dim=1)

@@ -24,6 +24,7 @@ from shop_env.metrics import step_metrics
 from shop_env.personas import persona_texts
 from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
 from train.grpo.trainer import GrpoTrainer
+from train.policy import Policy
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftConfig, SftStage, SftTrainer
@@ -75,7 +76,7 @@ class TrainingRun:
     def _sft(self) -> Phase:
         model, tokenizer, info = self._start()
         trunks = self._tokenized(tokenizer, info)
-        trainer = SftTrainer(model, trunks, self.config.sft, seed=self.config.seed)
+        trainer = SftTrainer(Policy(model), trunks, self.config.sft, seed=self.config.seed)
         return self._phase("sft", model, tokenizer, info, trainer, self.config.sft.total_steps)
 
     def _shop_r1(self) -> Phase:
@@ -83,8 +84,8 @@ class TrainingRun:
         model, tokenizer, info = load_checkpoint(self.folder / "sft", self._device)
         reference, _, _ = load_checkpoint(self.folder / "sft", self._device)
         trainer = GrpoTrainer(
-            model,
-            reference.eval().requires_grad_(False),
+            Policy(model),
+            Policy(reference).requires_grad_(False).eval(),
             tokenizer,
             self._tokenized(tokenizer, info),
             self.config.grpo,
@@ -103,7 +104,7 @@ class TrainingRun:
             sessions_per_batch=self.config.sft.sessions_per_batch,
             tokens_per_batch=self.config.sft.tokens_per_batch,
         )
-        trainer = SftTrainer(model, self._tokenized(tokenizer, info), config, seed=self.config.seed + 1)
+        trainer = SftTrainer(Policy(model), self._tokenized(tokenizer, info), config, seed=self.config.seed + 1)
         return self._phase("sft_longer", model, tokenizer, info, trainer, steps)
 
     def _steps_in_grpo_time(self) -> int:

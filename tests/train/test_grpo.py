@@ -2,86 +2,132 @@
 
 import dataclasses
 import math
+import statistics
+from typing import Any, get_args
 
+import msgspec
 import pytest
 import torch
 
-from replay_sessions.schema import Action, Click
-from shop_env.replies import Reply, format_reply, parse_reply
+from replay_sessions.schema import Click
+from shop_env.replies import Reply, format_reply
 from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss
 from tests.train.conftest import Tiny
-from train.grpo.advantages import group_advantages, informative
-from train.grpo.loss import grpo_loss
-from train.grpo.trainer import GrpoConfig, GrpoTrainer, _Group, _Rollout, _sampling_figures
+from train.grpo.advantages import AdvantageScale, informative, scaled_advantages
+from train.grpo.groups import Group, Rollout, parts, sampling_figures, score
+from train.grpo.loss import KlEstimator, LossMean, grpo_loss, kl_divergence, token_weights
+from train.grpo.trainer import GrpoConfig, GrpoTrainer
 from train.loop import OptimizerConfig
-from train.tokens import decode_replies, rationale_tokens, reply_tokens
+from train.policy import Policy
+from train.session_tree import enable_tree_attention
+from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 
 CONFIG = GrpoConfig(optimizer=OptimizerConfig(lr=1e-3), steps=3, sessions_per_batch=2, replies=3, beta=0.05)
 
 
-def test_any_positive_affine_change_of_the_rewards_leaves_standardised_advantages() -> None:
+def test_any_positive_affine_change_of_the_rewards_leaves_advantages_scaled_by_group() -> None:
     rewards = torch.tensor([[0.5, 1000.5, 0.5, 1.0], [0.0, 1.0, 2.0, 3.0]])
-    assert torch.allclose(group_advantages(rewards), group_advantages(3 * rewards + 7), atol=1e-4)
+    assert torch.allclose(scaled_advantages(rewards), scaled_advantages(3 * rewards + 7), atol=1e-4)
 
 
 def test_a_group_without_differences_has_no_advantage_and_is_not_informative() -> None:
-    assert group_advantages(torch.full((1, 4), 0.5)).tolist() == [[0.0] * 4]
+    assert scaled_advantages(torch.full((1, 4), 0.5)).tolist() == [[0.0] * 4]
     assert not informative([0.5] * 4)
+
+
+def test_advantages_are_scaled_by_the_group_the_batch_or_nothing() -> None:
+    rewards = torch.tensor([[0.0, 2.0], [10.0, 30.0]])
+    all_deviate = statistics.stdev([0.0, 2.0, 10.0, 30.0])
+    assert scaled_advantages(rewards, "none").tolist() == [[-1.0, 1.0], [-10.0, 10.0]]
+    assert scaled_advantages(rewards, "batch", epsilon=0.0).flatten().tolist() == pytest.approx(
+        [-1 / all_deviate, 1 / all_deviate, -10 / all_deviate, 10 / all_deviate]
+    )
+    assert scaled_advantages(rewards, "group", epsilon=0.0).flatten().tolist() == pytest.approx(
+        [-(0.5**0.5), 0.5**0.5, -(0.5**0.5), 0.5**0.5]
+    )
+
+
+def loss_of(log_probs: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, **options: float) -> torch.Tensor:
+    given = {"beta": 0.0, "clip_low": 0.2, "clip_high": 0.2, **options}
+    return grpo_loss(log_probs, old, advantages, torch.zeros_like(log_probs), **given)
 
 
 def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl() -> None:
     log_probs = torch.tensor([-1.0, -2.0, -0.5])
-    reference = torch.tensor([-1.5, -2.0, -0.5])
-    loss, kl = grpo_loss(
-        log_probs, log_probs, reference, torch.tensor([2.0, -1.0]), torch.tensor([0, 0, 1]), beta=0.1, clip=0.2
+    kl = kl_divergence(log_probs, torch.tensor([-1.5, -2.0, -0.5]))
+    per_token = grpo_loss(
+        log_probs, log_probs, torch.tensor([2.0, 2.0, -1.0]), kl, beta=0.1, clip_low=0.2, clip_high=0.2
     )
+    loss = (token_weights([2, 1], "reply", replies=2, tokens=3, longest=4) * per_token).sum()
     first_token = math.exp(-0.5) - (-0.5) - 1
-    assert kl.item() == pytest.approx((first_token / 2 + 0) / 2)
-    assert loss.item() == pytest.approx((-2.0 + 1.0) / 2 + 0.1 * kl.item())
+    assert kl.tolist() == pytest.approx([first_token, 0.0, 0.0])
+    assert loss.item() == pytest.approx((-2.0 + 1.0) / 2 + 0.1 * first_token / 4)
 
 
-def test_the_clipped_ratio_stops_the_gradient() -> None:
-    log_probs = torch.tensor([0.0], requires_grad=True)
-    loss, _ = grpo_loss(
-        log_probs, torch.tensor([-1.0]), torch.tensor([0.0]), torch.ones(1), torch.zeros(1, dtype=torch.long),
-        beta=0.0, clip=0.2,
-    )  # fmt: skip
+def test_each_estimator_of_the_kl_follows_its_formula() -> None:
+    log_probs, reference = torch.tensor([-1.0]), torch.tensor([-1.5])
+    found = {name: kl_divergence(log_probs, reference, name).item() for name in get_args(KlEstimator)}
+    assert found == pytest.approx({"k3": math.exp(-0.5) + 0.5 - 1, "k2": 0.125, "k1": 0.5})
+
+
+def test_tokens_are_averaged_by_reply_over_all_or_by_a_constant() -> None:
+    weights = {
+        mean: token_weights([1, 3], mean, replies=4, tokens=10, longest=8).tolist() for mean in get_args(LossMean)
+    }
+    assert weights["reply"] == pytest.approx([1 / 4, *[1 / 12] * 3])
+    assert weights["token"] == pytest.approx([1 / 10] * 4)
+    assert weights["constant"] == pytest.approx([1 / 32] * 4)
+
+
+@pytest.mark.parametrize(("advantage", "log_prob", "bound"), [(1.0, 0.0, -1.3), (-1.0, -2.0, 0.8)])
+def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(
+    advantage: float, log_prob: float, bound: float
+) -> None:
+    log_probs = torch.tensor([log_prob], requires_grad=True)
+    loss = loss_of(log_probs, torch.tensor([-1.0]), torch.tensor([advantage]), clip_low=0.2, clip_high=0.3).sum()
     loss.backward()
-    assert loss.item() == pytest.approx(-1.2)
+    assert loss.item() == pytest.approx(bound)
     assert log_probs.grad is not None and log_probs.grad.item() == 0.0
 
 
-def hand_made_groups(tiny: Tiny) -> list[_Group]:
+def hand_made_groups(tiny: Tiny) -> list[Group]:
     """At each step of two sessions: the logged reply, that of another step, and one that cannot be read."""
-    reward = RewardConfig()
     groups = []
     for trunk in tiny.trunks[:2]:
         logged = [trunk.tokens[reply.start : reply.end] for reply in trunk.replies]
         for place, step in enumerate(trunk.replies[1:], start=1):
             replies = [logged[place], logged[place - 1], [*logged[place][:3], tiny.tokenizer.eos_token_id]]
-            parsed = [parse_reply(text) for text in decode_replies(tiny.tokenizer, replies)]
-            rollouts = [
-                _Rollout(tokens, reply, score_reply(reply, step.action, reward).without_certainty)
-                for tokens, reply in zip(replies, parsed, strict=True)
-            ]
-            groups.append(_Group(trunk, step, rollouts))
+            groups.append(score(trunk, step, replies, tiny.tokenizer, RewardConfig()))
     return groups
 
 
-def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny: Tiny) -> None:
-    plain, reference = tiny.plain_model(), tiny.plain_model()
+def trainer_of(model: Any, reference: Any, tiny: Tiny, config: GrpoConfig = CONFIG) -> GrpoTrainer:
+    return GrpoTrainer(Policy(model), Policy(reference), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
+
+
+def changed(config: GrpoConfig, **options: Any) -> GrpoConfig:
+    return msgspec.structs.replace(config, **options)
+
+
+def shifted_reference(tiny: Tiny) -> Any:
+    """A reference that differs from the policy, so that the KL is not 0; with transformers' own attention."""
+    reference = tiny.plain_model()
     with torch.no_grad():
         for parameter in reference.parameters():
             parameter.mul_(0.9)
-    frozen = tiny.plain_model()
-    frozen.load_state_dict(reference.state_dict())
-    frozen.set_attn_implementation("session_tree")
-    trainer = GrpoTrainer(tiny.model, frozen, tiny.tokenizer, tiny.trunks, CONFIG, RewardConfig(), seed=0)
+    return reference
+
+
+def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny: Tiny) -> None:
+    plain, reference = tiny.plain_model(), shifted_reference(tiny)
+    frozen = shifted_reference(tiny)
+    enable_tree_attention(frozen)
+    trainer = trainer_of(tiny.model, frozen, tiny)
     groups = hand_made_groups(tiny)
     tiny.model.zero_grad()
-    figures = trainer._learn(groups)
+    figures = trainer._learn(list(parts(groups, CONFIG.max_batch_tokens)), None)
     loss = unpacked_grpo_loss(
         plain,
         reference,
@@ -98,12 +144,13 @@ def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny: Tiny) -> None:
     )
     loss.backward()
     assert figures["loss"] == pytest.approx(loss.item(), abs=1e-5)
+    assert figures["tokens"] == next(parts(groups, 10**9)).packed.input_ids.numel()
     for (name, ours), (_, theirs) in zip(tiny.model.named_parameters(), plain.named_parameters(), strict=True):
         assert (ours.grad - theirs.grad).abs().max().item() < 1e-5, name
     tiny.model.zero_grad()
 
 
-def total_reward(tiny: Tiny, plain: torch.nn.Module, group: _Group, rollout: _Rollout) -> float:
+def total_reward(tiny: Tiny, plain: torch.nn.Module, group: Group, rollout: Rollout) -> float:
     """The reward with self-certainty by its definition in float64, from the plain model's logits."""
     certainty = None
     if isinstance(rollout.reply, Reply):
@@ -116,22 +163,20 @@ def total_reward(tiny: Tiny, plain: torch.nn.Module, group: _Group, rollout: _Ro
     return score_reply(rollout.reply, group.step.action, RewardConfig(), self_certainty=certainty).total
 
 
-def rollout_of(tiny: Tiny, text: str, logged: Action) -> _Rollout:
-    (tokens,) = reply_tokens(tiny.tokenizer, [text])
-    return _Rollout(tokens, parse_reply(text), score_reply(text, logged, RewardConfig()).without_certainty)
+def group_of(tiny: Tiny, texts: list[str], step: ReplySpan) -> Group:
+    return score(tiny.trunks[0], step, reply_tokens(tiny.tokenizer, texts), tiny.tokenizer, RewardConfig())
 
 
 def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -> None:
     trunk = tiny.trunks[0]
     step = trunk.replies[1]
-    texts = [format_reply(rationale, step.action) for rationale in ("I look at it.", "")]
-    group = _Group(trunk, step, [rollout_of(tiny, text, step.action) for text in texts])
-    trainer = GrpoTrainer(tiny.model, tiny.model, tiny.tokenizer, tiny.trunks, CONFIG, RewardConfig(), seed=0)
-    certain = torch.full((sum(len(rollout.tokens) for rollout in group.rollouts),), 20.0)
-    with_reason, without = trainer._rewards([group], certain).double().tolist()
+    group = group_of(tiny, [format_reply(rationale, step.action) for rationale in ("I look at it.", "")], step)
+    (part,) = parts([group], 10_000)
+    certain = torch.full((group.reply_tokens,), 20.0)
+    with_reason, without = trainer_of(tiny.model, tiny.model, tiny)._rewards(part, certain)
     assert without == pytest.approx(group.rollouts[1].action_reward)
     assert with_reason == pytest.approx(group.rollouts[0].action_reward + 0.005 * 20, abs=1e-3)
-    assert _sampling_figures([group])["no_rationale"] == 1 / 2
+    assert sampling_figures([group])["no_rationale"] == 1 / 2
 
 
 def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tiny) -> None:
@@ -139,22 +184,52 @@ def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tin
     exact = {}
     for name, action in (("logged", trunk.replies[1].action), ("unlogged", Click(name=""))):
         step = dataclasses.replace(trunk.replies[1], action=action)
-        exact[name] = _Group(trunk, step, [rollout_of(tiny, format_reply("So.", action), action)] * 2)
+        exact[name] = group_of(tiny, [format_reply("So.", action)] * 2, step)
     assert (exact["logged"].exact, exact["unlogged"].exact) == (1, 0)
     assert exact["unlogged"].rollouts[0].action_reward == pytest.approx(0.8)
-    assert _sampling_figures(list(exact.values()))["exact"] == 1
+    assert sampling_figures(list(exact.values()))["exact"] == 1
 
 
-def test_cutting_a_batch_into_several_passes_changes_no_gradient(tiny: Tiny) -> None:
+@pytest.mark.parametrize("scale", get_args(AdvantageScale))
+@pytest.mark.parametrize("mean", get_args(LossMean))
+def test_cutting_a_batch_into_several_passes_changes_no_gradient(
+    tiny: Tiny, scale: AdvantageScale, mean: LossMean
+) -> None:
     gradients = []
     for limit in (32_768, 200):
-        config = GrpoConfig(
-            optimizer=CONFIG.optimizer, steps=3, sessions_per_batch=2, replies=3, beta=0.05, max_batch_tokens=limit
-        )
-        trainer = GrpoTrainer(tiny.model, tiny.model, tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
+        config = changed(CONFIG, max_batch_tokens=limit, advantage_scale=scale, loss_mean=mean)
+        trainer = trainer_of(tiny.model, tiny.model, tiny, config)
+        batch = list(parts(hand_made_groups(tiny), limit))
+        assert (len(batch) > 1) == (limit == 200)
         tiny.model.zero_grad()
-        trainer._learn(hand_made_groups(tiny))
+        trainer._learn(batch, trainer._statistics(batch) if scale == "batch" else None)
         gradients.append([parameter.grad.clone() for parameter in tiny.model.parameters()])
     tiny.model.zero_grad()
     for whole, cut in zip(*gradients, strict=True):
-        assert torch.allclose(whole, cut, atol=1e-6)
+        assert (whole - cut).abs().max() <= 1e-5 * whole.abs().max() + 1e-7
+
+
+def test_later_updates_on_a_batch_are_clipped_against_the_policy_that_sampled(tiny: Tiny) -> None:
+    weights = {}
+    for clip in (0.0, 10.0):
+        model = tiny.plain_model()
+        enable_tree_attention(model)
+        trainer = trainer_of(model, tiny.model, tiny, changed(CONFIG, updates=3, clip=clip))
+        batch = list(parts(hand_made_groups(tiny), CONFIG.max_batch_tokens))
+        old = trainer._statistics(batch)
+        for update in range(3):
+            trainer._learn(batch, old)
+            trainer.optimizer.step(update)
+            flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+            weights[clip, update] = flat
+    assert torch.equal(weights[0.0, 0], weights[10.0, 0])  # at the first update every ratio is 1
+    assert not torch.equal(weights[0.0, 1], weights[10.0, 1])
+
+
+def test_a_reply_cut_by_its_length_is_told_from_a_malformed_one(tiny: Tiny) -> None:
+    trunk = tiny.trunks[0]
+    step = trunk.replies[1]
+    logged = trunk.tokens[step.start : step.end]
+    replies = [logged, logged[:4], [*logged[:4], tiny.tokenizer.eos_token_id], logged[:4]]
+    figures = sampling_figures([score(trunk, step, replies, tiny.tokenizer, RewardConfig())])
+    assert (figures["malformed"], figures["cut"], figures["exact"]) == (0.25, 0.5, 0.25)

@@ -23,7 +23,7 @@ def test_self_certainty_follows_each_definition_to_float32(
     definition: SelfCertainty, sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 ) -> None:
     hidden, weight, targets = sample
-    measured = policy_stats(hidden, weight, targets, temperature=0.6, definition=definition).self_certainty
+    measured = policy_stats(hidden, weight, targets=targets, temperature=0.6, definition=definition).self_certainty
     distributions = [softmax(row) for row in (hidden.double() @ weight.double().T).tolist()]
     expected = [DEFINITIONS[definition]([distribution]) for distribution in distributions]
     assert measured.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-7)
@@ -33,7 +33,7 @@ def test_log_probabilities_and_entropy_are_those_of_the_tempered_distribution(
     sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
 ) -> None:
     hidden, weight, targets = sample
-    stats = policy_stats(hidden, weight, targets, temperature=0.5)
+    stats = policy_stats(hidden, weight, targets=targets, temperature=0.5)
     for row, target, log_prob, entropy in zip(
         (hidden.double() @ weight.double().T).tolist(), targets.tolist(), stats.log_probs, stats.entropy, strict=True
     ):
@@ -45,9 +45,9 @@ def test_log_probabilities_and_entropy_are_those_of_the_tempered_distribution(
 def test_chunks_change_neither_values_nor_gradients(sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
     hidden, weight, targets = sample
     results = []
-    for chunk in (100, 2):
+    for chunk in (1 << 20, 2 * 4 * 11):  # all rows at once; two rows of 11 logits
         leaf, head = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
-        stats = policy_stats(leaf, head, targets, temperature=0.6, chunk=chunk)
+        stats = policy_stats(leaf, head, targets=targets, temperature=0.6, chunk_bytes=chunk)
         stats.log_probs.sum().backward()
         results.append((stats.log_probs, stats.self_certainty, leaf.grad, head.grad))
     for whole, chunked in zip(*results, strict=True):

@@ -13,6 +13,7 @@ from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
 from train.grpo.trainer import GrpoConfig, GrpoTrainer
 from train.loop import OptimizerConfig
+from train.policy import Policy
 from train.session_tree import SessionTree, enable_tree_attention, pack, predicting_states
 from train.tiny import TinyModelConfig, build_model
 
@@ -67,7 +68,7 @@ def weights_after_grpo(tiny: Tiny) -> list[torch.Tensor]:
     config = GrpoConfig(
         optimizer=OptimizerConfig(lr=1e-3), steps=2, sessions_per_batch=12, max_new_tokens=24, skip_equal_groups=False
     )
-    trainer = GrpoTrainer(model, reference, tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
+    trainer = GrpoTrainer(Policy(model), Policy(reference), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
     for step in range(config.steps):
         assert trainer.step(step)["groups_used"] > 20
     return [parameter.detach().clone() for parameter in model.parameters()]

@@ -7,8 +7,8 @@ import torch
 
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
-from train.policy_stats import policy_stats
-from train.session_tree import SessionTree, hidden_states, pack, pack_trunks, predicting_states
+from train.policy import Policy
+from train.session_tree import SessionTree, hidden_states, pack, pack_trunks
 
 TOLERANCE = 1e-5
 
@@ -33,9 +33,7 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     plain = tiny.plain_model()
     tiny.model.zero_grad()
     packed = pack(trees)
-    stats = policy_stats(
-        predicting_states(tiny.model, packed), tiny.model.lm_head.weight, packed.targets, temperature=0.6
-    )
+    stats = Policy(tiny.model).stats(packed, temperature=0.6, definition="kl_uniform_policy")
     rows = [
         unpacked_log_probs(plain, tree.trunk[:fork], reply, 0.6)
         for tree in trees
@@ -67,13 +65,13 @@ def test_trunks_alone_predict_their_own_replies(tiny: Tiny) -> None:
     wanted = [token for reply in trunk.replies for token in trunk.tokens[reply.start : reply.end]]
     assert packed.targets.tolist() == wanted
     with torch.no_grad():
-        stats = policy_stats(predicting_states(tiny.model, packed), tiny.model.lm_head.weight, packed.targets)
+        log_probs = Policy(tiny.model).log_probs(packed)
         plain = tiny.plain_model()
         rows = [
             unpacked_log_probs(plain, trunk.tokens[: r.start], trunk.tokens[r.start : r.end], 1.0)
             for r in trunk.replies
         ]
-    assert torch.allclose(stats.log_probs, torch.cat(rows), atol=TOLERANCE)
+    assert torch.allclose(log_probs, torch.cat(rows), atol=TOLERANCE)
 
 
 def test_tree_attention_without_a_layout_says_what_is_missing(tiny: Tiny) -> None:

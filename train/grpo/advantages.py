@@ -1,14 +1,18 @@
 """From the rewards of a group to advantages (GRPO: Shao et al. 2402.03300, equation 4).
 
-Within a group any positive affine change of the rewards cancels. A group whose action rewards are all equal would carry
-nothing but the self-certainty term, its noise blown up to unit variance; such groups are left out (`informative`).
+Within a group any positive affine change of the rewards cancels when they are scaled by the group. A group whose action
+rewards are all equal would then carry nothing but the self-certainty term, its noise blown up to unit variance; such
+groups are left out (`informative`).
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor
 
-__all__ = ["group_advantages", "informative"]
+__all__ = ["AdvantageScale", "informative", "scaled_advantages"]
+
+AdvantageScale = Literal["group", "batch", "none"]
 
 
 def informative(action_rewards: Sequence[float]) -> bool:
@@ -20,12 +24,20 @@ def informative(action_rewards: Sequence[float]) -> bool:
     return any(reward != action_rewards[0] for reward in action_rewards)
 
 
-def group_advantages(rewards: Tensor, *, standardize: bool = True) -> Tensor:
-    """(groups, G) rewards -> (groups, G) advantages: centred, and divided by the group's standard deviation.
+def scaled_advantages(rewards_P_G: Tensor, scale: AdvantageScale = "group", *, epsilon: float = 1e-6) -> Tensor:
+    """(P, G) rewards -> (P, G) advantages: less the mean of their group, and scaled.
+
+    Args:
+        scale: `group` divides by the group's standard deviation (GRPO), `batch` by that of all P · G rewards, `none`
+            by nothing (Dr. GRPO, Liu et al. 2503.20783).
+        epsilon: Added to the standard deviation.
 
     >>> import torch
-    >>> group_advantages(torch.tensor([[0.0, 2.0]])).round(decimals=3)
+    >>> scaled_advantages(torch.tensor([[0.0, 2.0]])).round(decimals=3)
     tensor([[-0.7070,  0.7070]])
     """
-    centred = rewards - rewards.mean(dim=1, keepdim=True)
-    return centred / (rewards.std(dim=1, keepdim=True) + 1e-6) if standardize else centred
+    centred = rewards_P_G - rewards_P_G.mean(dim=1, keepdim=True)
+    if scale == "none":
+        return centred
+    deviation = rewards_P_G.std(dim=1, keepdim=True) if scale == "group" else rewards_P_G.std()
+    return centred / (deviation + epsilon)

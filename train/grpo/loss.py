@@ -1,45 +1,69 @@
 """The GRPO loss per token (Shao et al. 2402.03300, equations 3 and 4).
 
-    −min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + β·KL,   ρ = π/π_old,   KL = π_ref/π − log(π_ref/π) − 1
+    −min(ρ·A, clip(ρ, 1−ε_low, 1+ε_high)·A) + β·KL,   ρ = π/π_old
 
-averaged over the tokens of a reply, then over replies.
+The KL to the reference is estimated from the sampled token alone, x = log(π_ref/π) (Schulman, approximating KL):
+
+    k3   exp(x) − x − 1     GRPO's own, never negative; the default
+    k2   x² / 2             its gradient is that of the true KL on policy
+    k1   −x                 unbiased, of either sign; its gradient on policy is 0 on average
+
+Tokens are weighed so that the loss of a batch is a sum over its parts, however it is cut into forward passes.
 """
+
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-__all__ = ["grpo_loss", "reply_means"]
+__all__ = ["KlEstimator", "LossMean", "grpo_loss", "kl_divergence", "token_weights"]
+
+KlEstimator = Literal["k3", "k2", "k1"]
+LossMean = Literal["reply", "token", "constant"]
+
+
+def token_weights(lengths_R: Sequence[int], mean: LossMean, *, replies: int, tokens: int, longest: int) -> Tensor:
+    """(N,) the weight of each token of these R replies in the loss of a batch of `replies` replies, `tokens` tokens.
+
+    Args:
+        mean: `reply` averages over the tokens of a reply, then over replies (GRPO); `token` over all tokens alike
+            (DAPO, 2503.14476); `constant` divides a reply's sum by `longest`, whatever its length (Dr. GRPO).
+
+    >>> token_weights([1, 3], "reply", replies=2, tokens=4, longest=8).tolist()
+    [0.5, 0.1666666716337204, 0.1666666716337204, 0.1666666716337204]
+    """
+    lengths = torch.tensor(lengths_R)
+    if mean == "token":
+        return torch.full((int(lengths.sum()),), 1 / tokens)
+    per_token = 1 / (lengths * replies) if mean == "reply" else torch.full((len(lengths),), 1 / (longest * replies))
+    return per_token.repeat_interleave(lengths)
+
+
+def kl_divergence(log_probs_N: Tensor, reference_log_probs_N: Tensor, estimator: KlEstimator = "k3") -> Tensor:
+    """(N,) the estimate of KL(π ‖ π_ref) from each sampled token."""
+    x = reference_log_probs_N - log_probs_N
+    if estimator == "k3":
+        return torch.exp(x) - x - 1
+    return x.square() / 2 if estimator == "k2" else -x
 
 
 def grpo_loss(
-    log_probs: Tensor,
-    old_log_probs: Tensor,
-    reference_log_probs: Tensor,
-    advantages: Tensor,
-    reply_of_token: Tensor,
+    log_probs_N: Tensor,
+    old_log_probs_N: Tensor,
+    advantages_N: Tensor,
+    kl_N: Tensor,
     *,
     beta: float,
-    clip: float,
-) -> tuple[Tensor, Tensor]:
-    """The mean loss and the mean KL to the reference.
+    clip_low: float,
+    clip_high: float,
+) -> Tensor:
+    """(N,) the loss of each token.
 
     Args:
-        log_probs, old_log_probs, reference_log_probs: (N,) of the sampled tokens.
-        advantages: (R,) one per reply.
-        reply_of_token: (N,) which reply a token belongs to, 0 to R - 1.
+        log_probs_N, old_log_probs_N: Of the sampled tokens, now and when they were sampled.
+        advantages_N: Of the reply that a token belongs to.
     """
-    ratio = torch.exp(log_probs - old_log_probs)
-    advantage = advantages[reply_of_token]
-    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
-    difference = reference_log_probs - log_probs
-    kl = torch.exp(difference) - difference - 1
-    replies = len(advantages)
-    loss = reply_means(beta * kl - gain, reply_of_token, replies).mean()
-    return loss, reply_means(kl.detach(), reply_of_token, replies).mean()
-
-
-def reply_means(values: Tensor, reply_of_token: Tensor, replies: int) -> Tensor:
-    """(N,) per token -> (R,) the mean over each reply's tokens; 0 for a reply without tokens."""
-    sums = values.new_zeros(replies).index_add(0, reply_of_token, values)
-    counts = values.new_zeros(replies).index_add(0, reply_of_token, torch.ones_like(values))
-    return sums / counts.clamp(min=1)
+    ratio = torch.exp(log_probs_N - old_log_probs_N)
+    gain = torch.minimum(ratio * advantages_N, ratio.clamp(1 - clip_low, 1 + clip_high) * advantages_N)
+    return beta * kl_N - gain

@@ -1,102 +1,40 @@
-"""One GRPO step on session trees: sample, score, keep what teaches, and take one optimiser step.
+"""One GRPO step on session trees, from sampling to the optimiser.
 
-    sessions ─► prompts ─► G replies each ─► action reward ─► groups whose rewards differ ─► session trees
-             ─► one forward pass of the reference and one of the policy ─► self-certainty ─► advantages ─► loss
+    sessions ─► sample ─► score ─► keep ─► statistics ─► advantages ─► loss ─► step
 
 The reward is `shop_env.reward.score_reply` and nothing else; self-certainty comes from the policy's own forward pass
-over the sampled reply, averaged over the tokens of the rationale. One optimiser step per batch of rollouts: the
-policy that samples is the policy that is updated, so the ratio is 1 and clipping never acts.
+over the sampled reply, averaged over the tokens of the rationale.
 
-Departures from the paper: groups whose action rewards are all equal are skipped (`skip_equal_groups`), and steps share
-their session's trunk, which changes no number.
+Departures from the papers: groups whose action rewards are all equal are skipped (`skip_equal_groups`), and steps share
+their session's trunk, which changes no number. With `updates = 1` the policy that samples is the policy that is
+updated, so the ratio is 1 and clipping never acts.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
 import torch
 from torch import Tensor
 
 from replay_sessions.errors import BadConfig
-from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.replies import Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
-from shop_env.reward.terms import exact_match, unlogged_fields
-from train.grpo.advantages import group_advantages, informative
-from train.grpo.loss import grpo_loss, reply_means
-from train.loop import BatchPlan, Optimizer, OptimizerConfig
-from train.policy_stats import PolicyStats, policy_stats
+from train.grpo.advantages import informative, scaled_advantages
+from train.grpo.config import GrpoConfig
+from train.grpo.groups import Group, Part, parts, sampling_figures, score
+from train.grpo.loss import grpo_loss, kl_divergence, token_weights
+from train.loop import BatchPlan, Optimizer
+from train.policy import Policy
+from train.policy_stats import PolicyStats
 from train.rollout_engines.local import SamplingConfig, generate
-from train.session_tree import PackedTrees, SessionTree, pack, predicting_states
-from train.tokens import ReplySpan, SessionTokens, decode_replies, rationale_tokens
+from train.tokens import SessionTokens, rationale_tokens
 
 __all__ = ["GrpoConfig", "GrpoTrainer"]
 
 
-class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How GRPO is run.
-
-    Attributes:
-        steps: Optimiser steps, one per batch of rollouts.
-        sessions_per_batch: At most so many sessions go into one step.
-        tokens_per_batch: At most so many tokens in those sessions.
-        replies: How many are sampled at every scored step of a session: a group.
-        temperature: Of sampling, and of the log-probabilities in the loss.
-        max_new_tokens: The longest reply that is sampled.
-        beta: Weight of the KL to the frozen policy that GRPO starts from.
-        clip: ε of the clipped ratio.
-        standardize: Divide a group's advantages by the deviation of its rewards.
-        skip_equal_groups: Leave out groups whose action rewards are all equal.
-        max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several by session.
-    """
-
-    optimizer: OptimizerConfig
-    steps: int
-    sessions_per_batch: int = 12
-    tokens_per_batch: int = 65_536
-    replies: int = 8
-    temperature: float = 0.6
-    max_new_tokens: int = 64
-    beta: float = 0.001
-    clip: float = 0.2
-    standardize: bool = True
-    skip_equal_groups: bool = True
-    max_batch_tokens: int = 32_768
-
-    def __post_init__(self) -> None:
-        if self.replies < 2:
-            raise BadConfig(f"grpo.replies is {self.replies}; a group needs at least 2 replies to compare.")
-        if self.temperature <= 0:
-            raise BadConfig(f"grpo.temperature is {self.temperature}; sampling needs a temperature above 0.")
-
-
-@dataclass(frozen=True)
-class _Rollout:
-    """One sampled reply: its tokens, what it says, and what its action earned."""
-
-    tokens: list[int]
-    reply: Reply | MalformedReply
-    action_reward: float
-
-
-@dataclass(frozen=True)
-class _Group:
-    """The replies to one step's prompt."""
-
-    trunk: SessionTokens
-    step: ReplySpan
-    rollouts: list[_Rollout]
-
-    @property
-    def exact(self) -> float:
-        hits = sum(isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.rollouts)
-        return hits / len(self.rollouts)
-
-
 class GrpoTrainer:
-    """Trains `model` by GRPO against the logged actions of `trunks`.
+    """Trains `policy` by GRPO against the logged actions of `trunks`.
 
     Args:
         reference: The frozen policy for the KL term.
@@ -105,8 +43,8 @@ class GrpoTrainer:
 
     def __init__(
         self,
-        model: Any,
-        reference: Any,
+        policy: Policy,
+        reference: Policy,
         tokenizer: Any,
         trunks: Sequence[SessionTokens],
         config: GrpoConfig,
@@ -115,7 +53,7 @@ class GrpoTrainer:
         seed: int,
         first_step: int = 1,
     ) -> None:
-        self._model, self._reference, self._tokenizer = model, reference, tokenizer
+        self._policy, self._reference, self._tokenizer = policy.train(), reference, tokenizer
         self._trunks = [trunk for trunk in trunks if trunk.replies[-1].step_index >= first_step]
         if not self._trunks:
             raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
@@ -124,22 +62,28 @@ class GrpoTrainer:
         lengths = [len(trunk.tokens) for trunk in self._trunks]
         self._plan = BatchPlan(lengths, config.sessions_per_batch, config.tokens_per_batch, f"{seed} grpo")
         self._seed = seed
-        self.optimizer = Optimizer(model, config.optimizer, config.steps)
+        self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.updates)
 
     def step(self, step: int) -> dict[str, float]:
-        """One batch of rollouts and one optimiser step; returns its figures. Depends on the weights and `step` only."""
-        groups = self._sample([self._trunks[index] for index in self._plan.batch(step)], step)
-        figures = _sampling_figures(groups)
-        if self._config.skip_equal_groups:
-            groups = [group for group in groups if informative([r.action_reward for r in group.rollouts])]
-        figures["groups_used"] = len(groups)
-        if groups:
-            figures |= self._learn(groups)
-        return figures | self.optimizer.step(step)
-
-    def _sample(self, trunks: Sequence[SessionTokens], step: int) -> list[_Group]:
+        """One batch of rollouts and the updates on it; returns its figures. Depends on weights and `step` only."""
         config = self._config
-        spans = [(trunk, reply) for trunk in trunks for reply in trunk.replies if reply.step_index >= self._first_step]
+        groups_P = self._sample(step)
+        figures = sampling_figures(groups_P)
+        kept_P = [group for group in groups_P if not config.skip_equal_groups or _is_informative(group)]
+        figures["groups_used"] = len(kept_P)
+        batch = list(parts(kept_P, config.max_batch_tokens))
+        old = self._statistics(batch) if config.updates > 1 or config.advantage_scale == "batch" else None
+        for update in range(config.updates):
+            figures |= self._learn(batch, old) | self.optimizer.step(step * config.updates + update)
+        return figures
+
+    def _sample(self, step: int) -> list[Group]:
+        """G scored replies to each scored step of the batch's sessions."""
+        config = self._config
+        trunks = [self._trunks[index] for index in self._plan.batch(step)]
+        spans_P = [
+            (trunk, reply) for trunk in trunks for reply in trunk.replies if reply.step_index >= self._first_step
+        ]
         sampling = SamplingConfig(
             temperature=config.temperature,
             max_new_tokens=config.max_new_tokens,
@@ -147,124 +91,87 @@ class GrpoTrainer:
             replies=config.replies,
             max_batch_tokens=config.max_batch_tokens,
         )
-        device = self._model.device
-        generator = torch.Generator(device).manual_seed(self._seed * 1_000_003 + step)
-        prompts = [trunk.tokens[: reply.start] for trunk, reply in spans]
-        sampled = generate(self._model, prompts, sampling, generator)
+        generator = torch.Generator(self._policy.device).manual_seed(self._seed * 1_000_003 + step)
+        prompts_P = [trunk.tokens[: reply.start] for trunk, reply in spans_P]
+        replies_P_G = generate(self._policy.model, prompts_P, sampling, generator)
         return [
-            _Group(trunk, reply, self._scored(replies, reply))
-            for (trunk, reply), replies in zip(spans, sampled, strict=True)
+            score(trunk, reply, replies_G, self._tokenizer, self._reward)
+            for (trunk, reply), replies_G in zip(spans_P, replies_P_G, strict=True)
         ]
 
-    def _scored(self, replies: list[list[int]], step: ReplySpan) -> list[_Rollout]:
-        parsed = [parse_reply(text) for text in decode_replies(self._tokenizer, replies)]
-        return [
-            _Rollout(tokens, reply, score_reply(reply, step.action, self._reward).without_certainty)
-            for tokens, reply in zip(replies, parsed, strict=True)
-        ]
+    @torch.no_grad()
+    def _statistics(self, batch: Iterable[Part]) -> list[PolicyStats]:
+        """The policy that sampled, part by part, before any update."""
+        return [self._stats(part) for part in batch]
 
-    def _learn(self, groups: Sequence[_Group]) -> dict[str, float]:
-        """Gathers the gradient of the batch, forward pass by forward pass."""
-        figures: dict[str, float] = {}
-        for part in _parts(groups, self._config.max_batch_tokens):
-            share = len(part) / len(groups)
-            for name, value in self._learn_part(part, share).items():
-                figures[name] = figures.get(name, 0.0) + share * value
+    def _learn(self, batch: Sequence[Part], old: Sequence[PolicyStats] | None) -> dict[str, float]:
+        """Gathers the gradient of the batch, forward pass by forward pass, and returns its figures."""
+        config = self._config
+        replies = sum(len(part.rollouts) for part in batch)
+        tokens = sum(group.reply_tokens for part in batch for group in part.groups)
+        advantages = None if old is None else self._advantages(batch, old).split([len(p.rollouts) for p in batch])
+        figures = dict.fromkeys(("loss", "kl", "entropy", "tokens"), 0.0) if batch else {}
+        for number, part in enumerate(batch):
+            packed = part.packed.to(self._policy.device)
+            with torch.no_grad():
+                reference_N = self._reference.log_probs(packed, temperature=config.temperature)
+            stats = self._stats(part)
+            old_N = stats.log_probs.detach() if old is None else old[number].log_probs
+            advantages_R = self._advantages([part], [stats]) if advantages is None else advantages[number]
+            lengths_R = torch.tensor(packed.reply_lengths)
+            advantages_N = advantages_R.repeat_interleave(lengths_R).to(packed.targets.device)
+            weights_N = self._weights(packed.reply_lengths, replies, tokens).to(packed.targets.device)
+            kl_N = kl_divergence(stats.log_probs, reference_N, config.kl_estimator)
+            loss_N = grpo_loss(
+                stats.log_probs,
+                old_N,
+                advantages_N,
+                kl_N,
+                beta=config.beta,
+                clip_low=config.clip,
+                clip_high=config.clip if config.clip_high is None else config.clip_high,
+            )
+            loss = (weights_N * loss_N).sum()
+            loss.backward()
+            figures["loss"] += loss.item()
+            figures["kl"] += (weights_N * kl_N.detach()).sum().item()
+            figures["entropy"] += (weights_N * stats.entropy).sum().item()
+            figures["tokens"] += packed.input_ids.numel()
         return figures
 
-    def _learn_part(self, groups: Sequence[_Group], share: float) -> dict[str, float]:
+    def _stats(self, part: Part) -> PolicyStats:
+        packed = part.packed.to(self._policy.device)
+        temperature, definition = self._config.temperature, self._reward.self_certainty
+        return self._policy.stats(packed, temperature=temperature, definition=definition)
+
+    def _advantages(self, batch: Sequence[Part], stats: Sequence[PolicyStats]) -> Tensor:
+        """(R,) on the CPU, from the whole rewards: the action's and the rationale's self-certainty."""
+        rewards_R = [
+            reward
+            for part, measured in zip(batch, stats, strict=True)
+            for reward in self._rewards(part, measured.self_certainty)
+        ]
         config = self._config
-        packed = pack(_trees(groups)).to(self._model.device)
-        with torch.no_grad():
-            reference = self._stats(self._reference, packed)
-        policy = self._stats(self._model, packed)
-        lengths = torch.tensor(packed.reply_lengths, device=packed.targets.device)
-        reply_of_token = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
-        rewards = self._rewards(groups, policy.self_certainty.cpu()).view(len(groups), -1)
-        advantages = group_advantages(rewards, standardize=config.standardize).flatten().to(packed.targets.device)
-        loss, kl = grpo_loss(
-            policy.log_probs,
-            policy.log_probs.detach(),
-            reference.log_probs,
-            advantages,
-            reply_of_token,
-            beta=config.beta,
-            clip=config.clip,
-        )
-        (share * loss).backward()
-        entropy = reply_means(policy.entropy, reply_of_token, len(lengths)).mean()
-        return {"loss": loss.item(), "kl": kl.item(), "entropy": entropy.item(), "tokens": packed.input_ids.numel()}
+        rewards_P_G = torch.tensor(rewards_R, dtype=torch.float32).view(-1, config.replies)
+        return scaled_advantages(rewards_P_G, config.advantage_scale, epsilon=config.advantage_epsilon).flatten()
 
-    def _stats(self, model: Any, packed: PackedTrees) -> PolicyStats:
-        return policy_stats(
-            predicting_states(model, packed),
-            model.get_output_embeddings().weight,
-            packed.targets,
-            temperature=self._config.temperature,
-            definition=self._reward.self_certainty,
-        )
-
-    def _rewards(self, groups: Sequence[_Group], self_certainty: Tensor) -> Tensor:
-        """(groups · G,) the total reward of each reply, self-certainty of its rationale included."""
+    def _rewards(self, part: Part, self_certainty_N: Tensor) -> list[float]:
+        """R total rewards."""
         rewards = []
-        place = 0
-        for group in groups:
-            for rollout in group.rollouts:
-                measured = self_certainty[place : place + len(rollout.tokens)]
-                place += len(rollout.tokens)
-                certainty = None
-                if isinstance(rollout.reply, Reply):
-                    first, end = rationale_tokens(self._tokenizer, rollout.tokens, rollout.reply.rationale_span)
-                    certainty = measured[first:end].mean().item() if rollout.reply.rationale else EMPTY_RATIONALE
-                breakdown = score_reply(rollout.reply, group.step.action, self._reward, self_certainty=certainty)
-                rewards.append(breakdown.total)
-        return torch.tensor(rewards, dtype=torch.float32)
+        steps = [group.step for group in part.groups for _ in group.rollouts]
+        measured = self_certainty_N.cpu().split(part.packed.reply_lengths)
+        for rollout, step, certainty_of_tokens in zip(part.rollouts, steps, measured, strict=True):
+            certainty = None
+            if isinstance(rollout.reply, Reply):
+                first, end = rationale_tokens(self._tokenizer, rollout.tokens, rollout.reply.rationale_span)
+                certainty = certainty_of_tokens[first:end].mean().item() if rollout.reply.rationale else EMPTY_RATIONALE
+            rewards.append(score_reply(rollout.reply, step.action, self._reward, self_certainty=certainty).total)
+        return rewards
+
+    def _weights(self, lengths_R: Sequence[int], replies: int, tokens: int) -> Tensor:
+        config = self._config
+        return token_weights(lengths_R, config.loss_mean, replies=replies, tokens=tokens, longest=config.max_new_tokens)
 
 
-def _trees(groups: Sequence[_Group]) -> list[SessionTree]:
-    """Groups of the same session become one tree; `groups` come session by session."""
-    trees: list[SessionTree] = []
-    trunk: SessionTokens | None = None
-    for group in groups:
-        replies = [rollout.tokens for rollout in group.rollouts]
-        if group.trunk is trunk:
-            last = trees[-1]
-            trees[-1] = SessionTree(
-                trunk.tokens[: group.step.start], [*last.forks, group.step.start], [*last.replies, replies]
-            )
-        else:
-            trunk = group.trunk
-            trees.append(SessionTree(trunk.tokens[: group.step.start], [group.step.start], [replies]))
-    return trees
-
-
-def _parts(groups: Sequence[_Group], max_tokens: int) -> list[list[_Group]]:
-    """Cuts a batch so that each forward pass has at most `max_tokens` tokens (at least one group)."""
-    parts: list[list[_Group]] = []
-    tokens = 0
-    trunk: SessionTokens | None = None
-    for group in groups:
-        cost = sum(len(rollout.tokens) for rollout in group.rollouts)
-        cost += len(group.trunk.tokens) if group.trunk is not trunk else 0
-        if not parts or tokens + cost > max_tokens:
-            parts.append([])
-            tokens = len(group.trunk.tokens) if group.trunk is trunk else 0
-        parts[-1].append(group)
-        tokens += cost
-        trunk = group.trunk
-    return parts
-
-
-def _sampling_figures(groups: Sequence[_Group]) -> dict[str, float]:
-    """What the sampled replies earned, before any group is left out."""
-    rollouts = [rollout for group in groups for rollout in group.rollouts]
-    count = len(rollouts)
-    scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
-    return {
-        "action_reward": sum(rollout.action_reward for rollout in rollouts) / count,
-        "exact": sum(scorable) / max(len(scorable), 1),
-        "malformed": sum(isinstance(rollout.reply, MalformedReply) for rollout in rollouts) / count,
-        "no_rationale": sum(isinstance(r.reply, Reply) and not r.reply.rationale for r in rollouts) / count,
-        "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
-        "groups": len(groups),
-    }
+def _is_informative(group: Group) -> bool:
+    return informative([rollout.action_reward for rollout in group.rollouts])

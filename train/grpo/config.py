@@ -1,0 +1,64 @@
+"""How GRPO is run: the numbers of one phase."""
+
+import msgspec
+
+from replay_sessions.errors import BadConfig
+from train.grpo.advantages import AdvantageScale
+from train.grpo.loss import KlEstimator, LossMean
+from train.loop import OptimizerConfig
+
+__all__ = ["GrpoConfig"]
+
+
+class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How GRPO is run.
+
+    Attributes:
+        steps: Batches of rollouts.
+        updates: Optimiser steps on each batch; from the second on, ratios and clipping act.
+        sessions_per_batch: At most so many sessions go into one batch.
+        tokens_per_batch: At most so many tokens in those sessions.
+        replies: How many are sampled at every scored step of a session: a group.
+        temperature: Of sampling, and of the log-probabilities in the loss.
+        max_new_tokens: The longest reply that is sampled.
+        beta: Weight of the KL to the frozen policy that GRPO starts from.
+        kl_estimator: How that KL is estimated from the sampled tokens (train/grpo/loss.py).
+        clip: ε of the clipped ratio.
+        clip_high: Its upper side, where that is to differ (DAPO's clip-higher); None: as clip.
+        advantage_scale: What a group's centred rewards are divided by: the deviation in the group, in the batch, or
+            nothing.
+        advantage_epsilon: Added to that deviation.
+        loss_mean: What tokens are averaged over: each reply and then replies, all tokens alike, or a constant.
+        skip_equal_groups: Leave out groups whose action rewards are all equal.
+        max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
+    """
+
+    optimizer: OptimizerConfig
+    steps: int
+    updates: int = 1
+    sessions_per_batch: int = 12
+    tokens_per_batch: int = 65_536
+    replies: int = 8
+    temperature: float = 0.6
+    max_new_tokens: int = 64
+    beta: float = 0.001
+    kl_estimator: KlEstimator = "k3"
+    clip: float = 0.2
+    clip_high: float | None = None
+    advantage_scale: AdvantageScale = "group"
+    advantage_epsilon: float = 1e-6
+    loss_mean: LossMean = "reply"
+    skip_equal_groups: bool = True
+    max_batch_tokens: int = 32_768
+
+    def __post_init__(self) -> None:
+        if self.replies < 2:
+            raise BadConfig(f"grpo.replies is {self.replies}; a group needs at least 2 replies to compare.")
+        if self.temperature <= 0:
+            raise BadConfig(f"grpo.temperature is {self.temperature}; sampling needs a temperature above 0.")
+        if self.updates < 1:
+            raise BadConfig(f"grpo.updates is {self.updates}; each batch needs at least 1 optimiser step.")
+        if self.clip_high is not None and self.clip_high < self.clip:
+            raise BadConfig(
+                f"grpo.clip_high is {self.clip_high}, below grpo.clip {self.clip}; leave it out or raise it."
+            )

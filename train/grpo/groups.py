@@ -1,0 +1,128 @@
+"""A group: the replies sampled at one step of a session, what they say and earn, and how groups become packed trees.
+
+Shape letters here and in the trainer: P groups (one per prompt), G replies in each, R = P · G replies, N reply tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.reward import RewardConfig, score_reply
+from shop_env.reward.terms import exact_match, unlogged_fields
+from train.session_tree import PackedTrees, SessionTree, pack
+from train.tokens import ReplySpan, SessionTokens, decode_replies
+
+__all__ = ["Group", "Part", "Rollout", "StopReason", "parts", "sampling_figures", "score"]
+
+
+class StopReason(Enum):
+    """Why a sampled reply ended."""
+
+    END = "end"  # the policy ended it
+    LENGTH = "length"  # max_new_tokens were written
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One sampled reply: its tokens, why it ended, what it says, and what its action earned."""
+
+    tokens: list[int]
+    stop: StopReason
+    reply: Reply | MalformedReply
+    action_reward: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """The replies to one step's prompt, `trunk.tokens[:step.start]`."""
+
+    trunk: SessionTokens
+    step: ReplySpan
+    rollouts: list[Rollout]
+
+    @property
+    def exact(self) -> float:
+        hits = sum(isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.rollouts)
+        return hits / len(self.rollouts)
+
+    @property
+    def reply_tokens(self) -> int:
+        return sum(len(rollout.tokens) for rollout in self.rollouts)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Groups that go through the model in one forward pass, and that pass's tokens."""
+
+    groups: list[Group]
+    packed: PackedTrees
+
+    @property
+    def rollouts(self) -> list[Rollout]:
+        """R of them, in the order of the packed replies."""
+        return [rollout for group in self.groups for rollout in group.rollouts]
+
+
+def score(
+    trunk: SessionTokens, step: ReplySpan, replies: Sequence[list[int]], tokenizer: Any, reward: RewardConfig
+) -> Group:
+    """Reads sampled replies and gives each its action reward."""
+    rollouts = []
+    for tokens, text in zip(replies, decode_replies(tokenizer, replies), strict=True):
+        stop = StopReason.END if tokens[-1] == tokenizer.eos_token_id else StopReason.LENGTH
+        reply = parse_reply(text)
+        rollouts.append(Rollout(tokens, stop, reply, score_reply(reply, step.action, reward).without_certainty))
+    return Group(trunk, step, rollouts)
+
+
+def parts(groups: Sequence[Group], max_tokens: int) -> Iterator[Part]:
+    """Cuts a batch, whose groups come session by session, into passes of at most `max_tokens` (at least one group)."""
+    part: list[Group] = []
+    tokens = 0
+    trunk: SessionTokens | None = None
+    for group in groups:
+        cost = group.reply_tokens + (len(group.trunk.tokens) if group.trunk is not trunk else 0)
+        if part and tokens + cost > max_tokens:
+            yield Part(part, pack(_trees(part)))
+            part, tokens = [], len(group.trunk.tokens) if group.trunk is trunk else 0
+        part.append(group)
+        tokens += cost
+        trunk = group.trunk
+    if part:
+        yield Part(part, pack(_trees(part)))
+
+
+def _trees(groups: Sequence[Group]) -> list[SessionTree]:
+    """Groups of the same session become one tree."""
+    trees: list[SessionTree] = []
+    trunk: SessionTokens | None = None
+    for group in groups:
+        earlier = trees.pop() if group.trunk is trunk else SessionTree([], [], [])
+        replies = [rollout.tokens for rollout in group.rollouts]
+        trunk = group.trunk
+        prompt = trunk.tokens[: group.step.start]
+        trees.append(SessionTree(prompt, [*earlier.forks, len(prompt)], [*earlier.replies, replies]))
+    return trees
+
+
+def sampling_figures(groups: Sequence[Group]) -> dict[str, float]:
+    """What the sampled replies of a batch are like, before any group is left out.
+
+    `malformed` are replies that the policy ended itself and that cannot be read, `cut` those that ran into
+    `max_new_tokens` first: both earn what a malformed reply earns, for different reasons.
+    """
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    unreadable = [rollout.stop for rollout in rollouts if isinstance(rollout.reply, MalformedReply)]
+    scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
+    count = len(rollouts)
+    return {
+        "action_reward": sum(rollout.action_reward for rollout in rollouts) / count,
+        "exact": sum(scorable) / max(len(scorable), 1),
+        "malformed": unreadable.count(StopReason.END) / count,
+        "cut": unreadable.count(StopReason.LENGTH) / count,
+        "no_rationale": sum(isinstance(r.reply, Reply) and not r.reply.rationale for r in rollouts) / count,
+        "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
+        "groups": len(groups),
+    }
