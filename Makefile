@@ -5,7 +5,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train test test-slow test-browser test-gpu test-vllm test-verl test-oldest check format golden leaderboard bench clean
+.PHONY: help setup train test test-slow test-browser test-gpu test-vllm test-verl test-trl test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
@@ -13,6 +13,7 @@ help:
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
 	@echo "make test-browser the tests that look at pages in Chromium; test-gpu, test-vllm, test-verl likewise"
+	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
@@ -49,6 +50,16 @@ test-oldest: $(OLDEST)/.ready
 $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn
+	touch $@
+
+# The same replies through TRL's trainer, in an environment of its own.
+TRL := $(VENV)-trl
+test-trl: $(TRL)/.ready
+	$(TRL)/bin/python -m pytest -m trl $(ARGS)
+
+$(TRL)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TRL)
+	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,trl]"
 	touch $@
 
 check: $(READY)
