@@ -90,7 +90,7 @@ class StyleRules:
         self._hides: dict[_Keys, list[_Rule]] = {}
         self._shows: dict[_Keys, list[_Rule]] = {}
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
-        self._nodes: dict[int, tuple[frozenset[str], Attributes]] = {}
+        self._nodes: dict[int, _Around] = {}
         for block in _blocks(document):
             if not block.hides:
                 self._showing.append(block)
@@ -177,43 +177,72 @@ class StyleRules:
             rule
             for rule in rules
             if (not rule.steps[-1][1].conditions or fits(attributes, rule.steps[-1][1].conditions))
-            and (len(rule.steps) == 1 or self._is_inside(node.parent, rule, len(rule.steps) - 1))
+            and (len(rule.steps) == 1 or self._is_inside(self._around(node.parent), rule, len(rule.steps) - 1))
         )
         return max(fitting, default=None, key=_weight)
 
-    def _is_inside(self, node: LexborNode | None, rule: _Rule, depth: int) -> bool:
+    def _is_inside(self, element: "_Around | None", rule: _Rule, depth: int) -> bool:
         """Whether an element's parent and those around it are what the first steps of a selector ask for."""
         passed: list[tuple[int, int, int]] = []
         found = False
-        while node is not None and not found:
-            key = (node.mem_id, id(rule), depth)
-            if key in self._inside:
-                found = self._inside[key]
+        known = self._inside
+        identity = id(rule)
+        tag, identifier, classes, conditions = rule.steps[depth - 1][1]
+        is_parent_asked = rule.steps[depth][0] == ">"
+        while element is not None:
+            key = (element.number, identity, depth)
+            if key in known:
+                found = known[key]
                 break
             passed.append(key)
-            attributes = self._seen(key[0], node)
-            compound = rule.steps[depth - 1][1]
             if (
-                (not compound.classes or compound.classes <= attributes[0])
-                and compound.tag in ("", node.tag)
-                and compound.id in ("", attributes[1].get("id"))
-                and fits(attributes[1], compound.conditions)
+                (not classes or classes <= element.classes)
+                and (not tag or tag == element.tag)
+                and (not identifier or identifier == element.identifier)
+                and (not conditions or fits(element.attributes, conditions))
+                and (depth == 1 or self._is_inside(self._parent_of(element), rule, depth - 1))
             ):
-                found = depth == 1 or self._is_inside(node.parent, rule, depth - 1)
-            if rule.steps[depth][0] == ">":
+                found = True
                 break
-            node = node.parent
-        if len(self._inside) > _MAX_KNOWN:
-            self._inside.clear()
-        self._inside.update(dict.fromkeys(passed, found))
+            if is_parent_asked:
+                break
+            element = self._parent_of(element)
+        if len(known) > _MAX_KNOWN:
+            known.clear()
+        known.update(dict.fromkeys(passed, found))
         return found
 
-    def _seen(self, number: int, node: LexborNode) -> tuple[frozenset[str], Attributes]:
-        """The classes and attributes of an element."""
-        if number not in self._nodes:
-            attributes = node.attributes
-            self._nodes[number] = (frozenset((attributes.get("class") or "").split()), attributes)
-        return self._nodes[number]
+    def _around(self, node: LexborNode | None) -> "_Around | None":
+        """What selectors ask of an element that others are in."""
+        if node is None:
+            return None
+        number = node.mem_id
+        found = self._nodes.get(number)
+        if found is None:
+            found = self._nodes[number] = _Around(number, node)
+        return found
+
+    def _parent_of(self, element: "_Around") -> "_Around | None":
+        if not element.is_parent_known:
+            element.parent = self._around(element.node.parent)
+            element.is_parent_known = True
+        return element.parent
+
+
+class _Around:
+    """An element that others are in."""
+
+    __slots__ = ("attributes", "classes", "identifier", "is_parent_known", "node", "number", "parent", "tag")
+
+    def __init__(self, number: int, node: LexborNode) -> None:
+        self.number = number
+        self.node = node
+        self.tag = node.tag
+        self.attributes: Attributes = node.attributes
+        self.classes = frozenset((self.attributes.get("class") or "").split())
+        self.identifier = self.attributes.get("id")
+        self.parent: _Around | None = None
+        self.is_parent_known = False
 
 
 def _weight(rule: _Rule) -> tuple[bool, int, int, int, int]:
