@@ -5,7 +5,9 @@ a window 1280 pixels wide; where a media query asks for something else, its rule
 a colon (hovering, printing, parts of elements) are passed over, and so are rules nested in other rules.
 """
 
+import bisect
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -84,6 +86,8 @@ class StyleRules:
     def __init__(self, document: LexborHTMLParser) -> None:
         self._hiding: dict[str, list[_Block]] = {}  # by the class or id at the end of a selector; "" for other ends
         self._showing: list[_Block] = []
+        self._showing_text = ""  # the selectors of those, one after the other, and where each begins
+        self._showing_starts: list[int] = []
         self._blocks: dict[int, list[_Rule]] = {}  # by place, as far as they are read
         self._hiding_rules: dict[str, list[_Rule]] = {}
         self._showing_rules: dict[str, list[_Rule]] = {}
@@ -160,10 +164,23 @@ class StyleRules:
 
     def _showing_by(self, word: str) -> list[_Rule]:
         if word not in self._showing_rules:
-            is_asked = word[:1] in ("#", ".") or self._hiding_by(word)
-            blocks = [block for block in self._showing if word in block.selectors] if is_asked else []
+            blocks = self._showing_with(word) if word[:1] in ("#", ".") or self._hiding_by(word) else []
             self._showing_rules[word] = [rule for block in blocks for rule in self._read(block) if rule.is_about(word)]
         return self._showing_rules[word]
+
+    def _showing_with(self, word: str) -> list[_Block]:
+        """The rules that show in whose selectors a word is found: by one look at all of them."""
+        if not self._showing_starts:
+            self._showing_text = "\n".join(block.selectors for block in self._showing)
+            lengths = (len(block.selectors) + 1 for block in self._showing)
+            self._showing_starts = list(itertools.accumulate(lengths, initial=0))
+        blocks: list[_Block] = []
+        place = self._showing_text.find(word)
+        while place >= 0:
+            number = bisect.bisect_right(self._showing_starts, place)
+            blocks.append(self._showing[number - 1])
+            place = self._showing_text.find(word, self._showing_starts[number])
+        return blocks
 
     def _read(self, block: _Block) -> list[_Rule]:
         if block.place not in self._blocks:
