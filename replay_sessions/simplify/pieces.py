@@ -161,7 +161,8 @@ class PieceWriter:
             left.pop()
         if len(left) == len(shown):
             return words
-        texts = [pieces[index] if index - 1 in left else f" {pieces[index]}" for index in left]
+        kept = set(left)
+        texts = [pieces[index] if index - 1 in kept else f" {pieces[index]}" for index in left]
         return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
 
     def text_since(self, piece: int) -> str:

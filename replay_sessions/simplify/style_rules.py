@@ -175,11 +175,16 @@ class StyleRules:
             lengths = (len(block.selectors) + 1 for block in self._showing)
             self._showing_starts = list(itertools.accumulate(lengths, initial=0))
         blocks: list[_Block] = []
-        place = self._showing_text.find(word)
+        text = self._showing_text
+        place = text.find(word)
         while place >= 0:
+            end = place + len(word)
+            if (after := text[end : end + 1]).isalnum() or after in ("-", "_"):  # a longer word
+                place = text.find(word, place + 1)
+                continue
             number = bisect.bisect_right(self._showing_starts, place)
             blocks.append(self._showing[number - 1])
-            place = self._showing_text.find(word, self._showing_starts[number])
+            place = text.find(word, self._showing_starts[number])
         return blocks
 
     def _read(self, block: _Block) -> list[_Rule]:
