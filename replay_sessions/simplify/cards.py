@@ -237,7 +237,7 @@ def _set_scopes(nodes: list[_Node], targets: list[Target]) -> list[Scope]:
             pass
         elif (card := part.card) is not None:
             card.title = node.title
-        elif (around.card is None or around.card.title != node.title):
+        elif around.card is None or around.card.title != node.title:
             scope = Scope(scope, "", _REPEAT, node.title)
         if scope.repeat is not None and scope.title:
             cards.append(scope)

@@ -143,17 +143,18 @@ class StyleRules:
     def _fitting(
         self, known: dict[_Keys, list[_Rule]], keys: _Keys, rules_by: Callable[[str], Iterable[_Rule]]
     ) -> list[_Rule]:
-        """The rules whose last part may fit an element of a tag, a class attribute and an id."""
+        """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first."""
         if keys not in known:
             tag, attribute, identifier = keys
             classes = frozenset((attribute or "").split())
             words = [*(f".{name}" for name in sorted(classes)), f"#{identifier}", tag]
             rules = (rule for word in words for rule in rules_by(word))
-            known[keys] = [
+            fitting = [
                 rule
                 for rule in rules
                 if rule.steps[-1][1].may_fit(tag, classes) and rule.steps[-1][1].id in ("", identifier)
             ][-_MAX_FITTING:]
+            known[keys] = sorted(fitting, key=_weight, reverse=True)
         return known[keys]
 
     def _hiding_by(self, word: str) -> list[_Rule]:
@@ -194,14 +195,15 @@ class StyleRules:
         return self._blocks[block.place]
 
     def _strongest(self, rules: Iterable[_Rule], node: LexborNode, attributes: Attributes) -> _Rule | None:
-        """The one of some rules that decides about an element."""
-        fitting = (
-            rule
-            for rule in rules
-            if (not rule.steps[-1][1].conditions or fits(attributes, rule.steps[-1][1].conditions))
-            and (len(rule.steps) == 1 or self._is_inside(self._around(node.parent), rule, len(rule.steps) - 1))
-        )
-        return max(fitting, default=None, key=_weight)
+        """The one of some rules, the strongest first, that decides about an element."""
+        for rule in rules:
+            steps = rule.steps
+            conditions = steps[-1][1].conditions
+            if (not conditions or fits(attributes, conditions)) and (
+                len(steps) == 1 or self._is_inside(self._around(node.parent), rule, len(steps) - 1)
+            ):
+                return rule
+        return None
 
     def _is_inside(self, element: "_Around | None", rule: _Rule, depth: int) -> bool:
         """Whether an element's parent and those around it are what the first steps of a selector ask for."""
