@@ -12,7 +12,6 @@ from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
-from replay_sessions.simplify.recipes.selectors import Choice
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, LABEL, STRUCK, TAGS, TEXT, UNKNOWN
 from replay_sessions.simplify.targets import (
