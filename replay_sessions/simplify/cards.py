@@ -104,7 +104,9 @@ def _tree(parts: list[Part], headings: list[Heading]) -> list[_Node]:
     nodes = [page]
     left = sorted(headings, reverse=True)
     node = page
-    for part in sorted(parts[::-1], key=lambda part: part.piece * end - part.end):
+    outer_first = parts[::-1]
+    outer_first.sort(key=lambda part: part.piece * end - part.end)
+    for part in outer_first:
         piece = part.piece
         while left and left[-1].piece < piece:
             node = _around(node, left[-1].piece)
