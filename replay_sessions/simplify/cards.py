@@ -67,6 +67,8 @@ class Part(NamedTuple):
 class _Node:
     """A part in the tree of parts."""
 
+    __slots__ = ("children", "first_inner", "headings", "parent", "part", "scope", "title")
+
     def __init__(self, part: Part, parent: "_Node | None") -> None:
         self.part = part
         self.parent = parent
@@ -74,6 +76,7 @@ class _Node:
         self.headings: list[Heading] = []  # those in it and in no card inside
         self.first_inner = part.last  # the first target that is in a card inside
         self.title = ""
+        self.scope = part.inside  # the one of what is in it, once all titles are known
 
 
 def set_cards(
@@ -101,14 +104,16 @@ def _tree(parts: list[Part], headings: list[Heading]) -> list[_Node]:
     nodes = [page]
     left = sorted(headings, reverse=True)
     node = page
-    for index in sorted(range(len(parts)), key=lambda index: (parts[index].piece, -parts[index].end, -index)):
-        part = parts[index]
-        while left and left[-1].piece < part.piece:
+    outer_first = parts[::-1]
+    outer_first.sort(key=lambda part: part.piece * end - part.end)
+    for part in outer_first:
+        piece = part.piece
+        while left and left[-1].piece < piece:
             node = _around(node, left[-1].piece)
             node.headings.append(left.pop())
-        node = _Node(part, _around(node, part.piece))
-        assert node.parent is not None
-        node.parent.children.append(node)
+        around = _around(node, piece)
+        node = _Node(part, around)
+        around.children.append(node)
         nodes.append(node)
     while left:
         node = _around(node, left[-1].piece)
@@ -129,7 +134,7 @@ def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces
         part = child.part
         if len(child.headings) > 1:
             child.headings.sort()
-        if (card := part.card) is not None:
+        if part.inside is not part.outside and (card := part.card) is not None:
             if not card.title and child.headings:
                 card.title = child.headings[0].words
             child.title = card.title
@@ -217,36 +222,38 @@ def _first_text(part: Part, texts: list[int], pieces: list[str]) -> str:
 
 def _set_scopes(nodes: list[_Node], targets: list[Target]) -> list[Scope]:
     """Makes scopes of the cards, sets them between those of the walk, and gives each target the one that it is in."""
-    scopes: dict[int, Scope] = {}
     cards: list[Scope] = []
     done = 0
     current = nodes[0]
     for node in nodes:
         part = node.part
-        done, current = _settle(targets, scopes, done, part.first, current)
-        scope = around = scopes[id(node.parent)] if node.parent is not None else part.outside
+        if done < part.first:
+            done, current = _settle(targets, done, part.first, current)
+        scope = around = node.parent.scope if node.parent is not None else part.outside
         if part.inside is not part.outside:
             outer = scope = part.inside
             while outer.parent is not None and outer.parent is not part.outside:
                 outer = outer.parent
             outer.parent = around
-        if node.title and part.card is not None:
-            part.card.title = node.title
-        elif node.title and (around.card is None or around.card.title != node.title):
+        if not node.title:
+            pass
+        elif (card := part.card) is not None:
+            card.title = node.title
+        elif around.card is None or around.card.title != node.title:
             scope = Scope(scope, "", _REPEAT, node.title)
         if scope.repeat is not None and scope.title:
             cards.append(scope)
-        scopes[id(node)] = scope
+        node.scope = scope
         current = node
-    _settle(targets, scopes, done, nodes[0].part.last, current)
+    _settle(targets, done, nodes[0].part.last, current)
     return cards
 
 
-def _settle(targets: list[Target], scopes: dict[int, Scope], start: int, end: int, node: _Node) -> tuple[int, _Node]:
+def _settle(targets: list[Target], start: int, end: int, node: _Node) -> tuple[int, _Node]:
     """Gives targets the scopes of the parts that they are in, of which `node` is the innermost for the first."""
     for index in range(start, end):
         while node.part.last <= index and node.parent is not None:
             node = node.parent
         if not targets[index].is_container:
-            targets[index].scope = scopes[id(node)]
-    return max(start, end), node
+            targets[index].scope = node.scope
+    return end, node

@@ -13,6 +13,7 @@ __all__ = ["Namer", "Scope", "leaf", "slug"]
 
 _MAX_LENGTH = 60
 _MAX_SCOPES = 3
+_LEAVES_KEPT = 2_000
 _LOOKED_AT = 300  # more of a text is never in its slug
 
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
@@ -133,6 +134,7 @@ class Namer:
         return numbered
 
 
+@functools.lru_cache(_LEAVES_KEPT)  # titles and links of a page repeat each other's words
 def leaf(text: str) -> str:
     """The last part of a name, from the words that an element bears, without prices and counts; "" from no words.
 

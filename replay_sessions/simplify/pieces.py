@@ -6,6 +6,7 @@ the page shows some: between words that the source keeps apart, and at the edges
 """
 
 import bisect
+import functools
 import re
 
 from replay_sessions.simplify.tags import BLOCK, TAGS
@@ -20,6 +21,7 @@ _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
 # Texts that stand in an element of their own within what they are about, and change while it stays.
 _LONGEST_BADGE = 40
+_SHORT_TEXTS_KEPT = 2_000
 _COUNT_OR_PRICE = re.compile(
     r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"
 )
@@ -147,18 +149,20 @@ class PieceWriter:
         if not is_badge and (len(visible) < 2 or visible[-2] < piece):
             return words
         start = bisect.bisect_left(visible, piece)
-        shown = [index for index in visible[start : start + _MAX_PIECES] if "<" not in self.pieces[index]]
+        pieces = self.pieces
+        shown = [index for index in visible[start : start + _MAX_PIECES] if "<" not in pieces[index]]
         left = shown
         if is_badge:
             badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
             left = [index for index in shown if not any(begin <= index < end for begin, end in badges)]
         if len(left) > 1:
-            left = [index for index in left if not _is_short_and(_BADGE, self.pieces[index])]
-        while len(left) > 1 and _is_short_and(_COUNT_OR_PRICE, self.pieces[left[-1]]):
+            left = [index for index in left if len(pieces[index]) > _LONGEST_BADGE or not _is_badge(pieces[index])]
+        while len(left) > 1 and len(pieces[left[-1]]) <= _LONGEST_BADGE and _is_count_or_price(pieces[left[-1]]):
             left.pop()
         if len(left) == len(shown):
             return words
-        texts = [self.pieces[index] if index - 1 in left else f" {self.pieces[index]}" for index in left]
+        kept = set(left)
+        texts = [pieces[index] if index - 1 in kept else f" {pieces[index]}" for index in left]
         return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
 
     def text_since(self, piece: int) -> str:
@@ -176,8 +180,14 @@ class PieceWriter:
         return _unescaped(words)
 
 
-def _is_short_and(pattern: re.Pattern[str], text: str) -> bool:
-    return len(text) <= _LONGEST_BADGE and pattern.fullmatch(text.strip()) is not None
+@functools.lru_cache(_SHORT_TEXTS_KEPT)
+def _is_badge(text: str) -> bool:
+    return _BADGE.fullmatch(text.strip()) is not None
+
+
+@functools.lru_cache(_SHORT_TEXTS_KEPT)
+def _is_count_or_price(text: str) -> bool:
+    return _COUNT_OR_PRICE.fullmatch(text.strip()) is not None
 
 
 def _unescaped(words: str) -> str:

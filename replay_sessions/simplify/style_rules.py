@@ -5,7 +5,9 @@ a window 1280 pixels wide; where a media query asks for something else, its rule
 a colon (hovering, printing, parts of elements) are passed over, and so are rules nested in other rules.
 """
 
+import bisect
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -84,13 +86,15 @@ class StyleRules:
     def __init__(self, document: LexborHTMLParser) -> None:
         self._hiding: dict[str, list[_Block]] = {}  # by the class or id at the end of a selector; "" for other ends
         self._showing: list[_Block] = []
+        self._showing_text = ""  # the selectors of those, one after the other, and where each begins
+        self._showing_starts: list[int] = []
         self._blocks: dict[int, list[_Rule]] = {}  # by place, as far as they are read
         self._hiding_rules: dict[str, list[_Rule]] = {}
         self._showing_rules: dict[str, list[_Rule]] = {}
         self._hides: dict[_Keys, list[_Rule]] = {}
         self._shows: dict[_Keys, list[_Rule]] = {}
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
-        self._nodes: dict[int, tuple[frozenset[str], Attributes]] = {}
+        self._nodes: dict[int, _Around] = {}
         for block in _blocks(document):
             if not block.hides:
                 self._showing.append(block)
@@ -139,17 +143,18 @@ class StyleRules:
     def _fitting(
         self, known: dict[_Keys, list[_Rule]], keys: _Keys, rules_by: Callable[[str], Iterable[_Rule]]
     ) -> list[_Rule]:
-        """The rules whose last part may fit an element of a tag, a class attribute and an id."""
+        """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first."""
         if keys not in known:
             tag, attribute, identifier = keys
             classes = frozenset((attribute or "").split())
             words = [*(f".{name}" for name in sorted(classes)), f"#{identifier}", tag]
             rules = (rule for word in words for rule in rules_by(word))
-            known[keys] = [
+            fitting = [
                 rule
                 for rule in rules
                 if rule.steps[-1][1].may_fit(tag, classes) and rule.steps[-1][1].id in ("", identifier)
             ][-_MAX_FITTING:]
+            known[keys] = sorted(fitting, key=_weight, reverse=True)
         return known[keys]
 
     def _hiding_by(self, word: str) -> list[_Rule]:
@@ -160,10 +165,28 @@ class StyleRules:
 
     def _showing_by(self, word: str) -> list[_Rule]:
         if word not in self._showing_rules:
-            is_asked = word[:1] in ("#", ".") or self._hiding_by(word)
-            blocks = [block for block in self._showing if word in block.selectors] if is_asked else []
+            blocks = self._showing_with(word) if word[:1] in ("#", ".") or self._hiding_by(word) else []
             self._showing_rules[word] = [rule for block in blocks for rule in self._read(block) if rule.is_about(word)]
         return self._showing_rules[word]
+
+    def _showing_with(self, word: str) -> list[_Block]:
+        """The rules that show in whose selectors a word is found: by one look at all of them."""
+        if not self._showing_starts:
+            self._showing_text = "\n".join(block.selectors for block in self._showing)
+            lengths = (len(block.selectors) + 1 for block in self._showing)
+            self._showing_starts = list(itertools.accumulate(lengths, initial=0))
+        blocks: list[_Block] = []
+        text = self._showing_text
+        place = text.find(word)
+        while place >= 0:
+            end = place + len(word)
+            if (after := text[end : end + 1]).isalnum() or after in ("-", "_"):  # a longer word
+                place = text.find(word, place + 1)
+                continue
+            number = bisect.bisect_right(self._showing_starts, place)
+            blocks.append(self._showing[number - 1])
+            place = text.find(word, self._showing_starts[number])
+        return blocks
 
     def _read(self, block: _Block) -> list[_Rule]:
         if block.place not in self._blocks:
@@ -172,48 +195,78 @@ class StyleRules:
         return self._blocks[block.place]
 
     def _strongest(self, rules: Iterable[_Rule], node: LexborNode, attributes: Attributes) -> _Rule | None:
-        """The one of some rules that decides about an element."""
-        fitting = (
-            rule
-            for rule in rules
-            if (not rule.steps[-1][1].conditions or fits(attributes, rule.steps[-1][1].conditions))
-            and (len(rule.steps) == 1 or self._is_inside(node.parent, rule, len(rule.steps) - 1))
-        )
-        return max(fitting, default=None, key=_weight)
+        """The one of some rules, the strongest first, that decides about an element."""
+        for rule in rules:
+            steps = rule.steps
+            conditions = steps[-1][1].conditions
+            if (not conditions or fits(attributes, conditions)) and (
+                len(steps) == 1 or self._is_inside(self._around(node.parent), rule, len(steps) - 1)
+            ):
+                return rule
+        return None
 
-    def _is_inside(self, node: LexborNode | None, rule: _Rule, depth: int) -> bool:
+    def _is_inside(self, element: "_Around | None", rule: _Rule, depth: int) -> bool:
         """Whether an element's parent and those around it are what the first steps of a selector ask for."""
         passed: list[tuple[int, int, int]] = []
         found = False
-        while node is not None and not found:
-            key = (node.mem_id, id(rule), depth)
-            if key in self._inside:
-                found = self._inside[key]
+        known = self._inside
+        identity = id(rule)
+        tag, identifier, classes, conditions = rule.steps[depth - 1][1]
+        is_parent_asked = rule.steps[depth][0] == ">"
+        while element is not None:
+            key = (element.number, identity, depth)
+            if key in known:
+                found = known[key]
                 break
             passed.append(key)
-            attributes = self._seen(key[0], node)
-            compound = rule.steps[depth - 1][1]
             if (
-                (not compound.classes or compound.classes <= attributes[0])
-                and compound.tag in ("", node.tag)
-                and compound.id in ("", attributes[1].get("id"))
-                and fits(attributes[1], compound.conditions)
+                (not classes or classes <= element.classes)
+                and (not tag or tag == element.tag)
+                and (not identifier or identifier == element.identifier)
+                and (not conditions or fits(element.attributes, conditions))
+                and (depth == 1 or self._is_inside(self._parent_of(element), rule, depth - 1))
             ):
-                found = depth == 1 or self._is_inside(node.parent, rule, depth - 1)
-            if rule.steps[depth][0] == ">":
+                found = True
                 break
-            node = node.parent
-        if len(self._inside) > _MAX_KNOWN:
-            self._inside.clear()
-        self._inside.update(dict.fromkeys(passed, found))
+            if is_parent_asked:
+                break
+            element = self._parent_of(element)
+        if len(known) > _MAX_KNOWN:
+            known.clear()
+        known.update(dict.fromkeys(passed, found))
         return found
 
-    def _seen(self, number: int, node: LexborNode) -> tuple[frozenset[str], Attributes]:
-        """The classes and attributes of an element."""
-        if number not in self._nodes:
-            attributes = node.attributes
-            self._nodes[number] = (frozenset((attributes.get("class") or "").split()), attributes)
-        return self._nodes[number]
+    def _around(self, node: LexborNode | None) -> "_Around | None":
+        """What selectors ask of an element that others are in."""
+        if node is None:
+            return None
+        number = node.mem_id
+        found = self._nodes.get(number)
+        if found is None:
+            found = self._nodes[number] = _Around(number, node)
+        return found
+
+    def _parent_of(self, element: "_Around") -> "_Around | None":
+        if not element.is_parent_known:
+            element.parent = self._around(element.node.parent)
+            element.is_parent_known = True
+        return element.parent
+
+
+class _Around:
+    """An element that others are in."""
+
+    __slots__ = ("attributes", "classes", "identifier", "is_parent_known", "node", "number", "parent", "tag")
+
+    def __init__(self, number: int, node: LexborNode) -> None:
+        self.number = number
+        self.node = node
+        self.tag = node.tag
+        self.attributes: Attributes = node.attributes
+        self.classes = frozenset((self.attributes.get("class") or "").split())
+        self.identifier = self.attributes.get("id")
+        self.parent: _Around | None = None
+        self.is_parent_known = False
 
 
 def _weight(rule: _Rule) -> tuple[bool, int, int, int, int]:

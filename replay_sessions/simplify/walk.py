@@ -12,7 +12,6 @@ from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
-from replay_sessions.simplify.recipes.selectors import Choice
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, LABEL, STRUCK, TAGS, TEXT, UNKNOWN
 from replay_sessions.simplify.targets import (
@@ -84,6 +83,8 @@ class Walk(PieceWriter):
         pieces = self.pieces
         selectors = self.recipe.selectors
         choices = selectors.choices
+        match = selectors.match
+        merged = self.recipe.merged
         looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
         ids = selectors.ids | self.labels.ids | self._styles.ids
         is_styled = self._styles.is_styled
@@ -114,9 +115,13 @@ class Walk(PieceWriter):
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
                 opened = None
-                if is_told or choice is not None or kind >= ACTED_ON or is_styled[classes]:
-                    rule, inside = self._rule_for(tag, attributes, choice, is_told)
-                    if self._is_left_out(node, tag, attributes, rule):
+                may_hide = is_styled[classes] or is_told
+                if may_hide or choice is not None or kind >= ACTED_ON:
+                    rule, inside = NO_RULE, self.inside
+                    if is_told or choice is not None:
+                        fitting, inside = match(choice, tag, attributes, inside)
+                        rule = merged(fitting) or NO_RULE
+                    if (may_hide or rule.drop or tag == "input") and self._is_left_out(node, tag, attributes, rule):
                         node = node.next
                         continue
                     if kind == IMAGE:
@@ -157,18 +162,6 @@ class Walk(PieceWriter):
         elif last - first < 2 and outside is self.scope and not (self.headings and self.headings[-1].piece >= piece):
             return
         parts.append(Part(node, tag, piece, len(self.pieces), first, last, outside, self.scope))
-
-    def _rule_for(self, tag: str, attributes: Attributes, choice: Choice | None, is_told: bool) -> tuple[Rule, int]:
-        """What the recipe says of an element, and the selector bits that hold inside it.
-
-        Args:
-            choice: What the recipe's selectors make of its tag and classes.
-            is_told: Whether its other attributes say something too.
-        """
-        if not is_told and choice is None:
-            return NO_RULE, self.inside
-        fitting, inside = self.recipe.selectors.match(choice, tag, attributes, self.inside)
-        return self.recipe.merged(fitting) or NO_RULE, inside
 
     def _is_left_out(self, node: LexborNode, tag: str, attributes: Attributes, rule: Rule) -> bool:
         """Whether a shopper does not see an element. Its text is kept all the same if it is the label of others."""
