@@ -8,12 +8,12 @@ The logged action of the step itself is never looked at: a window around it woul
 What was left out shows: a dropped page is "" in the history, a cut one says so in a comment.
 """
 
-import importlib
 import json
 import re
 from collections.abc import Callable, Sequence
 
 from replay_sessions.errors import BadConfig
+from replay_sessions.plugins import load
 
 __all__ = ["Counter", "find_counter", "first_page_kept", "shorten_page"]
 
@@ -26,9 +26,8 @@ def find_counter(name: str) -> Counter:
     """The counter of that name: `characters`, `words` or "module:function"."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
-    module, _, function = name.partition(":")
     try:
-        counter: Counter = getattr(importlib.import_module(module), function)
+        counter: Counter = load(name)
         counts = isinstance(counter("a page"), int)
     except (ImportError, AttributeError, TypeError) as error:
         raise BadConfig(f"context.counter {name!r} is no function from a text to its count: {error}") from error

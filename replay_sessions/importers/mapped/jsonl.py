@@ -65,9 +65,6 @@ class JsonlOptions(PageReading, frozen=True, kw_only=True):
     Attributes:
         mapping: How the log's fields become ours: a NAME of those above or a FILE.toml of your own; None: it is guessed
             from the first line.
-        pages: Raw pages are simplified, and what was acted on is looked up in them.
-        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
-        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
     """
 
     mapping: str | None = None

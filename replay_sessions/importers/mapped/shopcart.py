@@ -64,9 +64,6 @@ class ShopcartOptions(PageReading, frozen=True, kw_only=True):
         mapping: Where the fields stand: the name of a mapping or a FILE.toml.
         page_offset: The page of a step is the one logged with the step before (-1), itself (0) or the one after (1);
             None: the grounding audit decides.
-        pages: Raw pages are simplified, and what was acted on is looked up in them.
-        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
-        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
         revision: Which commit of NEU-HAI/ShopCART to fetch, where SOURCE is that id.
     """
 

@@ -74,9 +74,6 @@ class OperaOptions(PageReading, frozen=True, kw_only=True):
     Attributes:
         version: full also logs scrolling, navigation and tabs: left out, counted, and told by Step.gap.
         no_interviews: Make personas of the surveys alone, even where there are interviews.
-        pages: Raw pages are simplified, and what was acted on is looked up in them.
-        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
-        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
         revision: The commit of the hub's data.
     """
 

@@ -28,7 +28,14 @@ PURCHASE = "purchase"  # OPeRA's word, too
 
 
 class Endings(msgspec.Struct, frozen=True, kw_only=True):
-    """What ends a session; see the module. None and False: nothing does."""
+    """What ends a session; see the module. None and False: nothing does.
+
+    Attributes:
+        purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
+        purchase_url: The click before a page whose address holds this text buys, and is the last.
+        idle_minutes: A longer pause ends a session in a terminate and begins another.
+        terminate_at_end: A terminate where a recording ends, if a row after the last action tells the page.
+    """
 
     purchase_selector: str | None = None
     purchase_url: str | None = None

@@ -73,10 +73,6 @@ class RawOptions(Endings, frozen=True, kw_only=True):
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
         ignore_columns: Columns that are there and not wanted, as A,B.
         keep_private_data: Do not take names, addresses and numbers out.
-        purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
-        purchase_url: The click before a page whose address holds this text buys, and is the last.
-        idle_minutes: A longer pause ends a session in a terminate and begins another.
-        terminate_at_end: A terminate where a recording ends, if a row after the last action tells the page.
     """
 
     actions: Path | None = None
