@@ -1,8 +1,6 @@
-"""One optimiser step, the learning-rate schedule, and the order of batches: what SFT and GRPO share."""
+"""One optimiser step, the learning-rate schedule, and when to validate: what SFT and GRPO share."""
 
 import math
-from collections.abc import Sequence
-from random import Random
 from typing import Any
 
 import msgspec
@@ -11,7 +9,7 @@ from torch import Tensor
 
 from replay_sessions.errors import BadConfig, TrainingDiverged
 
-__all__ = ["BatchPlan", "Optimizer", "OptimizerConfig", "learning_rate", "validation_steps"]
+__all__ = ["Optimizer", "OptimizerConfig", "learning_rate", "validation_steps"]
 
 DECAYED = 0.9  # of a phase; from here on the learning rate is at its floor and validation picks the best weights
 
@@ -70,8 +68,8 @@ class Optimizer:
         norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm))
         if not math.isfinite(norm):
             raise TrainingDiverged(
-                f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}. Lower lr or "
-                "max_grad_norm, and go on from the last checkpoint with --resume."
+                f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}. Start anew with a "
+                "lower lr or max_grad_norm and another --out; `--model.path` takes a finished phase's folder."
             )
         self._adamw.step()
         self._adamw.zero_grad(set_to_none=True)
@@ -90,7 +88,10 @@ class Optimizer:
         parameters = dict(zip(self._names, self._parameters, strict=True))
         for key, value in tensors.items():
             name, _, moment = key.rpartition("/")
-            self._adamw.state[parameters[name]][moment] = value.clone()
+            parameter = parameters[name]
+            # AdamW counts its steps on the CPU, wherever the parameter is.
+            place = value.device if moment == "step" else parameter.device
+            self._adamw.state[parameter][moment] = value.to(place, copy=True)
 
 
 def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float:
@@ -108,40 +109,11 @@ def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float
     return config.lr * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress)))
 
 
-def validation_steps(total_steps: int, count: int) -> set[int]:
-    """After which steps (counted from 1) to validate: `count` of them, all with the learning rate fully decayed."""
-    first = math.ceil(DECAYED * total_steps)
-    return {total_steps - round(index * (total_steps - first) / count) for index in range(count)}
+def validation_steps(total_steps: int, count: int, *, throughout: bool = False) -> set[int]:
+    """After which steps (counted from 1) to validate: `count` of them, the last step always among them.
 
-
-class BatchPlan:
-    """Which sequences are in which batch: epoch after epoch of a shuffle that depends on `key` and the epoch alone.
-
-    A batch has at most `size` sequences and `max_tokens` tokens (at least one sequence), so that long sessions make
-    small batches. Batches do not reach across epochs.
+    Args:
+        throughout: Spread over all steps; otherwise over those whose learning rate has fully decayed.
     """
-
-    def __init__(self, lengths: Sequence[int], size: int, max_tokens: int, key: str) -> None:
-        self._lengths, self._size, self._max_tokens, self._key = lengths, size, max_tokens, key
-        self._batches: list[list[int]] = []
-        self._epochs = 0
-
-    def batch(self, step: int) -> list[int]:
-        """The indices of batch `step`, counted from 0."""
-        while len(self._batches) <= step:
-            self._plan_epoch()
-        return self._batches[step]
-
-    def _plan_epoch(self) -> None:
-        order = list(range(len(self._lengths)))
-        Random(f"{self._key} epoch {self._epochs}").shuffle(order)
-        self._epochs += 1
-        batch: list[int] = []
-        tokens = 0
-        for index in order:
-            if batch and (len(batch) == self._size or tokens + self._lengths[index] > self._max_tokens):
-                self._batches.append(batch)
-                batch, tokens = [], 0
-            batch.append(index)
-            tokens += self._lengths[index]
-        self._batches.append(batch)
+    first = 0 if throughout else math.ceil(DECAYED * total_steps)
+    return {total_steps - round(index * (total_steps - first) / count) for index in range(count)}

@@ -4,15 +4,16 @@ Each session stays whole: one trunk, every reply in it a target, each under the 
 Stages may begin with the first steps of the sessions, where copying is learnt soonest, and end with all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from replay_sessions.errors import BadConfig
-from train.loop import BatchPlan, Optimizer, OptimizerConfig
+from train.loop import Optimizer, OptimizerConfig
 from train.policy import Policy
-from train.session_tree import pack_trunks
-from train.tokens import SessionTokens
+from train.sampler import SessionPlan, SessionSteps
+from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
+from train.tokens import ReplySpan, SessionTokens
 
 __all__ = ["SftConfig", "SftStage", "SftTrainer"]
 
@@ -36,12 +37,14 @@ class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         stages: What is trained on, one after the other.
         sessions_per_batch: At most so many sessions go into one optimiser step.
         tokens_per_batch: At most so many tokens in those sessions.
+        max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
     """
 
     optimizer: OptimizerConfig
     stages: tuple[SftStage, ...]
     sessions_per_batch: int = 8
     tokens_per_batch: int = 32_768
+    max_batch_tokens: int = 32_768
 
     def __post_init__(self) -> None:
         if not self.stages:
@@ -66,19 +69,49 @@ class SftTrainer:
     def __init__(self, policy: Policy, trunks: Sequence[SessionTokens], config: SftConfig, *, seed: int) -> None:
         if not trunks:
             raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
-        self._policy, self._trunks, self._config = policy.train(), trunks, config
-        lengths = [len(trunk.tokens) for trunk in trunks]
-        self._plan = BatchPlan(lengths, config.sessions_per_batch, config.tokens_per_batch, f"{seed} sft")
+        self._policy, self._config = policy.train(), config
+        self._plan = SessionPlan(trunks, config.sessions_per_batch, config.tokens_per_batch, f"{seed} sft")
         self.optimizer = Optimizer(policy.model, config.optimizer, config.total_steps)
 
     def step(self, step: int) -> dict[str, float]:
         """One optimiser step; returns its figures. Depends on the weights and `step` only."""
-        replies = self._config.replies_at(step)
-        batch = []
-        for trunk in (self._trunks[index] for index in self._plan.batch(step)):
-            kept = trunk.replies[:replies]
-            batch.append((trunk.tokens[: kept[-1].end], [(reply.start, reply.end) for reply in kept]))
-        packed = pack_trunks(batch).to(self._policy.device)
-        loss = -self._policy.log_probs(packed).mean()
-        loss.backward()
-        return {"loss": loss.item(), "tokens": packed.input_ids.numel(), **self.optimizer.step(step)}
+        wanted = self._config.replies_at(step)
+        batch = [(trunk, replies[:wanted]) for trunk, replies in self._plan.batch(step)]
+        reply_tokens = sum(_taught_tokens(reply) for _, replies in batch for reply in replies)
+        figures = {"loss": 0.0, "tokens": 0.0}
+        for part in _passes(batch, self._config.max_batch_tokens):
+            packed = _pack(part).to(self._policy.device)
+            loss = -self._policy.log_probs(packed).sum() / reply_tokens
+            loss.backward()
+            figures["loss"] += loss.item()
+            figures["tokens"] += packed.input_ids.numel()
+        return {**figures, **self.optimizer.step(step)}
+
+
+def _taught_tokens(reply: ReplySpan) -> int:
+    return reply.end - reply.start if reply.target is None else len(reply.target)
+
+
+def _passes(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[list[SessionSteps]]:
+    """Cuts a batch into forward passes of at most `max_tokens` (at least one session)."""
+    part: list[SessionSteps] = []
+    tokens = 0
+    for trunk, replies in batch:
+        length = replies[-1].end + sum(len(reply.target or ()) for reply in replies)
+        if part and tokens + length > max_tokens:
+            yield part
+            part, tokens = [], 0
+        part.append((trunk, replies))
+        tokens += length
+    yield part
+
+
+def _pack(part: Sequence[SessionSteps]) -> PackedTrees:
+    """Trunks whose own replies are the targets; where a reply is taught otherwise than shown, it is a branch."""
+    if all(reply.target is None for _, replies in part for reply in replies):
+        return pack_trunks([(t.tokens[: rs[-1].end], [(reply.start, reply.end) for reply in rs]) for t, rs in part])
+    trees = []
+    for trunk, replies in part:
+        taught = [[reply.target or trunk.tokens[reply.start : reply.end]] for reply in replies]
+        trees.append(SessionTree(trunk.tokens[: replies[-1].start], [reply.start for reply in replies], taught))
+    return pack(trees)

@@ -4,18 +4,23 @@
     └───────── prompt of step 1 ────┘└reply┘                        every prompt is a prefix of it (shop_env.prompts)
 
 The text between messages is learnt from the template by rendering placeholders; it and each message are tokenised on
-their own, so that a prompt's tokens never depend on what follows.
+their own, so that a prompt's tokens never depend on what follows, and a past page can be left out by itself.
+
+Where a prompt is too long, as many of the earliest pages are left out as it takes, and no more; actions and rationales
+stay (Customer-R1, section 4). Training and evaluation both ask `_Conversation` for that, so a step is trained on in the
+very prompt in which it is tested.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Session
 from shop_env.context import ContextConfig
-from shop_env.observation import Observation, observe_session
+from shop_env.observation import History, Observation, observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
 
@@ -32,28 +37,42 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ReplySpan:
-    """Where one step's logged reply lies in the tokens: prompt `tokens[:start]`, reply `tokens[start:end]`."""
+    """A step's logged reply: its prompt is `tokens[:start]`, and the history shows it as `tokens[start:end]`.
+
+    Attributes:
+        target: What SFT teaches where that is not what the history shows (a rationale that histories leave out); None:
+            `tokens[start:end]`.
+    """
 
     step_index: int
     start: int
     end: int
     action: Action
+    target: list[int] | None = None
 
 
 @dataclass(frozen=True)
 class SessionTokens:
-    """A session, or the part of it that fits the token limit, as one list of tokens."""
+    """A session, or those steps of it that see the same pages, as one list of tokens."""
 
     session_id: str
     tokens: list[int]
     replies: list[ReplySpan]
 
 
-def prompt_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """The tokens of a prompt, up to and including what the template puts before a reply."""
-    between = _template_text(tokenizer, tokenizer.chat_template, tuple(message["role"] for message in messages))
-    texts = [*_interleave(between, [message["content"] for message in messages])]
-    return [token for ids in _encode(tokenizer, texts) for token in ids]
+def prompt_tokens(
+    tokenizer: Any, observation: Observation, prompt: PromptConfig, max_tokens: int | None = None
+) -> list[int]:
+    """The tokens of an observation's prompt, up to and including what the template puts before a reply.
+
+    Args:
+        max_tokens: The earliest pages are left out until so many are enough; where the observation's own page is too
+            much by itself, the prompt is longer.
+    """
+    conversation = _Conversation(tokenizer, observation, prompt)
+    step = conversation.last
+    left_out = conversation.pages_left_out(step, max_tokens)
+    return conversation.prompt(step, step if left_out is None else left_out)
 
 
 def tokenize_session(
@@ -61,68 +80,107 @@ def tokenize_session(
     session: Session,
     context: ContextConfig,
     prompt: PromptConfig,
-    max_tokens: int,
+    max_prompt_tokens: int,
     personas: Mapping[str, str] | None = None,
+    *,
+    teach_rationales: bool = True,
 ) -> list[SessionTokens]:
-    """A session as trunks: one where it fits into `max_tokens`, else several.
+    """A session as trunks: one where its longest prompt has at most `max_prompt_tokens`, else several.
 
-    Each trunk holds as many steps as fit. Where a session goes on in a second trunk, the pages of the steps before it
-    are left out and their actions and rationales kept (the earliest pages go first: Customer-R1, section 4). A step
-    whose own page does not fit even so is left out; `sum(len(t.replies))` tells how many are there. In a context whose
-    prompts are no prefixes of one another (`latest_step`, budgets) each step is a trunk of its own.
+    Steps that leave out the same pages share a trunk. A step whose own page does not fit even so is left out;
+    `sum(len(t.replies))` tells how many are there. In a context whose prompts are no prefixes of one another
+    (`latest_step`, budgets) each step is a trunk of its own.
+
+    Args:
+        teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4, "without rationale").
     """
     observations = observe_session(session, context, personas)
-    if not context.grows_by_appending:
-        steps = [_trunk(tokenizer, session, seen, seen["step"], context, prompt, max_tokens) for seen in observations]
-        return [trunk for trunk in steps if trunk.replies]
+    together = observations[-1:] if context.grows_by_appending else observations
     trunks: list[SessionTokens] = []
-    first = 0
-    while first < len(session.steps):
-        trunk = _trunk(tokenizer, session, observations[-1], first, context, prompt, max_tokens)
-        if trunk.replies:
-            trunks.append(trunk)
-        first = trunk.replies[-1].step_index + 1 if trunk.replies else first + 1
+    for seen in together:
+        last = session.steps[seen["step"]]
+        reply = format_reply((last.rationale or "") if context.rationales else "", last.action)
+        conversation = _Conversation(tokenizer, seen, prompt, reply)
+        steps = range(len(session.steps)) if context.grows_by_appending else [seen["step"]]
+        wanted = [(step, conversation.pages_left_out(step, max_prompt_tokens)) for step in steps]
+        fitting = [(step, left_out) for step, left_out in wanted if left_out is not None]
+        for left_out in dict.fromkeys(left_out for _, left_out in fitting):
+            of_trunk = [step for step, pages in fitting if pages == left_out]
+            replies = [_reply(tokenizer, session, conversation, step, left_out, teach_rationales) for step in of_trunk]
+            tokens = conversation.prompt(of_trunk[-1], left_out) + conversation.reply(of_trunk[-1])
+            trunks.append(SessionTokens(session.session_id, tokens, replies))
     return trunks
 
 
-def _trunk(
-    tokenizer: Any,
-    session: Session,
-    observation: Observation,
-    first: int,
-    context: ContextConfig,
-    prompt: PromptConfig,
-    max_tokens: int,
-) -> SessionTokens:
-    """The steps from `first` to the observation's own that fit, behind the page-less history of those before."""
-    if context.grows_by_appending:
-        for past in observation["history"][:first]:
-            past["page"] = ""
-    last = session.steps[observation["step"]]
-    reply = format_reply((last.rationale or "") if context.rationales else "", last.action)
-    messages = [*render_prompt(observation, prompt), Message(role="assistant", content=reply)]
-    between = _template_text(tokenizer, tokenizer.chat_template, tuple(message["role"] for message in messages))
-    encoded = _encode(tokenizer, _interleave(between, [message["content"] for message in messages]))
-    tokens: list[int] = []
-    replies: list[ReplySpan] = []
-    for index, message in enumerate(messages):
-        tokens += encoded[2 * index]
-        start = len(tokens)
-        tokens += encoded[2 * index + 1]
-        if message["role"] == "assistant":
-            end = len(tokens) + 1  # the end-of-turn token is part of the reply
-            step_index = sum(1 for earlier in messages[:index] if earlier["role"] == "assistant")
-            if end > max_tokens:
-                break
-            if step_index >= first:
-                replies.append(ReplySpan(step_index, start, end, session.steps[step_index].action))
-    tokens += encoded[-1] if len(encoded) % 2 else []
-    return SessionTokens(session.session_id, tokens[: replies[-1].end if replies else 0], replies)
+def _reply(
+    tokenizer: Any, session: Session, conversation: "_Conversation", index: int, left_out: int, teach_rationales: bool
+) -> ReplySpan:
+    step = session.steps[index]
+    start = conversation.prompt_length(index, left_out)
+    shown = conversation.reply(index)
+    text = format_reply((step.rationale or "") if teach_rationales else "", step.action)
+    taught = None if text == conversation.reply_text(index) else [*_encode(tokenizer, [text])[0], shown[-1]]
+    return ReplySpan(index, start, start + len(shown), step.action, taught)
 
 
-def _interleave(between: Sequence[str], contents: Sequence[str]) -> list[str]:
-    texts = [text for pair in zip(between, contents, strict=False) for text in pair]
-    return [*texts, *between[len(contents) :]]
+class _Conversation:
+    """An observation's messages as tokens, with and without each past page.
+
+    Message 0 is the system's; step t's page is message 1 + 2t and its reply 2 + 2t, both counted from 0.
+
+    Args:
+        reply: What follows the observation's own page; None: nothing does.
+    """
+
+    def __init__(
+        self, tokenizer: Any, observation: Observation, prompt: PromptConfig, reply: str | None = None
+    ) -> None:
+        pageless: Observation = {
+            **observation,
+            "history": History({**past, "page": ""} for past in observation["history"]),
+        }
+        self._messages = render_prompt(observation, prompt)
+        if reply is not None:
+            self._messages.append(Message(role="assistant", content=reply))
+        without = [message["content"] for message in render_prompt(pageless, prompt)]
+        contents = [message["content"] for message in self._messages]
+        roles = tuple(message["role"] for message in self._messages)
+        between = _template_text(tokenizer, tokenizer.chat_template, roles)
+        encoded = _encode(tokenizer, [*between, *contents, *without])
+        self._between = encoded[: len(between)]
+        self._shown = encoded[len(between) : len(between) + len(contents)]
+        self._without = encoded[len(between) + len(contents) :]
+        self.last = len(observation["history"])  # the observation's own step
+        both = zip(self._between, self._shown, strict=False)
+        self._ends = [0, *accumulate(len(before) + len(message) for before, message in both)]
+        pages = range(1, 1 + 2 * self.last, 2)
+        self._saved = [0, *accumulate(len(self._shown[page]) - len(self._without[page]) for page in pages)]
+
+    def pages_left_out(self, step: int, max_tokens: int | None) -> int | None:
+        """How many of the earliest pages `step`'s prompt has to do without; None: it does not fit at all."""
+        if max_tokens is None:
+            return 0
+        return next((k for k in range(step + 1) if self.prompt_length(step, k) <= max_tokens), None)
+
+    def prompt_length(self, step: int, left_out: int) -> int:
+        """The length of `prompt`."""
+        return self._ends[2 + 2 * step] + len(self._between[2 + 2 * step]) - self._saved[left_out]
+
+    def prompt(self, step: int, left_out: int) -> list[int]:
+        """The tokens of a step's prompt without the `left_out` earliest pages."""
+        tokens: list[int] = []
+        for index in range(2 + 2 * step):
+            is_left_out = index % 2 == 1 and index // 2 < left_out
+            tokens += self._between[index] + (self._without if is_left_out else self._shown)[index]
+        return tokens + self._between[2 + 2 * step]
+
+    def reply(self, step: int) -> list[int]:
+        """A step's reply as the history shows it, with the end-of-turn token that the template puts behind it."""
+        return [*self._shown[2 + 2 * step], self._between[3 + 2 * step][0]]
+
+    def reply_text(self, step: int) -> str:
+        """The same as text, without the end."""
+        return self._messages[2 + 2 * step]["content"]
 
 
 def _encode(tokenizer: Any, texts: Iterable[str]) -> list[list[int]]:

@@ -13,8 +13,7 @@ import torch
 from agents.llm_grpo.action_probabilities import action_probabilities
 from replay_sessions.errors import AgentFailed
 from replay_sessions.schema import Action
-from shop_env.observation import History, Observation
-from shop_env.prompts import render_prompt
+from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.rollout_engines.local import SamplingConfig, generate, uniform_draws
 from train.tokens import decode_replies, prompt_tokens
@@ -117,15 +116,7 @@ class PolicyAgent:
     def _prompt(self, observation: Observation) -> list[int]:
         """The prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""
         limit = self.info.max_tokens - self._sampling.max_new_tokens
-        tokens = prompt_tokens(self._tokenizer, render_prompt(observation, self.info.prompt))
-        history = list(observation["history"])
-        for index, past in enumerate(history):
-            if len(tokens) <= limit:
-                return tokens
-            if past["page"]:
-                history[index] = {**past, "page": ""}
-                shortened: Observation = {**observation, "history": History(history)}
-                tokens = prompt_tokens(self._tokenizer, render_prompt(shortened, self.info.prompt))
+        tokens = prompt_tokens(self._tokenizer, observation, self.info.prompt, limit)
         if len(tokens) > limit:
             raise AgentFailed(
                 f"the page alone needs {len(tokens)} tokens, but the checkpoint takes {limit} besides the reply."

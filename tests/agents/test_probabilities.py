@@ -19,7 +19,7 @@ from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.metrics import step_metrics
 from shop_env.observation import Observation, observe_session
-from shop_env.prompts import PromptConfig, render_prompt
+from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from tests.train.conftest import Tiny
 from tests.train.conftest import tiny as tiny
@@ -112,7 +112,7 @@ def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store: Se
 
 def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:
     observation = observe_session(tiny.sessions[0])[1]
-    prompt = prompt_tokens(tiny.tokenizer, render_prompt(observation, PromptConfig(style="compact")))
+    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
     candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
     rationales = ["I look at it.", "Too dear."]
     plain = tiny.plain_model()
@@ -125,7 +125,7 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
 
 def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
     observation = observe_session(tiny.sessions[0])[1]
-    prompt = prompt_tokens(tiny.tokenizer, render_prompt(observation, PromptConfig(style="compact")))
+    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
     uniforms = uniform_draws([np.random.default_rng(0)], 2, 4)
     (found,) = action_probabilities(
         tiny.model, tiny.tokenizer, [prompt], [observation], max_new_tokens=4, uniforms=uniforms

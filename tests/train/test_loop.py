@@ -1,10 +1,10 @@
-"""The optimiser step, the schedule, the order of batches."""
+"""The optimiser step, the schedule, when to validate."""
 
 import pytest
 import torch
 
 from replay_sessions.errors import TrainingDiverged
-from train.loop import BatchPlan, Optimizer, OptimizerConfig, learning_rate, validation_steps
+from train.loop import Optimizer, OptimizerConfig, learning_rate, validation_steps
 
 
 def test_an_infinite_gradient_stops_training_and_leaves_the_weights() -> None:
@@ -12,7 +12,7 @@ def test_an_infinite_gradient_stops_training_and_leaves_the_weights() -> None:
     before = model.weight.detach().clone()
     optimizer = Optimizer(model, OptimizerConfig(lr=0.1), total_steps=10)
     model.weight.grad, model.bias.grad = torch.full_like(model.weight, float("inf")), torch.zeros_like(model.bias)
-    with pytest.raises(TrainingDiverged, match="--resume"):
+    with pytest.raises(TrainingDiverged, match="lower lr"):
         optimizer.step(4)
     assert torch.equal(model.weight, before)
 
@@ -24,21 +24,8 @@ def test_every_validation_falls_after_the_learning_rate_has_decayed() -> None:
     assert all(learning_rate(step, 200, config) == pytest.approx(0.1) for step in steps)
 
 
-def test_each_epoch_shows_every_session_once_in_an_order_of_its_own() -> None:
-    plan = BatchPlan([1] * 10, size=2, max_tokens=100, key="key")
-    first = [index for step in range(5) for index in plan.batch(step)]
-    second = [index for step in range(5, 10) for index in plan.batch(step)]
-    assert sorted(first) == sorted(second) == list(range(10))
-    assert first != second
-    assert BatchPlan([1] * 10, size=2, max_tokens=100, key="key").batch(8) == second[6:8]
-
-
-def test_a_batch_holds_no_more_tokens_than_allowed_but_at_least_one_session() -> None:
-    lengths = [10, 50, 30, 20, 90, 120]
-    plan = BatchPlan(lengths, size=3, max_tokens=100, key="key")
-    batches = [plan.batch(step) for step in range(8)]
-    assert all(len(batch) == 1 or sum(lengths[index] for index in batch) <= 100 for batch in batches)
-    assert [5] in batches
+def test_validations_throughout_are_spread_over_all_steps() -> None:
+    assert validation_steps(200, 4, throughout=True) == {50, 100, 150, 200}
 
 
 def test_moments_saved_and_loaded_take_the_same_next_step() -> None:

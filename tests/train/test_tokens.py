@@ -1,13 +1,17 @@
 """Sessions as tokens: prompts are prefixes, replies lie where they should, long sessions lose their earliest pages."""
 
+from typing import Literal
+
 import pytest
 
-from replay_sessions.errors import BadConfig
+from agents.llm_grpo.agent import PolicyAgent
+from replay_sessions.errors import AgentFailed, BadConfig
 from shop_env.context import ContextConfig
 from shop_env.observation import observe_session
-from shop_env.prompts import render_prompt
+from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply, parse_reply
 from tests.train.conftest import COMPACT, Tiny
+from train.checkpoints import CheckpointInfo
 from train.tokens import prompt_tokens, rationale_tokens, tokenize_session
 
 # The shape of Qwen2.5's template, in our own words: a header line, the text, an end mark and a new line.
@@ -15,6 +19,19 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+
+
+def checkpoint_info(prompt: PromptConfig, max_tokens: int) -> CheckpointInfo:
+    return CheckpointInfo(
+        made_by="test",
+        store_fingerprint="",
+        context=ContextConfig(),
+        prompt=prompt,
+        temperature=0.6,
+        max_new_tokens=32,
+        max_tokens=max_tokens,
+        own_tokenizer=True,
+    )
 
 
 @pytest.mark.parametrize("template", [None, CHATML])
@@ -26,7 +43,7 @@ def test_every_prompt_is_a_prefix_of_its_sessions_trunk(tiny: Tiny, template: st
             (trunk,) = tokenize_session(tokenizer, session, ContextConfig(), COMPACT, 4096)
             for observation, reply, step in zip(observe_session(session), trunk.replies, session.steps, strict=True):
                 messages = render_prompt(observation, COMPACT)
-                assert prompt_tokens(tokenizer, messages) == trunk.tokens[: reply.start]
+                assert prompt_tokens(tokenizer, observation, COMPACT) == trunk.tokens[: reply.start]
                 whole = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
                 assert tokenizer.decode(trunk.tokens[: reply.start]) == whole
                 logged = tokenizer.decode(trunk.tokens[reply.start : reply.end])
@@ -41,24 +58,61 @@ def test_a_template_that_drops_messages_is_refused(tiny: Tiny) -> None:
     own, tokenizer.chat_template = tokenizer.chat_template, "{{ messages[-1].content }}"
     try:
         with pytest.raises(BadConfig, match="chat template"):
-            prompt_tokens(tokenizer, [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}] * 2)
+            prompt_tokens(tokenizer, observe_session(tiny.sessions[0])[-1], COMPACT)
     finally:
         tokenizer.chat_template = own
 
 
-def test_a_session_that_is_too_long_goes_on_in_another_trunk_without_its_earliest_pages(tiny: Tiny) -> None:
+@pytest.mark.parametrize("style", ["compact", "full"])
+def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(
+    tiny: Tiny, style: Literal["compact", "full"]
+) -> None:
+    prompt = PromptConfig(style=style)
+    session = max(tiny.sessions, key=lambda session: len(session.steps))
+    (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), prompt, 4096)
+    shortest, longest = whole.replies[0].start, whole.replies[-1].start
+    agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, checkpoint_info(prompt, max_tokens=4096)))
+    left_out_pages = 0
+    for limit in range(shortest, longest + 1, 7):
+        agent.info = checkpoint_info(prompt, max_tokens=limit + 32)
+        trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(), prompt, limit)
+        trained_on = {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
+        left_out_pages += len(trunks) > 1
+        for step, observation in enumerate(observe_session(session)):
+            try:
+                assert agent._prompt(observation) == trained_on[step]
+            except AgentFailed:
+                assert step not in trained_on
+    assert left_out_pages > 5
+
+
+def test_only_as_many_of_the_earliest_pages_are_left_out_as_it_takes(tiny: Tiny) -> None:
     session = max(tiny.sessions, key=lambda session: len(session.steps))
     (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, 4096)
-    limit = len(whole.tokens) * 2 // 3
-    parts = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, limit)
-    assert len(parts) > 1
-    assert all(len(part.tokens) <= limit for part in parts)
-    assert [reply.step_index for part in parts for reply in part.replies] == list(range(len(session.steps)))
-    text = tiny.tokenizer.decode(parts[1].tokens)
-    first = parts[1].replies[0].step_index
-    assert text.count("<html>") == len(parts[1].replies)
+    last = whole.replies[-1]
+    trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, last.start - 1)
+    assert [[reply.step_index for reply in trunk.replies] for trunk in trunks] == [
+        [*range(last.step_index)],
+        [last.step_index],
+    ]
+    text = tiny.tokenizer.decode(trunks[1].tokens)
+    assert text.count("<html>") == len(session.steps) - 1
+    assert session.steps[0].page not in text
     assert format_reply(session.steps[0].rationale or "", session.steps[0].action) in text
-    assert session.steps[first].page in text
+
+
+def test_rationales_are_taught_where_histories_do_without_them(tiny: Tiny) -> None:
+    session = next(session for session in tiny.sessions if len(session.steps) > 2)
+    context = ContextConfig(rationales=False)
+    (trunk,) = tokenize_session(tiny.tokenizer, session, context, COMPACT, 4096)
+    for reply, step in zip(trunk.replies, session.steps, strict=True):
+        shown = tiny.tokenizer.decode(trunk.tokens[reply.start : reply.end])
+        assert shown == format_reply("", step.action) + "<|im_end|>"
+        assert step.rationale
+        assert tiny.tokenizer.decode(reply.target) == format_reply(step.rationale, step.action) + "<|im_end|>"
+    (without,) = tokenize_session(tiny.tokenizer, session, context, COMPACT, 4096, teach_rationales=False)
+    assert without.tokens == trunk.tokens
+    assert all(reply.target is None for reply in without.replies)
 
 
 def test_rationale_tokens_cover_the_rationale_and_nothing_else(tiny: Tiny) -> None:
@@ -83,5 +137,5 @@ def test_in_the_latest_step_context_each_step_is_a_trunk_of_its_own(tiny: Tiny) 
     assert len(trunks) == len(session.steps)
     for trunk, observation, step in zip(trunks, observe_session(session, context), session.steps, strict=True):
         (reply,) = trunk.replies
-        assert trunk.tokens[: reply.start] == prompt_tokens(tiny.tokenizer, render_prompt(observation, COMPACT))
+        assert trunk.tokens[: reply.start] == prompt_tokens(tiny.tokenizer, observation, COMPACT)
         assert reply.action == step.action

@@ -6,6 +6,7 @@ from replay_sessions.errors import BadConfig
 from train.grpo.advantages import AdvantageScale
 from train.grpo.loss import KlEstimator, LossMean
 from train.loop import OptimizerConfig
+from train.sampler import Balance
 
 __all__ = ["GrpoConfig"]
 
@@ -18,6 +19,10 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         updates: Optimiser steps on each batch; from the second on, ratios and clipping act.
         sessions_per_batch: At most so many sessions go into one batch.
         tokens_per_batch: At most so many tokens in those sessions.
+        steps_per_batch: Instead of whole sessions, so many single ⟨context, next action⟩ pairs make a batch (the
+            papers: 64); None: whole sessions.
+        balance: Which pairs: `uniform`, or `balanced`, in which click and type_and_submit each come 10% more often than
+            terminate (Shop-R1, section 4.1). Only with steps_per_batch.
         replies: How many are sampled at every scored step of a session: a group.
         temperature: Of sampling, and of the log-probabilities in the loss.
         max_new_tokens: The longest reply that is sampled.
@@ -38,6 +43,8 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     updates: int = 1
     sessions_per_batch: int = 12
     tokens_per_batch: int = 65_536
+    steps_per_batch: int | None = None
+    balance: Balance = "uniform"
     replies: int = 8
     temperature: float = 0.6
     max_new_tokens: int = 64
@@ -56,6 +63,12 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise BadConfig(f"grpo.replies is {self.replies}; a group needs at least 2 replies to compare.")
         if self.temperature <= 0:
             raise BadConfig(f"grpo.temperature is {self.temperature}; sampling needs a temperature above 0.")
+        if self.steps_per_batch is None and self.balance != "uniform":
+            raise BadConfig(
+                f"grpo.balance is {self.balance!r}, but whole sessions make the batches; give grpo.steps_per_batch."
+            )
+        if self.steps_per_batch is not None and self.steps_per_batch < 1:
+            raise BadConfig(f"grpo.steps_per_batch is {self.steps_per_batch}; a batch needs at least 1 step.")
         if self.updates < 1:
             raise BadConfig(f"grpo.updates is {self.updates}; each batch needs at least 1 optimiser step.")
         if self.clip_high is not None and self.clip_high < self.clip:

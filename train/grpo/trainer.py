@@ -11,6 +11,7 @@ updated, so the ratio is 1 and clipping never acts.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -24,10 +25,11 @@ from train.grpo.advantages import informative, scaled_advantages
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import Group, Part, parts, sampling_figures, score
 from train.grpo.loss import grpo_loss, kl_divergence, token_weights
-from train.loop import BatchPlan, Optimizer
+from train.loop import Optimizer
 from train.policy import Policy
 from train.policy_stats import PolicyStats
 from train.rollout_engines.local import SamplingConfig, generate
+from train.sampler import SessionPlan, StepPlan
 from train.tokens import SessionTokens, rationale_tokens
 
 __all__ = ["GrpoConfig", "GrpoTrainer"]
@@ -54,13 +56,12 @@ class GrpoTrainer:
         first_step: int = 1,
     ) -> None:
         self._policy, self._reference, self._tokenizer = policy.train(), reference, tokenizer
-        self._trunks = [trunk for trunk in trunks if trunk.replies[-1].step_index >= first_step]
-        if not self._trunks:
+        scored = [replace(t, replies=[reply for reply in t.replies if reply.step_index >= first_step]) for t in trunks]
+        scored = [trunk for trunk in scored if trunk.replies]
+        if not scored:
             raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
         self._config, self._reward = config, reward
-        self._first_step = first_step
-        lengths = [len(trunk.tokens) for trunk in self._trunks]
-        self._plan = BatchPlan(lengths, config.sessions_per_batch, config.tokens_per_batch, f"{seed} grpo")
+        self._plan = _plan(scored, config, f"{seed} grpo")
         self._seed = seed
         self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.updates)
 
@@ -80,10 +81,7 @@ class GrpoTrainer:
     def _sample(self, step: int) -> list[Group]:
         """G scored replies to each scored step of the batch's sessions."""
         config = self._config
-        trunks = [self._trunks[index] for index in self._plan.batch(step)]
-        spans_P = [
-            (trunk, reply) for trunk in trunks for reply in trunk.replies if reply.step_index >= self._first_step
-        ]
+        spans_P = [(trunk, reply) for trunk, replies in self._plan.batch(step) for reply in replies]
         sampling = SamplingConfig(
             temperature=config.temperature,
             max_new_tokens=config.max_new_tokens,
@@ -171,6 +169,12 @@ class GrpoTrainer:
     def _weights(self, lengths_R: Sequence[int], replies: int, tokens: int) -> Tensor:
         config = self._config
         return token_weights(lengths_R, config.loss_mean, replies=replies, tokens=tokens, longest=config.max_new_tokens)
+
+
+def _plan(scored: Sequence[SessionTokens], config: GrpoConfig, key: str) -> SessionPlan | StepPlan:
+    if config.steps_per_batch is not None:
+        return StepPlan(scored, config.steps_per_batch, config.balance, key)
+    return SessionPlan(scored, config.sessions_per_batch, config.tokens_per_batch, key)
 
 
 def _is_informative(group: Group) -> bool:
