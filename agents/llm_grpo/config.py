@@ -1,31 +1,33 @@
-"""The configuration of a training run: one frozen tree, from a preset (TOML); each key is a flag of the command."""
+"""The configuration of a training run: one frozen tree, from a preset (TOML); each key is a flag of the command.
 
-import tomllib
-from importlib import resources
-from pathlib import Path
-from typing import Any
+A run is a list of phases. What they share (the numbers of [sft] and [grpo], the context, the reward) stands once; a
+phase says in what it differs. presets.py reads the files.
+"""
+
+import re
+from typing import Literal
 
 import msgspec
 
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
-from shop_env.context import ContextConfig
+from shop_env.context import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
 from train.grpo.trainer import GrpoConfig
-from train.loop import OptimizerConfig
 from train.sft import SftConfig
 from train.tiny import TinyModelConfig, TinyTokenizerConfig
 
 __all__ = [
     "EvaluationConfig",
     "ModelConfig",
-    "SftLongerConfig",
+    "PhaseConfig",
+    "PhaseContext",
     "TrainConfig",
     "ValidationConfig",
-    "load_preset",
-    "preset_names",
 ]
+
+PHASE_NAME = re.compile(r"[a-z0-9_]+")
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,27 +52,86 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             )
 
 
-class SftLongerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SFT that goes on for as long as GRPO took, the fair opponent in time.
-
-    Attributes:
-        steps: Optimiser steps; None: as many as fit the time that GRPO took.
-    """
-
-    optimizer: OptimizerConfig
-    steps: int | None = None
-
-
 class ValidationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the weights of a phase are chosen: those with the best exact match.
+    """How the weights of a phase are chosen: those with the best exact match, sampled as the last table samples.
 
     Attributes:
         sessions: On so many sessions of the validation split.
-        times: At so many steps near the end of the phase.
+        times: At so many steps; 0 takes the last weights, unseen.
+        when: `end`, where the learning rate has reached its floor, or `throughout` the phase.
+        patience: The phase ends early after so many validations in a row without a better one; None: it never does.
     """
 
     sessions: int = 300
     times: int = 3
+    when: Literal["end", "throughout"] = "end"
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.patience is not None and (self.patience < 1 or self.when == "end"):
+            raise BadConfig(
+                f"validation.patience is {self.patience} with validation.when '{self.when}'; early stopping needs at "
+                "least 1 and 'throughout'."
+            )
+
+
+class PhaseContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a phase shows otherwise than the run's context does; None: as there. It is trained and tested in it.
+
+    Attributes:
+        scope: `whole_session` or `latest_step` (Shop-R1, table 5).
+        rationales: False leaves rationales out of the history (Shop-R1's RL, section 3).
+        persona: `matched`, `none`, `shuffled` or `generic` (Customer-R1, table 4).
+    """
+
+    scope: Scope | None = None
+    rationales: bool | None = None
+    persona: PersonaArm | None = None
+
+    def over(self, context: ContextConfig) -> ContextConfig:
+        """The run's context with what is different here."""
+        changed = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return msgspec.structs.replace(context, **changed)
+
+
+class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of the last table, and how its policy is made.
+
+    Attributes:
+        label: Its name in the table.
+        method: `sft`, `grpo`, or `none`, which tests the weights that it starts from.
+        start: `model`, or an earlier phase, whose weights it goes on from; GRPO's reference policy too.
+        against: The phases that it is compared with, pair by pair of steps; they may come later.
+        reward: A reward preset of GRPO's; None: the run's.
+        context: What is shown otherwise than in the run's context.
+        teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
+        same_time_as: SFT for as many steps as fit the time that this earlier phase took, on whole sessions.
+        seed: Added to the run's; phases with the same number see the same batches.
+        sft: Numbers of this phase alone, in place of the run's [sft].
+        grpo: Numbers of this phase alone, in place of the run's [grpo].
+        validation: The rule of this phase alone, in place of the run's [validation].
+    """
+
+    label: str
+    method: Literal["none", "sft", "grpo"]
+    start: str = "model"
+    against: tuple[str, ...] = ()
+    reward: str | None = None
+    context: PhaseContext = PhaseContext()
+    teach_rationales: bool = True
+    same_time_as: str | None = None
+    seed: int = 0
+    sft: SftConfig | None = None
+    grpo: GrpoConfig | None = None
+    validation: ValidationConfig | None = None
+
+    def __post_init__(self) -> None:
+        if self.reward is not None:
+            reward_preset(self.reward)
+            if self.method != "grpo":
+                raise BadConfig(f"phase '{self.label}' has a reward, but its method is {self.method!r}, not 'grpo'.")
+        if self.same_time_as is not None and self.method != "sft":
+            raise BadConfig(f"phase '{self.label}' has same_time_as, but its method is {self.method!r}, not 'sft'.")
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,6 +156,9 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A whole run.
 
     Attributes:
+        phases: What is trained, in this order, by name: the name is the folder of its checkpoint.
+        sft: The numbers of every phase of SFT that has none of its own.
+        grpo: The numbers of every phase of GRPO that has none of its own.
         store: A session store's folder, or `demo`.
         seed: The same seed gives the same run on CPU.
         reward: A preset's name (shop_env.reward.presets) or a table of numbers.
@@ -102,9 +166,9 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         save_every_s: The training state is saved so often, and when the run is stopped.
     """
 
-    sft: SftConfig
+    phases: dict[str, PhaseConfig]
+    sft: SftConfig | None = None
     grpo: GrpoConfig | None = None
-    sft_longer: SftLongerConfig | None = None
     store: str = "demo"
     seed: int = 0
     model: ModelConfig = ModelConfig()
@@ -116,46 +180,49 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     threads: int = 0
     save_every_s: float = 60.0
 
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise BadConfig("a run needs at least one phase, such as [phases.sft] with method = 'sft'.")
+        earlier = ["model"]
+        for name, phase in self.phases.items():
+            if not PHASE_NAME.fullmatch(name) or name == "model":
+                raise BadConfig(f"phase '{name}': a phase's name is a folder's: lower case, digits and _, not 'model'.")
+            for field, given, known in (
+                ("start", phase.start, earlier),
+                ("same_time_as", phase.same_time_as, earlier[1:]),
+                *(("against", other, list(self.phases)) for other in phase.against),
+            ):
+                if given is not None and given not in known:
+                    raise BadConfig(f"phases.{name}.{field}: {given!r} is none of {', '.join(known) or 'no phase'}.")
+            if phase.method != "none" and getattr(phase, phase.method) is None and getattr(self, phase.method) is None:
+                raise BadConfig(f"phases.{name} is {phase.method}, but there is no [{phase.method}] with its numbers.")
+            earlier.append(name)
+        labels = [phase.label for phase in self.phases.values()]
+        if doubled := {label for label in labels if labels.count(label) > 1}:
+            raise BadConfig(f"two phases are labelled '{min(doubled)}'; the table could not tell them apart.")
+
     @property
     def reward_config(self) -> RewardConfig:
         """The reward's numbers."""
         return reward_preset(self.reward) if isinstance(self.reward, str) else self.reward
 
+    def sft_of(self, name: str) -> SftConfig:
+        """The numbers of a phase of SFT."""
+        found = self.phases[name].sft or self.sft
+        assert found is not None, "checked above"
+        return found
 
-def preset_names() -> list[str]:
-    """The presets that come with the package."""
-    return sorted(file.name.removesuffix(".toml") for file in _presets().iterdir() if file.name.endswith(".toml"))
+    def grpo_of(self, name: str) -> GrpoConfig:
+        """The numbers of a phase of GRPO."""
+        found = self.phases[name].grpo or self.grpo
+        assert found is not None, "checked above"
+        return found
 
+    def reward_of(self, name: str) -> RewardConfig:
+        """The reward that a phase is trained with."""
+        own = self.phases[name].reward
+        return self.reward_config if own is None else reward_preset(own)
 
-def load_preset(preset: str) -> TrainConfig:
-    """A preset by name or file.
-
-    Raises:
-        BadConfig: No such preset, a key that does not exist, or a value that does not fit.
-    """
-    try:
-        return msgspec.convert(_read_preset(preset), TrainConfig)
-    except msgspec.ValidationError as error:
-        raise BadConfig(f"preset '{preset}': {error}") from error
-
-
-def _presets() -> Any:
-    return resources.files("train") / "presets"
-
-
-def _read_preset(preset: str) -> dict[str, Any]:
-    file = Path(preset)
-    is_file = file.suffix == ".toml"
-    if not is_file and preset not in preset_names():
-        raise BadConfig(
-            f"Unknown preset '{preset}'. {did_you_mean(preset, preset_names())} Or give the path of a .toml file."
-        )
-    try:
-        text = (
-            file.read_text(encoding="utf-8") if is_file else (_presets() / f"{preset}.toml").read_text(encoding="utf-8")
-        )
-        return tomllib.loads(text)
-    except OSError as error:
-        raise BadConfig(f"the preset file '{preset}' cannot be read: {error.strerror}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise BadConfig(f"the preset file '{preset}' is no valid TOML: {error}.") from error
+    def context_of(self, name: str) -> ContextConfig:
+        """What a phase's policy is shown, in training and when tested."""
+        return self.phases[name].context.over(self.context)

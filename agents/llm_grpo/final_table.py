@@ -9,25 +9,26 @@ on the validation split.
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
-from agents.llm_grpo.config import EvaluationConfig
+from agents.llm_grpo.config import EvaluationConfig, TrainConfig
 from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
 from agents.protocol import Agent
 from agents.registry import make_agent
 from agents.results import ResultRow, markdown_table, render_table, results_console, summarise
 from agents.scripted.oracle import OracleAgent, ceiling, is_demo_store
 from replay_sessions.provenance import provenance
+from shop_env.context import ContextConfig
 from shop_env.metrics import StepRecord, paired_difference
 from shop_env.metrics.intervals import Cluster
 
-__all__ = ["Comparison", "evaluate_run", "verdict"]
+__all__ = ["Comparison", "evaluate_run", "verdicts"]
 
-LABELS = {"sft": "SFT", "sft_longer": "SFT, same time", "shop_r1": "Shop-R1"}
 CLUSTER: Cluster = "user"
 
 
@@ -50,47 +51,59 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+@dataclass(frozen=True)
+class _Decoding:
+    """How a policy's replies are drawn."""
+
+    name: str
+    temperature: float
+
+    def label(self, phase: str) -> str:
+        """A row of the table."""
+        return f"{phase}, {self.name}"
+
+
 def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
-    config = run.config.evaluation
-    records = {label: _records(run, agent, label) for label, agent in _agents(run)}
+    records = _all_records(run)
     rows = [summarise(rows, label=label, cluster=CLUSTER) for label, rows in records.items()]
-    comparisons = _comparisons(records, config)
+    comparisons = _comparisons(records, run.config)
     _print(run, rows, comparisons)
     _write(run, rows, comparisons)
     return rows
 
 
-def _agents(run: TrainingRun) -> list[tuple[str, Agent]]:
-    """Every row of the table: baselines, trained policies (sampled, then greedy), the oracle where it is known."""
-    config = run.config.evaluation
-    agents: list[tuple[str, Agent]] = [(name, make_agent(name, store=run.store)) for name in config.agents]
-    for name in run.results:
-        path = str(run.checkpoint(name))
-        agents.append((_sampled(name, config), PolicyAgent(path, temperature=config.temperature)))
-        if config.greedy:
-            agents.append((_greedy(name), PolicyAgent(path, temperature=0.0)))
+def _decodings(config: EvaluationConfig) -> list[_Decoding]:
+    sampled = _Decoding(f"T {config.temperature:g}", config.temperature)
+    return [sampled, _Decoding("greedy", 0.0)] if config.greedy else [sampled]
+
+
+def _all_records(run: TrainingRun) -> dict[str, list[StepRecord]]:
+    """Every row's answers: baselines, trained policies (sampled, then greedy), the oracle where it is known."""
+    config = run.config
+    records = {
+        name: _records(run, make_agent(name, store=run.store), name, config.context)
+        for name in config.evaluation.agents
+    }
+    for name, phase in config.phases.items():
+        for decoding in _decodings(config.evaluation):
+            label = decoding.label(phase.label)
+            agent = PolicyAgent(str(run.checkpoint(name)), temperature=decoding.temperature)
+            records[label] = _records(run, agent, label, config.context_of(name))
     if is_demo_store(run.store):
-        agents.append((f"oracle, T {config.temperature:g}", OracleAgent(config.temperature)))
-        agents.append(("oracle, greedy", OracleAgent(0.0)))
-    return agents
+        for decoding in _decodings(config.evaluation):
+            label = decoding.label("oracle")
+            records[label] = _records(run, OracleAgent(decoding.temperature), label, config.context)
+    return records
 
 
-def _sampled(name: str, config: EvaluationConfig) -> str:
-    return f"{LABELS[name]}, T {config.temperature:g}"
-
-
-def _greedy(name: str) -> str:
-    return f"{LABELS[name]}, greedy"
-
-
-def _records(run: TrainingRun, agent: Agent, label: str) -> list[StepRecord]:
+def _records(run: TrainingRun, agent: Agent, label: str, context: ContextConfig) -> list[StepRecord]:
     config = run.config
     return evaluate(
         agent,
         run.store,
         config.evaluation.split,
-        context=config.context,
+        context=context,
         reward=config.reward_config,
         seed=config.seed,
         max_sessions=config.evaluation.sessions,
@@ -99,39 +112,64 @@ def _records(run: TrainingRun, agent: Agent, label: str) -> list[StepRecord]:
     )
 
 
-def _comparisons(records: dict[str, list[StepRecord]], config: EvaluationConfig) -> list[Comparison]:
-    """Shop-R1 against SFT and against SFT of the same time, sampled and greedy; exact match and macro-F1."""
+def _comparisons(records: dict[str, list[StepRecord]], config: TrainConfig) -> list[Comparison]:
+    """Each phase against those that it names, sampled and greedy; exact match and macro-F1."""
     comparisons = []
-    for decoding in (_sampled, lambda name, _: _greedy(name)):
-        for other in ("sft", "sft_longer"):
-            first, second = decoding("shop_r1", config), decoding(other, config)
-            if first not in records or second not in records:
-                continue
-            for metric in ("exact_accuracy", "type_f1_macro"):
-                figures = paired_difference(records[first], records[second], metric, cluster=CLUSTER)
-                difference, low, high = figures
-                comparisons.append(
-                    Comparison(first=first, second=second, metric=metric, difference=difference, low=low, high=high)
-                )
+    for phase in config.phases.values():
+        for decoding in _decodings(config.evaluation):
+            for other in (config.phases[name] for name in phase.against):
+                first, second = decoding.label(phase.label), decoding.label(other.label)
+                for metric in ("exact_accuracy", "type_f1_macro"):
+                    figures = paired_difference(records[first], records[second], metric, cluster=CLUSTER)
+                    difference, low, high = figures
+                    comparisons.append(
+                        Comparison(first=first, second=second, metric=metric, difference=difference, low=low, high=high)
+                    )
     return comparisons
 
 
-def verdict(comparisons: Sequence[Comparison]) -> str:
-    """What the exact match of Shop-R1 says, in one sentence, whatever it is; "" where there is nothing to compare."""
-    exact = [comparison for comparison in comparisons if comparison.metric == "exact_accuracy"]
-    parts = [f"{_signed(c)} against {c.second}" for c in exact]
-    if not parts:
-        return ""
-    sampled, greedy = exact[0], next((c for c in exact if c.first.endswith("greedy")), None)
-    if greedy is None or sampled.low <= 0:
-        reading = "GRPO raised exact match" if sampled.low > 0 else "GRPO did not raise exact match"
-    elif greedy.low > 0:
-        reading = "GRPO raised exact match under both decodings"
-    else:
-        reading = (
-            "GRPO raised exact match when sampling only: it sharpened the policy, the likeliest reply is no better"
-        )
-    return f"In one sentence: {reading} (points of exact match, Shop-R1 minus the other: {'; '.join(parts)})."
+def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str]:
+    """What RL did to exact match, one sentence for each phase of GRPO that is compared with another phase."""
+    found = []
+    for phase in config.phases.values():
+        labels = [decoding.label(phase.label) for decoding in _decodings(config.evaluation)]
+        of_phase = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
+        if phase.method == "grpo" and of_phase:
+            found.append(_verdict(phase.label, of_phase))
+    return found
+
+
+def _verdict(label: str, exact: Sequence[Comparison]) -> str:
+    """One sentence from all comparisons of one policy."""
+    sampled = [comparison for comparison in exact if not comparison.first.endswith("greedy")]
+    greedy = [comparison for comparison in exact if comparison.first.endswith("greedy")]
+    reading = f"{label}: sampled, it {_reading(sampled)}"
+    if greedy:
+        reading += f"; greedy, it {_reading(greedy)}"
+        if _reading(sampled) == BETTER and _reading(greedy) != BETTER:
+            reading += ": it sharpened the policy, but the likeliest reply is no better"
+    figures = "; ".join(f"{_signed(comparison)} against {comparison.second}" for comparison in exact)
+    return f"{reading} (points of exact match: {figures})."
+
+
+BETTER = "is better than each that it is compared with"
+
+
+def _reading(comparisons: Sequence[Comparison]) -> str:
+    """What the intervals of one decoding say together."""
+    if all(comparison.low > 0 for comparison in comparisons):
+        return BETTER
+    if all(comparison.high < 0 for comparison in comparisons):
+        return "is worse than each that it is compared with"
+    if all(comparison.low <= 0 <= comparison.high for comparison in comparisons):
+        return "cannot be told apart"
+    return "is " + ", ".join(f"{_relation(comparison)} {comparison.second}" for comparison in comparisons)
+
+
+def _relation(comparison: Comparison) -> str:
+    if comparison.low > 0:
+        return "better than"
+    return "worse than" if comparison.high < 0 else "not told apart from"
 
 
 def _signed(comparison: Comparison) -> str:
@@ -146,7 +184,7 @@ def _print(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Co
     console.print(render_table(rows, title=title, width=console.width))
     for comparison in comparisons:
         console.print(comparison.sentence(), highlight=False, soft_wrap=True)
-    if sentence := verdict(comparisons):
+    for sentence in verdicts(comparisons, run.config):
         console.print(sentence, highlight=False, soft_wrap=True)
     console.print(f"Written: {run.folder}/results.md, results.json", highlight=False)
 
@@ -171,7 +209,7 @@ def _write(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Co
         f"# {run.folder.name}\n",
         markdown_table(rows),
         *(f"- {c.sentence()}" for c in comparisons),
-        verdict(comparisons),
+        *verdicts(comparisons, config),
     ]
     for name, content in (("results.json", json.dumps(results, indent=2)), ("results.md", "\n".join(text))):
         partial = run.folder / (name + ".partial")

@@ -1,9 +1,9 @@
-"""One phase of a run (SFT, GRPO, longer SFT): step after step, validated at its end, saved, and resumable bit for bit.
+"""One phase of a run: step after step, validated, saved, and resumable bit for bit.
 
-    weights at the start ─► steps ─► (learning rate decayed) validation ─► best weights ─► checkpoint
+    weights at the start ─► steps ─► validation ─► best weights ─► checkpoint
 
-Every phase is chosen by the same rule: the best exact match among the last few validations, all of them after the
-learning rate has reached its floor.
+The weights that a phase leaves are those of the best exact match among its validations, the earliest of equals; the
+last ones where nothing was validated.
 """
 
 import signal
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from train.checkpoints import load_state, model_tensors, save_state
-from train.loop import Optimizer, validation_steps
+from train.loop import Optimizer
 from train.run_log import RunLog
 
 __all__ = ["Phase", "PhaseResult", "Stopped", "run_phase"]
@@ -27,7 +27,7 @@ StepFunction = Callable[[int], dict[str, float]]
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C was pressed; the state was saved after the step that was running."""
+    """Ctrl-C was pressed, or the process told to end; the state was saved after the step that was running."""
 
 
 class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +35,7 @@ class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seconds: Of training steps alone, without validation.
+        steps: That were taken; fewer than planned where patience was over.
         best_step, best_exact: The step whose weights were kept, and their exact match on the validation sessions; None
             where nothing was validated and the last weights were kept.
     """
@@ -60,97 +61,126 @@ class Phase:
     """What is trained, how, and where it ends up.
 
     Attributes:
+        trainer: None where the weights are left as they are; `total_steps` is then 0.
+        validate_at: After which steps, counted from 1.
+        patience: The phase ends after so many validations in a row without a better one; None: it never does.
         validate: Exact match of the weights as they are.
         save: Writes them as the phase's checkpoint; called with the number of steps taken.
     """
 
     name: str
     model: Any
-    trainer: Trainer
+    trainer: Trainer | None
     total_steps: int
-    validations: int
+    validate_at: set[int]
+    patience: int | None
     validate: Callable[[], float]
     save: Callable[[int], None]
 
 
 def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> PhaseResult:
     """Runs a phase, from its saved state where there is one in `folder`."""
-    done, seconds, best = _restore(phase, folder)
-    validate_at = validation_steps(phase.total_steps, phase.validations) if phase.validations else set()
-    log.begin(phase.name, phase.total_steps, done)
+    if phase.trainer is None:
+        phase.save(0)
+        return PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
+    place = _restore(phase, phase.trainer, folder)
+    log.begin(phase.name, phase.total_steps, place.done)
     last_saved = time.monotonic()
     with _stop_after_step() as stop_wanted:
-        for step in range(done, phase.total_steps):
-            started = time.perf_counter()
-            figures = phase.trainer.step(step)
-            took = time.perf_counter() - started
-            seconds += took
-            figures["seconds"] = took
-            if "tokens" in figures:
-                figures["tokens_per_s"] = figures["tokens"] / took
-            log.step(phase.name, step + 1, figures)
-            if step + 1 in validate_at:
-                best = _validate(phase, step + 1, best, log)
+        while place.done < phase.total_steps and not _is_patience_over(phase, place):
+            place = _step(phase, phase.trainer, place, log)
             if stop_wanted() or time.monotonic() - last_saved > save_every_s:
-                _save(phase, folder, step + 1, seconds, best)
+                _save(phase, phase.trainer, folder, place)
                 log.flush()
                 last_saved = time.monotonic()
             if stop_wanted():
                 raise Stopped
-    if best is None:
-        phase.save(phase.total_steps)
-    best_step, best_exact = best or (phase.total_steps, None)
-    return PhaseResult(steps=phase.total_steps, seconds=seconds, best_step=best_step, best_exact=best_exact)
+    if place.best_step is None:
+        phase.save(place.done)
+    best_step = place.done if place.best_step is None else place.best_step
+    return PhaseResult(steps=place.done, seconds=place.seconds, best_step=best_step, best_exact=place.best_exact)
 
 
-Best = tuple[int, float]
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a phase has come.
+
+    Attributes:
+        seconds: Of training steps alone.
+        best_step, best_exact: Of the validations so far; None before the first.
+        worse: So many validations in a row were no better.
+    """
+
+    done: int = 0
+    seconds: float = 0.0
+    best_step: int | None = None
+    best_exact: float | None = None
+    worse: int = 0
 
 
-def _validate(phase: Phase, step: int, best: Best | None, log: RunLog) -> Best | None:
+def _step(phase: Phase, trainer: Trainer, place: Place, log: RunLog) -> Place:
+    started = time.perf_counter()
+    figures = trainer.step(place.done)
+    took = time.perf_counter() - started
+    figures["seconds"] = took
+    if "tokens" in figures:
+        figures["tokens_per_s"] = figures["tokens"] / took
+    place = msgspec.structs.replace(place, done=place.done + 1, seconds=place.seconds + took)
+    log.step(phase.name, place.done, figures)
+    return _validate(phase, place, log) if place.done in phase.validate_at else place
+
+
+def _validate(phase: Phase, place: Place, log: RunLog) -> Place:
     exact = phase.validate()
-    better = best is None or exact > best[1]
-    log.say(f"{phase.name}: exact match {exact:.4f} on validation after step {step}{' (kept)' if better else ''}")
+    better = place.best_exact is None or exact > place.best_exact
+    log.say(f"{phase.name}: exact match {exact:.4f} on validation after step {place.done}{' (kept)' if better else ''}")
     if not better:
-        return best
-    phase.save(step)
-    return step, exact
+        return msgspec.structs.replace(place, worse=place.worse + 1)
+    phase.save(place.done)
+    return msgspec.structs.replace(place, best_step=place.done, best_exact=exact, worse=0)
 
 
-def _save(phase: Phase, folder: Path, done: int, seconds: float, best: Best | None) -> None:
+def _is_patience_over(phase: Phase, place: Place) -> bool:
+    return phase.patience is not None and place.worse >= phase.patience
+
+
+def _save(phase: Phase, trainer: Trainer, folder: Path, place: Place) -> None:
     tensors = {f"model/{name}": tensor for name, tensor in model_tensors(phase.model).items()}
-    tensors |= {f"optimizer/{name}": tensor for name, tensor in phase.trainer.optimizer.state().items()}
-    save_state(folder, tensors, {"phase": phase.name, "done": done, "seconds": seconds, "best": best})
+    tensors |= {f"optimizer/{name}": tensor for name, tensor in trainer.optimizer.state().items()}
+    save_state(folder, tensors, {"phase": phase.name, **msgspec.structs.asdict(place)})
 
 
-def _restore(phase: Phase, folder: Path) -> tuple[int, float, Best | None]:
+def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Place:
     saved = load_state(folder)
     if saved is None or saved[1]["phase"] != phase.name:
-        return 0, 0.0, None
+        return Place()
     tensors, place = saved
     for name, tensor in model_tensors(phase.model).items():
         tensor.copy_(tensors[f"model/{name}"])
     moments = {name.removeprefix("optimizer/"): t for name, t in tensors.items() if name.startswith("optimizer/")}
-    phase.trainer.optimizer.load(moments)
-    best = place["best"]
-    return place["done"], place["seconds"], (best[0], best[1]) if best else None
+    trainer.optimizer.load(moments)
+    return msgspec.convert({key: value for key, value in place.items() if key != "phase"}, Place)
 
 
 @contextmanager
 def _stop_after_step() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C lets the running step end and its state be saved; the second one stops at once."""
+    """The first SIGINT (Ctrl-C) or SIGTERM lets the step end and its state be saved; a second one stops at once."""
     wanted = False
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal wanted
         wanted = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for stopping in before:
+            signal.signal(stopping, signal.default_int_handler)
 
+    before: dict[signal.Signals, Any] = {}
     try:
-        before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not the main thread: Ctrl-C does not reach us
+        for stopping in (signal.SIGINT, signal.SIGTERM):
+            before[stopping] = signal.signal(stopping, note)
+    except ValueError:  # not the main thread: signals do not reach us
         yield lambda: False
         return
     try:
         yield lambda: wanted
     finally:
-        signal.signal(signal.SIGINT, before)
+        for stopping, handler in before.items():
+            signal.signal(stopping, handler)

@@ -13,11 +13,12 @@ import msgspec
 import torch
 import tyro
 
-from agents.llm_grpo.config import TrainConfig, load_preset, preset_names
+from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.final_table import evaluate_run
+from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.training_run import TrainingRun
 from replay_sessions.commands.command_line import parse_known_options, parse_options
-from replay_sessions.errors import BadConfig
+from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.reward.presets import REWARD_PRESETS
@@ -33,12 +34,14 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         preset: The configuration to start from: tiny_cpu, or a .toml FILE.
+        rows: Which rows to train in place of the preset's own phases: those of a paper's table, or a .toml FILE.
         reward: The reward to start from (shop_env/reward/presets.py); None: the preset's.
         out: Where the run is written; None: runs/PRESET-seedS.
         resume: Go on with the run in this folder, with its own configuration.
     """
 
     preset: str = "tiny_cpu"
+    rows: str | None = None
     reward: str | None = None
     out: Path | None = None
     resume: Path | None = None
@@ -52,12 +55,15 @@ class TrainOptions(RunOptions, frozen=True, kw_only=True):
 
 def run(words: Sequence[str], *, text: str | None) -> int:
     """Runs the command with what was given after its name; `text` is the head of its help."""
-    known = f"Presets: {', '.join(preset_names())}. Rewards: {', '.join(REWARD_PRESETS)}."
+    known = (
+        f"Presets: {', '.join(preset_names())}. Rows: {', '.join(rows_names())}. Rewards: {', '.join(REWARD_PRESETS)}."
+    )
     folder, config = _prepare(words, f"{text}\n{known}")
     if config.threads:
         torch.set_num_threads(config.threads)
     store = SessionStore.open(config.store)
     _write_run_file(folder, config, store)
+    _check_store(folder, store)
     with RunLog(folder) as log:
         training = TrainingRun(config, store, folder, log)
         training.train()
@@ -84,7 +90,7 @@ def _prepare(words: Sequence[str], text: str | None) -> tuple[Path, TrainConfig]
 
 def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
     """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
-    preset = load_preset(start.preset)
+    preset = load_preset(start.preset, start.rows)
     if start.reward is not None:
         preset = msgspec.structs.replace(preset, reward=start.reward)
     spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
@@ -101,6 +107,16 @@ def _resumed_config(folder: Path) -> TrainConfig:
         raise BadConfig(f"'{folder}' holds no run to go on with: it has no run.json.") from error
     except (ValueError, KeyError) as error:
         raise BadConfig(f"'{folder}/run.json' cannot be read: {error}. Start a new run.") from error
+
+
+def _check_store(folder: Path, store: SessionStore) -> None:
+    """A run goes on with the sessions that it began with, or not at all."""
+    begun_with = json.loads((folder / "run.json").read_text(encoding="utf-8"))["store"]["fingerprint"]
+    if begun_with != store.fingerprint:
+        raise CheckpointMismatch(
+            f"the run in '{folder}' began with store {begun_with[:12]}, but '{store.path}' is now "
+            f"{store.fingerprint[:12]}. Put the former store back, or start a new run."
+        )
 
 
 def _write_run_file(folder: Path, config: TrainConfig, store: SessionStore) -> None:

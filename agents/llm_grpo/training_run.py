@@ -1,8 +1,9 @@
-"""A training run: from a store to the checkpoints sft, shop_r1 and sft_longer, phase by phase.
+"""A training run: from a store to a checkpoint for each phase, one after the other.
 
     store ─► tokenizer and model ─► sft ─┬─► shop_r1      GRPO against the frozen sft
                                          └─► sft_longer   SFT that goes on for as long as GRPO took
 
+Those are the phases of the preset tiny_cpu; which there are is data (config.PhaseConfig, train/presets/rows).
 `phases.json` in the run's folder says which phases are finished; a resumed run goes on with the first that is not.
 """
 
@@ -18,12 +19,14 @@ from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
-from replay_sessions.errors import BadConfig, CheckpointMismatch
+from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
 from shop_env.metrics import step_metrics
 from shop_env.personas import persona_texts
 from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
 from train.grpo.trainer import GrpoTrainer
+from train.loop import validation_steps
 from train.policy import Policy
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
@@ -48,76 +51,35 @@ class TrainingRun:
         self.config, self.store, self.folder, self.log = config, store, folder, log
         self.results = self._finished_phases()
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._trunks: list[SessionTokens] | None = None
+        self._trunks: dict[tuple[ContextConfig, bool], list[SessionTokens]] = {}
 
     def train(self) -> None:
         """Runs every phase that is not finished."""
-        self._run("sft")
-        if self.config.grpo is not None:
-            self._run("shop_r1")
-        if self.config.sft_longer is not None:
-            self._run("sft_longer")
+        for name in self.config.phases:
+            if name not in self.results:
+                self._run(name)
 
     def checkpoint(self, name: str) -> Path:
         """Where a phase's checkpoint lies."""
         return self.folder / name
 
     def _run(self, name: str) -> None:
-        if name in self.results:
-            return
-        phase = {"sft": self._sft, "shop_r1": self._shop_r1, "sft_longer": self._sft_longer}[name]()
+        phase = self._phase(name)
         result = run_phase(phase, self.folder, self.log, self.config.save_every_s)
         self.results[name] = result
         self._write_finished_phases()
-        self.log.say(
-            f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, kept step {result.best_step}"
-        )
+        if result.steps:
+            self.log.say(
+                f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, kept step {result.best_step}"
+            )
 
-    def _sft(self) -> Phase:
-        model, tokenizer, info = self._start()
-        trunks = self._tokenized(tokenizer, info)
-        trainer = SftTrainer(Policy(model), trunks, self.config.sft, seed=self.config.seed)
-        return self._phase("sft", model, tokenizer, info, trainer, self.config.sft.total_steps)
+    def _phase(self, name: str) -> Phase:
+        config = self.config.phases[name]
+        model, tokenizer, started_from = self._start(config.start)
+        info = msgspec.structs.replace(started_from, context=self.config.context_of(name))
+        trainer, total_steps = self._trainer(name, model, tokenizer, info)
+        rule = config.validation or self.config.validation
 
-    def _shop_r1(self) -> Phase:
-        assert self.config.grpo is not None, "checked by train()"
-        model, tokenizer, info = load_checkpoint(self.folder / "sft", self._device)
-        reference, _, _ = load_checkpoint(self.folder / "sft", self._device)
-        trainer = GrpoTrainer(
-            Policy(model),
-            Policy(reference).requires_grad_(False).eval(),
-            tokenizer,
-            self._tokenized(tokenizer, info),
-            self.config.grpo,
-            self.config.reward_config,
-            seed=self.config.seed,
-        )
-        return self._phase("shop_r1", model, tokenizer, info, trainer, self.config.grpo.steps)
-
-    def _sft_longer(self) -> Phase:
-        assert self.config.sft_longer is not None, "checked by train()"
-        model, tokenizer, info = load_checkpoint(self.folder / "sft", self._device)
-        steps = self.config.sft_longer.steps or self._steps_in_grpo_time()
-        config = SftConfig(
-            optimizer=self.config.sft_longer.optimizer,
-            stages=(SftStage(steps=steps),),
-            sessions_per_batch=self.config.sft.sessions_per_batch,
-            tokens_per_batch=self.config.sft.tokens_per_batch,
-        )
-        trainer = SftTrainer(Policy(model), self._tokenized(tokenizer, info), config, seed=self.config.seed + 1)
-        return self._phase("sft_longer", model, tokenizer, info, trainer, steps)
-
-    def _steps_in_grpo_time(self) -> int:
-        """How many SFT steps take as long as GRPO took, by what a whole-session SFT step took in this run."""
-        if "shop_r1" not in self.results:
-            raise BadConfig("sft_longer without steps follows the time of GRPO, but there is no [grpo]; set its steps.")
-        last_stage = self.config.sft.stages[-1].steps  # on whole sessions, as the longer SFT is
-        seconds: list[float] = [row["seconds"] for row in self.log.rows("sft")][-last_stage:]
-        return max(1, round(self.results["shop_r1"].seconds * len(seconds) / float(sum(seconds))))
-
-    def _phase(
-        self, name: str, model: Any, tokenizer: Any, info: CheckpointInfo, trainer: Trainer, total_steps: int
-    ) -> Phase:
         def validate() -> float:
             agent = PolicyAgent(policy=(model, tokenizer, info))
             records = evaluate(
@@ -127,7 +89,7 @@ class TrainingRun:
                 context=info.context,
                 reward=self.config.reward_config,
                 seed=self.config.seed,
-                max_sessions=self.config.validation.sessions,
+                max_sessions=rule.sessions,
                 batch_size=EVALUATION_BATCH,
             )
             return step_metrics(records)["exact_accuracy"]
@@ -136,12 +98,43 @@ class TrainingRun:
             made_by = f"{name} step {step}"
             save_checkpoint(self.folder / name, model, tokenizer, msgspec.structs.replace(info, made_by=made_by))
 
-        validations = self.config.validation.times if self.store.session_ids("validation") else 0
-        return Phase(name, model, trainer, total_steps, validations, validate, save)
+        times = rule.times if total_steps and self.store.session_ids("validation") else 0
+        validate_at = validation_steps(total_steps, times, throughout=rule.when == "throughout") if times else set()
+        return Phase(name, model, trainer, total_steps, validate_at, rule.patience, validate, save)
 
-    def _start(self) -> tuple[Any, Any, CheckpointInfo]:
-        """The model that SFT starts from, and its tokenizer."""
+    def _trainer(self, name: str, model: Any, tokenizer: Any, info: CheckpointInfo) -> tuple[Trainer | None, int]:
+        """What takes the steps of a phase, and how many; no one takes any where weights are tested as they are."""
+        config = self.config.phases[name]
+        if config.method == "none":
+            return None, 0
+        trunks = self._tokenized(tokenizer, info, teach_rationales=config.teach_rationales)
+        seed = self.config.seed + config.seed
+        if config.method == "sft":
+            sft = self._sft_config(name)
+            return SftTrainer(Policy(model), trunks, sft, seed=seed), sft.total_steps
+        grpo = self.config.grpo_of(name)
+        reference = Policy(self._start(config.start)[0]).requires_grad_(False).eval()
+        trainer = GrpoTrainer(Policy(model), reference, tokenizer, trunks, grpo, self.config.reward_of(name), seed=seed)
+        return trainer, grpo.steps
+
+    def _sft_config(self, name: str) -> SftConfig:
+        config, phase = self.config.sft_of(name), self.config.phases[name]
+        if phase.same_time_as is None:
+            return config
+        steps = self._steps_in_time_of(phase.same_time_as, started_from=phase.start)
+        return msgspec.structs.replace(config, stages=(SftStage(steps=steps),))
+
+    def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
+        """How many SFT steps take as long as a phase took, by what a whole-session SFT step took in this run."""
+        last_stage = self.config.sft_of(started_from).stages[-1].steps  # on whole sessions
+        seconds: list[float] = [row["seconds"] for row in self.log.rows(started_from)][-last_stage:]
+        return max(1, round(self.results[name].seconds * len(seconds) / sum(seconds)))
+
+    def _start(self, start: str) -> tuple[Any, Any, CheckpointInfo]:
+        """The model that a phase starts from, its tokenizer, and how it was asked so far."""
         config = self.config
+        if start != "model":
+            return load_checkpoint(self.folder / start, self._device)
         info = CheckpointInfo(
             made_by="start",
             store_fingerprint=self.store.fingerprint,
@@ -162,24 +155,28 @@ class TrainingRun:
         self.log.say(f"model: {parameters:,} parameters, {len(tokenizer)} tokens, made for this store")
         return model, tokenizer, info
 
-    def _tokenized(self, tokenizer: Any, info: CheckpointInfo) -> list[SessionTokens]:
+    def _tokenized(self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool) -> list[SessionTokens]:
         """The training sessions as trunks; says what did not fit."""
-        if self._trunks is None:
-            sessions = steps = 0
-            self._trunks = []
-            personas = persona_texts(self.store, info.context)
-            for session in self.store.sessions("train"):
-                self._trunks += tokenize_session(
-                    tokenizer, session, info.context, info.prompt, info.max_tokens, personas
-                )
-                sessions += 1
-                steps += len(session.steps)
-            kept = sum(len(trunk.replies) for trunk in self._trunks)
-            tokens = sum(len(trunk.tokens) for trunk in self._trunks)
-            self.log.say(f"train split: {sessions} sessions, {kept} steps, {tokens:,} tokens")
-            if kept < steps:
-                self.log.say(f"left out: {steps - kept} steps whose page does not fit {info.max_tokens} tokens")
-        return self._trunks
+        key = (info.context, teach_rationales)
+        if key in self._trunks:
+            return self._trunks[key]
+        sessions = steps = 0
+        trunks: list[SessionTokens] = []
+        limit = info.max_tokens - info.max_new_tokens
+        personas = persona_texts(self.store, info.context)
+        for session in self.store.sessions("train"):
+            trunks += tokenize_session(
+                tokenizer, session, info.context, info.prompt, limit, personas, teach_rationales=teach_rationales
+            )
+            sessions += 1
+            steps += len(session.steps)
+        kept = sum(len(trunk.replies) for trunk in trunks)
+        tokens = sum(len(trunk.tokens) for trunk in trunks)
+        self.log.say(f"train split: {sessions} sessions, {kept} steps, {tokens:,} tokens")
+        if kept < steps:
+            self.log.say(f"left out: {steps - kept} steps whose page does not fit {limit} tokens")
+        self._trunks[key] = trunks
+        return trunks
 
     def _finished_phases(self) -> dict[str, PhaseResult]:
         file = self.folder / PHASES_FILE

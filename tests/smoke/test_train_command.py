@@ -1,6 +1,7 @@
 """The training command as a user calls it: real processes, real files, a very small model."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from agents.llm_grpo.config import load_preset, preset_names
+from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
+from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
 
 SMALL = {
@@ -26,7 +28,7 @@ SMALL = {
     "model.tiny.hidden-size": 32,
     "model.tiny.layers": 1,
     "model.tokenizer.min-count": 2,
-    "sft-longer.steps": 3,
+    "phases.sft-longer.sft.stages.0.steps": 3,
     "validation.sessions": 6,
     "validation.times": 1,
     "evaluation.sessions": 6,
@@ -92,8 +94,9 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert isinstance(agent.act(observation), str)
 
 
-def test_a_run_stopped_by_ctrl_c_and_resumed_equals_a_straight_run_bit_for_bit(
-    straight_run: Path, store: Path, tmp_path: Path
+@pytest.mark.parametrize("stopping", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
+    stopping: signal.Signals, straight_run: Path, store: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "stopped"
     process = subprocess.Popen(command(*small_run(store, out)), stderr=subprocess.PIPE, text=True)
@@ -101,7 +104,7 @@ def test_a_run_stopped_by_ctrl_c_and_resumed_equals_a_straight_run_bit_for_bit(
     assert process.stderr is not None
     for line in process.stderr:  # the first steps are logged as they are taken
         if "sft" in line and "step" in line:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(stopping)
             break
         assert time.monotonic() < deadline
     process.communicate(timeout=120)
@@ -141,5 +144,56 @@ def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_every_preset_loads(preset: str) -> None:
-    assert load_preset(preset).sft.total_steps > 0
+@pytest.mark.parametrize("rows", [None, *rows_names()])
+def test_every_preset_loads_with_all_rows(preset: str, rows: str | None) -> None:
+    assert load_preset(preset, rows).phases
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", rows_names())
+def test_the_rows_of_each_table_train(rows: str, store: Path, tmp_path: Path) -> None:
+    flags = [word for key, value in SMALL.items() if "sft-longer" not in key for word in (f"--{key}", str(value))]
+    done = train("--rows", rows, "--store", str(store), "--out", str(tmp_path / "run"), *flags)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    config = load_preset("tiny_cpu", rows)
+    labels = {row["label"] for row in results["rows"]}
+    assert {f"{phase.label}, {how}" for phase in config.phases.values() for how in ("T 0.6", "greedy")} <= labels
+    assert {(c["first"], c["second"]) for c in results["comparisons"]} == {
+        (f"{phase.label}, {how}", f"{config.phases[other].label}, {how}")
+        for phase in config.phases.values()
+        for other in phase.against
+        for how in ("T 0.6", "greedy")
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('[phases.a]\nlabel = "A"\nmethod = "sft"\nstart = "b"\n', "phases.a.start: 'b' is none of model"),
+        ('[phases.a]\nlabel = "A"\nmethod = "none"\nagainst = ["b"]\n', "phases.a.against: 'b' is none of a"),
+        ('[phases.a]\nlabel = "A"\nmethod = "none"\n[phases.b]\nlabel = "A"\nmethod = "none"\n', "labelled 'A'"),
+        ('[phases."../a"]\nlabel = "A"\nmethod = "none"\n', "a phase's name is a folder's"),
+        ('[phases.a]\nlabel = "A"\nmethod = "sft"\nreward = "binary"\n', "its method is 'sft', not 'grpo'"),
+        ('[phases.a]\nlabel = "A"\nmethod = "grpo"\nreward = "binery"\n', "Did you mean 'binary'?"),
+        ("", "at least one phase"),
+    ],
+)
+def test_rows_that_make_no_sense_are_refused_with_their_place(table: str, message: str, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.toml"
+    rows.write_text(table)
+    with pytest.raises(BadConfig) as refused:
+        load_preset("tiny_cpu", str(rows))
+    assert message in str(refused.value)
+
+
+def test_a_run_does_not_go_on_with_another_store(
+    straight_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(straight_run, run)
+    record = json.loads((run / "run.json").read_text())
+    record["store"]["fingerprint"] = "another"
+    (run / "run.json").write_text(json.dumps(record))
+    assert main(["--resume", str(run)]) == 2
+    assert "began with store another" in capsys.readouterr().err

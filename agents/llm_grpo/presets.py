@@ -1,0 +1,72 @@
+"""Presets (train/presets/*.toml): how a model is trained; rows (train/presets/rows/*.toml): which, of a paper's table.
+
+preset   the learner: model, context, numbers of SFT and GRPO, validation, and phases to begin with
+rows     phases alone; what a preset says of a phase of the same name is taken over where the rows are silent
+"""
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agents.llm_grpo.config import TrainConfig
+from replay_sessions.errors import BadConfig, did_you_mean
+
+__all__ = ["load_preset", "preset_names", "rows_names"]
+
+
+def preset_names() -> list[str]:
+    """The presets that come with the package."""
+    return _names(_presets())
+
+
+def rows_names() -> list[str]:
+    """The rows of papers' tables that come with the package."""
+    return _names(_presets() / "rows")
+
+
+def load_preset(preset: str, rows: str | None = None) -> TrainConfig:
+    """A preset by name or file, with its own phases or those of `rows`, likewise by name or file.
+
+    Raises:
+        BadConfig: No such preset, a key that does not exist, or a value that does not fit.
+    """
+    table = _read("preset", preset, _presets())
+    named = f"preset '{preset}'"
+    if rows is not None:
+        named += f" with rows '{rows}'"
+        own, wanted = table.get("phases", {}), _read("rows", rows, _presets() / "rows")
+        table = {
+            **table,
+            **wanted,
+            "phases": {name: {**own.get(name, {}), **phase} for name, phase in wanted.get("phases", {}).items()},
+        }
+    try:
+        return msgspec.convert(table, TrainConfig)
+    except msgspec.ValidationError as error:
+        raise BadConfig(f"{named}: {error}") from error
+
+
+def _presets() -> Any:
+    return resources.files("train") / "presets"
+
+
+def _names(folder: Any) -> list[str]:
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def _read(kind: str, name: str, folder: Any) -> dict[str, Any]:
+    """The table of a file that comes with the package, or of one's own."""
+    file = Path(name)
+    is_file = file.suffix == ".toml"
+    known = _names(folder)
+    if not is_file and name not in known:
+        raise BadConfig(f"Unknown {kind} '{name}'. {did_you_mean(name, known)} Or give the path of a .toml file.")
+    try:
+        return tomllib.loads((file if is_file else folder / f"{name}.toml").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadConfig(f"the {kind} file '{name}' cannot be read: {error.strerror}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfig(f"the {kind} file '{name}' is no valid TOML: {error}.") from error
