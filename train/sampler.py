@@ -40,7 +40,14 @@ class SessionPlan:
         self._trunks, self._size, self._max_tokens, self._key = trunks, size, max_tokens, key
         self._share = slice(rank, None, ranks)
         self._batches: list[list[int]] = []
-        self._epochs = 0
+        self._epochs = self._first_epoch = 0
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """In the first epoch; where tokens bound the batches, another may have a few more or less."""
+        if not self._epochs:
+            self._plan_epoch()
+        return self._first_epoch
 
     def batch(self, step: int) -> list[SessionSteps]:
         """The sessions of batch `step` (from 0) with all their steps."""
@@ -59,6 +66,7 @@ class SessionPlan:
             batch.append(index)
             tokens += length
         self._batches.append(batch)
+        self._first_epoch = self._first_epoch or len(self._batches)
         self._epochs += 1
 
 

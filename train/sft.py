@@ -22,12 +22,18 @@ class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A part of SFT.
 
     Attributes:
-        steps: So many optimiser steps.
+        steps: So many optimiser steps; or else
+        epochs: so many times through all sessions.
         replies: On the first so many replies of each session; None: all of them.
     """
 
-    steps: int
+    steps: int | None = None
+    epochs: float | None = None
     replies: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            raise BadConfig(f"a stage of SFT has either steps or epochs, not {self.steps} and {self.epochs}.")
 
 
 class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,17 +56,35 @@ class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if not self.stages:
             raise BadConfig("sft.stages is empty; give at least one stage, such as {steps = 100}.")
 
+    def in_steps(self, trunks: Sequence[SessionTokens]) -> "SftConfig":
+        """The same with every stage's length in steps, as many as its epochs of these sessions take."""
+        per_epoch = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "").batches_per_epoch
+        stages = (
+            SftStage(
+                steps=max(1, round(stage.epochs * per_epoch)) if stage.epochs else stage.steps, replies=stage.replies
+            )
+            for stage in self.stages
+        )
+        return msgspec.structs.replace(self, stages=tuple(stages))
+
     @property
     def total_steps(self) -> int:
-        return sum(stage.steps for stage in self.stages)
+        """Of all stages, each of them in steps."""
+        return sum(_steps(stage) for stage in self.stages)
 
     def replies_at(self, step: int) -> int | None:
         """How many replies of each session are trained on at step `step`."""
         for stage in self.stages:
-            if step < stage.steps:
+            if step < _steps(stage):
                 return stage.replies
-            step -= stage.steps
+            step -= _steps(stage)
         return self.stages[-1].replies
+
+
+def _steps(stage: SftStage) -> int:
+    if stage.steps is None:
+        raise ValueError("a stage in epochs; use SftConfig.in_steps(trunks) first")
+    return stage.steps
 
 
 class SftTrainer:
@@ -69,9 +93,10 @@ class SftTrainer:
     def __init__(self, policy: Policy, trunks: Sequence[SessionTokens], config: SftConfig, *, seed: int) -> None:
         if not trunks:
             raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
-        self._policy, self._config = policy.train(), config
+        self._policy, self._config = policy.train(), config.in_steps(trunks)
         self._plan = SessionPlan(trunks, config.sessions_per_batch, config.tokens_per_batch, f"{seed} sft")
-        self.optimizer = Optimizer(policy.model, config.optimizer, config.total_steps)
+        self.total_steps = self._config.total_steps
+        self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps)
 
     def step(self, step: int) -> dict[str, float]:
         """One optimiser step; returns its figures. Depends on the weights and `step` only."""

@@ -56,7 +56,7 @@ class SessionTokens:
     """A session, or those steps of it that see the same pages, as one list of tokens."""
 
     session_id: str
-    tokens: list[int]
+    tokens: Sequence[int]  # a slice of them is a list
     replies: list[ReplySpan]
 
 

@@ -19,11 +19,10 @@ from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
+from agents.llm_grpo.training_data import TrainingData
 from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.metrics import step_metrics
-from shop_env.personas import persona_texts
 from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
 from train.grpo.trainer import GrpoTrainer
 from train.loop import validation_steps
@@ -32,7 +31,6 @@ from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftConfig, SftStage, SftTrainer
 from train.tiny import build_model, train_tokenizer
-from train.tokens import SessionTokens, tokenize_session
 
 __all__ = ["TrainingRun"]
 
@@ -51,7 +49,7 @@ class TrainingRun:
         self.config, self.store, self.folder, self.log = config, store, folder, log
         self.results = self._finished_phases()
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._trunks: dict[tuple[ContextConfig, bool], list[SessionTokens]] = {}
+        self._data = TrainingData(store, folder / "tokens", log)
 
     def train(self) -> None:
         """Runs every phase that is not finished."""
@@ -107,11 +105,11 @@ class TrainingRun:
         config = self.config.phases[name]
         if config.method == "none":
             return None, 0
-        trunks = self._tokenized(tokenizer, info, teach_rationales=config.teach_rationales)
+        trunks = self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales)
         seed = self.config.seed + config.seed
         if config.method == "sft":
-            sft = self._sft_config(name)
-            return SftTrainer(Policy(model), trunks, sft, seed=seed), sft.total_steps
+            sft = SftTrainer(Policy(model), trunks, self._sft_config(name), seed=seed)
+            return sft, sft.total_steps
         grpo = self.config.grpo_of(name)
         reference = Policy(self._start(config.start)[0]).requires_grad_(False).eval()
         trainer = GrpoTrainer(Policy(model), reference, tokenizer, trunks, grpo, self.config.reward_of(name), seed=seed)
@@ -126,7 +124,7 @@ class TrainingRun:
 
     def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
         """How many SFT steps take as long as a phase took, by what a whole-session SFT step took in this run."""
-        last_stage = self.config.sft_of(started_from).stages[-1].steps  # on whole sessions
+        last_stage = self.config.sft_of(started_from).stages[-1].steps or 0  # on whole sessions; in epochs: all of it
         seconds: list[float] = [row["seconds"] for row in self.log.rows(started_from)][-last_stage:]
         return max(1, round(self.results[name].seconds * len(seconds) / sum(seconds)))
 
@@ -154,29 +152,6 @@ class TrainingRun:
         parameters = sum(parameter.numel() for parameter in model.parameters())
         self.log.say(f"model: {parameters:,} parameters, {len(tokenizer)} tokens, made for this store")
         return model, tokenizer, info
-
-    def _tokenized(self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool) -> list[SessionTokens]:
-        """The training sessions as trunks; says what did not fit."""
-        key = (info.context, teach_rationales)
-        if key in self._trunks:
-            return self._trunks[key]
-        sessions = steps = 0
-        trunks: list[SessionTokens] = []
-        limit = info.max_tokens - info.max_new_tokens
-        personas = persona_texts(self.store, info.context)
-        for session in self.store.sessions("train"):
-            trunks += tokenize_session(
-                tokenizer, session, info.context, info.prompt, limit, personas, teach_rationales=teach_rationales
-            )
-            sessions += 1
-            steps += len(session.steps)
-        kept = sum(len(trunk.replies) for trunk in trunks)
-        tokens = sum(len(trunk.tokens) for trunk in trunks)
-        self.log.say(f"train split: {sessions} sessions, {kept} steps, {tokens:,} tokens")
-        if kept < steps:
-            self.log.say(f"left out: {steps - kept} steps whose page does not fit {limit} tokens")
-        self._trunks[key] = trunks
-        return trunks
 
     def _finished_phases(self) -> dict[str, PhaseResult]:
         file = self.folder / PHASES_FILE

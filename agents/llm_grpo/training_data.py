@@ -1,0 +1,68 @@
+"""The train split as tokens: what every phase of a run learns from, tokenised once for each context.
+
+store ─► observations in a phase's context ─► trunks (train.tokens) ─► a file in the run's folder (train.token_cache)
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
+from shop_env.observation import observe
+from shop_env.personas import persona_texts
+from shop_env.prompts import render_prompt
+from train.checkpoints import CheckpointInfo
+from train.run_log import RunLog
+from train.token_cache import cache_key, cached_trunks
+from train.tokens import SessionTokens, tokenize_session
+
+__all__ = ["TrainingData"]
+
+
+class TrainingData:
+    """The training sessions of `store`, tokenised in `folder`."""
+
+    def __init__(self, store: SessionStore, folder: Path, log: RunLog) -> None:
+        self._store, self._folder, self._log = store, folder, log
+        self._trunks: dict[tuple[ContextConfig, bool], list[SessionTokens]] = {}
+
+    def trunks(self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool) -> list[SessionTokens]:
+        """The sessions as a checkpoint of this kind sees them; says what did not fit."""
+        found = self._trunks.get((info.context, teach_rationales))
+        if found is None:
+            found = self._read(tokenizer, info, teach_rationales)
+            self._trunks[info.context, teach_rationales] = found
+        return found
+
+    def _read(self, tokenizer: Any, info: CheckpointInfo, teach_rationales: bool) -> list[SessionTokens]:
+        limit = info.max_tokens - info.max_new_tokens
+        trunks = cached_trunks(
+            self._folder,
+            self._key(tokenizer, info, limit, teach_rationales),
+            lambda: self._tokenize(tokenizer, info, limit, teach_rationales),
+        )
+        ids = self._store.session_ids("train")
+        steps = sum(self._store.step_count(session_id) for session_id in ids)
+        kept = sum(len(trunk.replies) for trunk in trunks)
+        tokens = sum(len(trunk.tokens) for trunk in trunks)
+        self._log.say(f"train split: {len(ids)} sessions, {kept} steps, {tokens:,} tokens")
+        if kept < steps:
+            self._log.say(f"left out: {steps - kept} steps whose page does not fit {limit} tokens")
+        return trunks
+
+    def _key(self, tokenizer: Any, info: CheckpointInfo, limit: int, teach_rationales: bool) -> str:
+        """Of all that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them."""
+        first = next(iter(self._store.sessions("train")), None)
+        instructions = "" if first is None else render_prompt(observe(first, 0), info.prompt)[0]["content"]
+        settings = (info.context, info.prompt, limit, teach_rationales, self._store.fingerprint)
+        return cache_key(tokenizer.backend_tokenizer.to_str(), tokenizer.chat_template, instructions, settings)
+
+    def _tokenize(
+        self, tokenizer: Any, info: CheckpointInfo, limit: int, teach_rationales: bool
+    ) -> Iterator[SessionTokens]:
+        personas = persona_texts(self._store, info.context)
+        for session in self._store.sessions("train"):
+            yield from tokenize_session(
+                tokenizer, session, info.context, info.prompt, limit, personas, teach_rationales=teach_rationales
+            )

@@ -1,0 +1,50 @@
+"""SFT teaches what it should: the loss of unpacked rows, whatever the history shows and however a batch is cut."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+
+from shop_env.context import ContextConfig
+from tests.oracles.unpacked_policy import unpacked_log_probs
+from tests.train.conftest import COMPACT, Tiny
+from train.loop import OptimizerConfig
+from train.policy import Policy
+from train.session_tree import enable_tree_attention
+from train.sft import SftConfig, SftStage, SftTrainer
+from train.tokens import SessionTokens, tokenize_session
+
+STAGES = (SftStage(steps=3),)
+
+
+def trainer_of(tiny: Tiny, trunks: list[SessionTokens], max_batch_tokens: int = 32_768) -> SftTrainer:
+    model = deepcopy(tiny.model)
+    enable_tree_attention(model)
+    config = SftConfig(
+        optimizer=OptimizerConfig(lr=1e-3), stages=STAGES, sessions_per_batch=4, max_batch_tokens=max_batch_tokens
+    )
+    return SftTrainer(Policy(model), trunks, config, seed=0)
+
+
+@pytest.mark.parametrize("rationales", [True, False])
+def test_the_loss_is_that_of_unpacked_rows(tiny: Tiny, rationales: bool) -> None:
+    context = ContextConfig(rationales=rationales)
+    trunks = [t for s in tiny.sessions[:4] for t in tokenize_session(tiny.tokenizer, s, context, COMPACT, 4096)]
+    plain = tiny.plain_model()
+    rows = []
+    for trunk in trunks:
+        for reply in trunk.replies:
+            assert (reply.target is None) == rationales
+            taught = reply.target or trunk.tokens[reply.start : reply.end]
+            rows.append(unpacked_log_probs(plain, trunk.tokens[: reply.start], taught, 1.0))
+    expected = -torch.cat(rows).mean().item()
+    assert trainer_of(tiny, trunks).step(0)["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_batch_cut_into_several_passes_gives_the_same_weights(tiny: Tiny) -> None:
+    whole, cut = trainer_of(tiny, tiny.trunks), trainer_of(tiny, tiny.trunks, max_batch_tokens=300)
+    for step in range(3):
+        losses = [trainer.step(step) for trainer in (whole, cut)]
+        assert losses[0]["loss"] == pytest.approx(losses[1]["loss"], rel=1e-4)
+        assert losses[0]["tokens"] == losses[1]["tokens"]
+        assert losses[0]["grad_norm"] == pytest.approx(losses[1]["grad_norm"], rel=1e-3)

@@ -1,0 +1,81 @@
+"""Tokenised sessions in a file, four bytes a token, mapped into memory as they are read.
+
+    sessions ─► tokenize_session ─► tokens-KEY.uint32 (all trunks end to end) · tokens-KEY.json (whose, and where)
+
+As Python lists the tokens of a large log would take nine times as much, and all of it at once; a run that goes on finds
+the file instead of tokenising anew. The JSON is written last: without it the tokens count as never written.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import overload
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from train.tokens import ReplySpan, SessionTokens
+
+__all__ = ["cache_key", "cached_trunks"]
+
+
+class MappedTokens(Sequence[int]):
+    """A trunk's tokens in the file; a slice of them is a list."""
+
+    def __init__(self, array: npt.NDArray[np.uint32]) -> None:
+        self._array = array
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+    def __getitem__(self, place: int | slice) -> int | list[int]:
+        found: int | list[int] = self._array[place].tolist()
+        return found
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    session_id: str
+    start: int  # in the file, in tokens
+    end: int
+    replies: list[ReplySpan]
+
+
+def cache_key(*parts: object) -> str:
+    """A name for what follows from `parts`, each a str or what msgspec can write."""
+    encoded = [part.encode() if isinstance(part, str) else msgspec.json.encode(part, order="sorted") for part in parts]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in encoded)).hexdigest()[:32]
+
+
+def cached_trunks(folder: Path, key: str, make: Callable[[], Iterable[SessionTokens]]) -> list[SessionTokens]:
+    """The trunks that were written under `key`, or those that `make` gives, once written."""
+    tokens, index = folder / f"tokens-{key}.uint32", folder / f"tokens-{key}.json"
+    if not index.exists():
+        _write(tokens, index, make())
+    entries = msgspec.json.decode(index.read_bytes(), type=list[_Entry])
+    if not entries:
+        return []
+    array = np.memmap(tokens, dtype=np.uint32, mode="r")
+    return [SessionTokens(e.session_id, MappedTokens(array[e.start : e.end]), e.replies) for e in entries]
+
+
+def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
+    tokens.parent.mkdir(parents=True, exist_ok=True)
+    entries = []
+    end = 0
+    with tokens.with_name(tokens.name + ".partial").open("wb") as file:
+        for trunk in trunks:
+            start, end = end, end + len(trunk.tokens)
+            file.write(np.asarray(trunk.tokens, dtype=np.uint32).tobytes())
+            entries.append(_Entry(session_id=trunk.session_id, start=start, end=end, replies=trunk.replies))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, tokens)
+    partial = index.with_name(index.name + ".partial")
+    partial.write_bytes(msgspec.json.encode(entries))
+    os.replace(partial, index)
