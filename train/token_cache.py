@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from replay_sessions.store.durable_files import replace_file
 from train.tokens import ReplySpan, SessionTokens
 
 __all__ = ["cache_key", "cached_trunks"]
@@ -76,6 +77,4 @@ def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(file.name, tokens)
-    partial = index.with_name(index.name + ".partial")
-    partial.write_bytes(msgspec.json.encode(entries))
-    os.replace(partial, index)
+    replace_file(index, msgspec.json.encode(entries))

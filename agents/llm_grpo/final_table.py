@@ -1,29 +1,24 @@
 """The end of a run: every policy, baseline and ceiling on people held out, and what the paired differences say.
 
-    checkpoints, baselines, oracle ─► evaluate (same steps for all) ─► table ─► results.json, results.md, steps/*.jsonl
+    evaluated_rows ─► table, paired differences, sentences ─► results.json, results.md
 
 Decoding is the paper's (temperature 0.6), greedy beside it. Nothing here has any part in choosing weights: that is done
 on the validation split.
 """
 
 import json
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from agents.evaluate import evaluate
-from agents.llm_grpo.agent import PolicyAgent
-from agents.llm_grpo.config import EvaluationConfig, TrainConfig
-from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
-from agents.protocol import Agent
-from agents.registry import make_agent
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows
+from agents.llm_grpo.training_run import TrainingRun
 from agents.results import ResultRow, markdown_table, render_table, results_console, summarise
-from agents.scripted.oracle import OracleAgent, ceiling, is_demo_store
+from agents.scripted.oracle import ceiling, is_demo_store
 from replay_sessions.provenance import provenance
-from shop_env.context import ContextConfig
+from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import StepRecord, paired_difference
 from shop_env.metrics.intervals import Cluster
 
@@ -51,21 +46,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-@dataclass(frozen=True)
-class _Decoding:
-    """How a policy's replies are drawn."""
-
-    name: str
-    temperature: float
-
-    def label(self, phase: str) -> str:
-        """A row of the table."""
-        return f"{phase}, {self.name}"
-
-
 def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
-    records = _all_records(run)
+    records = {row.label: row.records for row in evaluated_rows(run)}
     rows = [summarise(rows, label=label, cluster=CLUSTER) for label, rows in records.items()]
     comparisons = _comparisons(records, run.config)
     _print(run, rows, comparisons)
@@ -73,50 +56,11 @@ def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     return rows
 
 
-def _decodings(config: EvaluationConfig) -> list[_Decoding]:
-    sampled = _Decoding(f"T {config.temperature:g}", config.temperature)
-    return [sampled, _Decoding("greedy", 0.0)] if config.greedy else [sampled]
-
-
-def _all_records(run: TrainingRun) -> dict[str, list[StepRecord]]:
-    """Every row's answers: baselines, trained policies (sampled, then greedy), the oracle where it is known."""
-    config = run.config
-    records = {
-        name: _records(run, make_agent(name, store=run.store), name, config.context)
-        for name in config.evaluation.agents
-    }
-    for name, phase in config.phases.items():
-        for decoding in _decodings(config.evaluation):
-            label = decoding.label(phase.label)
-            agent = PolicyAgent(str(run.checkpoint(name)), temperature=decoding.temperature)
-            records[label] = _records(run, agent, label, config.context_of(name))
-    if is_demo_store(run.store):
-        for decoding in _decodings(config.evaluation):
-            label = decoding.label("oracle")
-            records[label] = _records(run, OracleAgent(decoding.temperature), label, config.context)
-    return records
-
-
-def _records(run: TrainingRun, agent: Agent, label: str, context: ContextConfig) -> list[StepRecord]:
-    config = run.config
-    return evaluate(
-        agent,
-        run.store,
-        config.evaluation.split,
-        context=context,
-        reward=config.reward_config,
-        seed=config.seed,
-        max_sessions=config.evaluation.sessions,
-        batch_size=EVALUATION_BATCH,
-        progress=label,
-    )
-
-
 def _comparisons(records: dict[str, list[StepRecord]], config: TrainConfig) -> list[Comparison]:
     """Each phase against those that it names, sampled and greedy; exact match and macro-F1."""
     comparisons = []
     for phase in config.phases.values():
-        for decoding in _decodings(config.evaluation):
+        for decoding in decodings(config.evaluation):
             for other in (config.phases[name] for name in phase.against):
                 first, second = decoding.label(phase.label), decoding.label(other.label)
                 for metric in ("exact_accuracy", "type_f1_macro"):
@@ -132,7 +76,7 @@ def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str
     """What RL did to exact match, one sentence for each phase of GRPO that is compared with another phase."""
     found = []
     for phase in config.phases.values():
-        labels = [decoding.label(phase.label) for decoding in _decodings(config.evaluation)]
+        labels = [decoding.label(phase.label) for decoding in decodings(config.evaluation)]
         of_phase = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
         if phase.method == "grpo" and of_phase:
             found.append(_verdict(phase.label, of_phase))
@@ -211,10 +155,8 @@ def _write(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Co
         *(f"- {c.sentence()}" for c in comparisons),
         *verdicts(comparisons, config),
     ]
-    for name, content in (("results.json", json.dumps(results, indent=2)), ("results.md", "\n".join(text))):
-        partial = run.folder / (name + ".partial")
-        partial.write_text(content + "\n", encoding="utf-8")
-        os.replace(partial, run.folder / name)
+    replace_file(run.folder / "results.md", "\n".join(text) + "\n")
+    replace_file(run.folder / "results.json", json.dumps(results, indent=2) + "\n")
 
 
 def _ceiling(run: TrainingRun) -> Any:

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +20,7 @@ from replay_sessions.commands.command_line import parse_known_options, parse_opt
 from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
+from replay_sessions.store.durable_files import replace_file
 from shop_env.reward.presets import REWARD_PRESETS
 from train.run_log import RunLog
 
@@ -124,6 +124,4 @@ def _write_run_file(folder: Path, config: TrainConfig, store: SessionStore) -> N
     if (folder / "run.json").exists():
         return
     record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    partial = folder / "run.json.partial"
-    partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    os.replace(partial, folder / "run.json")
+    replace_file(folder / "run.json", json.dumps(record, indent=2) + "\n")

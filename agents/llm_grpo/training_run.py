@@ -7,8 +7,6 @@ Those are the phases of the preset tiny_cpu; which there are is data (config.Pha
 `phases.json` in the run's folder says which phases are finished; a resumed run goes on with the first that is not.
 """
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
 from agents.llm_grpo.training_data import TrainingData
 from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.store import SessionStore
+from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import step_metrics
 from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
 from train.grpo.trainer import GrpoTrainer
@@ -163,6 +162,5 @@ class TrainingRun:
             raise CheckpointMismatch(f"'{file}' is damaged ({error}); start the run anew.") from error
 
     def _write_finished_phases(self) -> None:
-        partial = self.folder / (PHASES_FILE + ".partial")
-        partial.write_text(json.dumps(msgspec.to_builtins(self.results), indent=2) + "\n", encoding="utf-8")
-        os.replace(partial, self.folder / PHASES_FILE)
+        content = msgspec.json.format(msgspec.json.encode(self.results), indent=2)
+        replace_file(self.folder / PHASES_FILE, content + b"\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from replay_sessions.errors import ShopR1Error, WriteFailed
 
-__all__ = ["exchange", "sync_file", "sync_folder", "sync_tree", "writing"]
+__all__ = ["exchange", "replace_file", "sync_file", "sync_folder", "sync_tree", "writing"]
 
 _AT_FDCWD = -100  # paths are relative to the current folder
 _RENAME_EXCHANGE = 2
@@ -53,6 +53,20 @@ def sync_tree(folder: Path) -> None:
         for name in files:
             sync_file(Path(path, name))
         sync_folder(Path(path))
+
+
+def replace_file(path: Path, content: bytes | str) -> None:
+    """Writes a file whole: at every moment, and after a power cut, it holds the old content or the new.
+
+    Raises:
+        WriteFailed: The system refused; the old content is there.
+    """
+    partial = path.with_name(path.name + ".partial")
+    with writing(path):
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+        sync_file(partial)
+        os.replace(partial, path)
+        sync_folder(path.parent)
 
 
 @contextmanager

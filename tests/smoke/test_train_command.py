@@ -187,6 +187,20 @@ def test_rows_that_make_no_sense_are_refused_with_their_place(table: str, messag
     assert message in str(refused.value)
 
 
+def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(straight_run, run)
+    (run / "results.json").unlink()
+    steps = sorted((run / "steps").iterdir())
+    assert {file.name.split(".v")[0] for file in steps} >= {"random", "sft-T0.6", "shop_r1-greedy", "oracle-greedy"}
+    (run / "steps" / "shop_r1-greedy.v2.jsonl").unlink()
+    written = {file: file.stat().st_mtime_ns for file in (run / "steps").iterdir()}
+    assert train("--resume", str(run)).returncode == 0
+    assert {file: file.stat().st_mtime_ns for file in steps if file in written} == written
+    rows = [json.loads((folder / "results.json").read_text())["rows"] for folder in (run, straight_run)]
+    assert rows[0] == rows[1]
+
+
 def test_a_run_does_not_go_on_with_another_store(
     straight_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

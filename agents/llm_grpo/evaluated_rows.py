@@ -1,0 +1,94 @@
+"""The rows of a run's last table: baselines, each phase's policy, the oracle where it is known, all on the same steps.
+
+checkpoint ─► agent ─► evaluate ─► records, kept in RUN/steps/ROW.jsonl
+
+A row is asked once: a run that was stopped here goes on with the next, and reports read the records.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from agents.evaluate import evaluate
+from agents.llm_grpo.agent import PolicyAgent
+from agents.llm_grpo.config import EvaluationConfig
+from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
+from agents.protocol import Agent
+from agents.registry import make_agent
+from agents.scripted.oracle import OracleAgent, is_demo_store
+from replay_sessions.store.durable_files import replace_file
+from shop_env.context import ContextConfig
+from shop_env.metrics import StepRecord
+from shop_env.versions import SCORING_VERSION
+
+__all__ = ["Decoding", "EvaluatedRow", "decodings", "evaluated_rows"]
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a policy's replies are drawn."""
+
+    name: str
+    temperature: float
+
+    def label(self, phase: str) -> str:
+        """Of a row of the table."""
+        return f"{phase}, {self.name}"
+
+    def file_name(self, phase: str) -> str:
+        """Of a row's records."""
+        return f"{phase}-{self.name.replace(' ', '')}"
+
+
+@dataclass(frozen=True)
+class EvaluatedRow:
+    """A row of the table and what it rests on."""
+
+    label: str
+    records: list[StepRecord]
+
+
+def decodings(config: EvaluationConfig) -> list[Decoding]:
+    """Sampled as the papers do, and greedy where that is wanted."""
+    sampled = Decoding(f"T {config.temperature:g}", config.temperature)
+    return [sampled, Decoding("greedy", 0.0)] if config.greedy else [sampled]
+
+
+def evaluated_rows(run: TrainingRun) -> Iterator[EvaluatedRow]:
+    """Every row, in the order of the table."""
+    config = run.config
+    for name in config.evaluation.agents:
+        yield _row(run, name, name, partial(make_agent, name, store=run.store), config.context)
+    for name, phase in config.phases.items():
+        for decoding in decodings(config.evaluation):
+            make = partial(PolicyAgent, str(run.checkpoint(name)), temperature=decoding.temperature)
+            yield _row(run, decoding.file_name(name), decoding.label(phase.label), make, config.context_of(name))
+    if is_demo_store(run.store):
+        for decoding in decodings(config.evaluation):
+            make_oracle = partial(OracleAgent, decoding.temperature)
+            yield _row(run, decoding.file_name("oracle"), decoding.label("oracle"), make_oracle, config.context)
+
+
+def _row(
+    run: TrainingRun, file_name: str, label: str, make: Callable[[], Agent], context: ContextConfig
+) -> EvaluatedRow:
+    file = run.folder / "steps" / f"{file_name}.v{SCORING_VERSION}.jsonl"
+    if file.exists():
+        return EvaluatedRow(label, msgspec.json.Decoder(StepRecord).decode_lines(file.read_bytes()))
+    config = run.config
+    records = evaluate(
+        make(),
+        run.store,
+        config.evaluation.split,
+        context=context,
+        reward=config.reward_config,
+        seed=config.seed,
+        max_sessions=config.evaluation.sessions,
+        batch_size=EVALUATION_BATCH,
+        progress=label,
+    )
+    file.parent.mkdir(exist_ok=True)
+    replace_file(file, msgspec.json.Encoder().encode_lines(records))
+    return EvaluatedRow(label, records)
