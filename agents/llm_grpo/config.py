@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from replay_sessions.config_errors import what_is_wrong
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.schema import Split
 from shop_env.context import ContextConfig
@@ -136,7 +137,7 @@ def load_preset(preset: str) -> TrainConfig:
     try:
         return msgspec.convert(_read_preset(preset), TrainConfig)
     except msgspec.ValidationError as error:
-        raise BadConfig(f"preset '{preset}': {error}") from error
+        raise BadConfig(f"preset '{preset}': {what_is_wrong(error, TrainConfig)}") from error
 
 
 def _presets() -> Any:
