@@ -190,3 +190,15 @@ def test_kept_replies_of_an_edited_agent_are_another_agent_s(paid: Path, store_p
     shutil.move(paid, paid.with_name("old.py"))
     paid.write_text(PAID + "\n# edited\n", encoding="utf-8")
     assert rank(paid, store_path, tmp_path / "out")["asked_now"] > 0
+
+
+def test_kept_replies_from_before_an_edit_of_a_helper_are_asked_again(
+    paid: Path, store_path: Path, tmp_path: Path
+) -> None:
+    helper = tmp_path / "paid_words.py"
+    helper.write_text("", encoding="utf-8")
+    paid.write_text(f"import paid_words\n{PAID}", encoding="utf-8")
+    first = rank(paid, store_path, tmp_path / "out")
+    assert rank(paid, store_path, tmp_path / "out")["asked_now"] == 0
+    helper.write_text("# edited\n", encoding="utf-8")
+    assert rank(paid, store_path, tmp_path / "out")["asked_now"] == first["row"]["steps"]
