@@ -5,6 +5,10 @@
 
 The text between messages is learnt from the template by rendering placeholders; it and each message are tokenised on
 their own, so that a prompt's tokens never depend on what follows.
+
+An action whose name or text its log does not know (`shop_env.reward.terms.unlogged_fields`) is no target: it cannot be
+scored, and to learn it would be to learn `"name": ""`. Its page and its reply stay in the trunk as history of the steps
+behind it, and among `replies` it is left out: it carries no loss and gets no sampled replies.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +22,7 @@ from shop_env.context import ContextConfig
 from shop_env.observation import Observation, observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
+from shop_env.reward.terms import unlogged_fields
 
 __all__ = [
     "ReplySpan",
@@ -42,7 +47,7 @@ class ReplySpan:
 
 @dataclass(frozen=True)
 class SessionTokens:
-    """A session, or the part of it that fits the token limit, as one list of tokens."""
+    """A session, or the part of it that fits the token limit, as one list of tokens; `replies` are what to learn."""
 
     session_id: str
     tokens: list[int]
@@ -68,8 +73,9 @@ def tokenize_session(
 
     Each trunk holds as many steps as fit. Where a session goes on in a second trunk, the pages of the steps before it
     are left out and their actions and rationales kept (the earliest pages go first: Customer-R1, section 4). A step
-    whose own page does not fit even so is left out; `sum(len(t.replies))` tells how many are there. In a context whose
-    prompts are no prefixes of one another (`latest_step`, budgets) each step is a trunk of its own.
+    whose own page does not fit even so is left out, as is one whose target was not logged; `sum(len(t.replies))` tells
+    how many are there. In a context whose prompts are no prefixes of one another (`latest_step`, budgets) each step is
+    a trunk of its own.
     """
     observations = observe_session(session, context, personas)
     if not context.grows_by_appending:
@@ -77,7 +83,8 @@ def tokenize_session(
         return [trunk for trunk in steps if trunk.replies]
     trunks: list[SessionTokens] = []
     first = 0
-    while first < len(session.steps):
+    learnt = [index for index, step in enumerate(session.steps) if not unlogged_fields(step.action)]
+    while learnt and first <= learnt[-1]:
         trunk = _trunk(tokenizer, session, observations[-1], first, context, prompt, max_tokens)
         if trunk.replies:
             trunks.append(trunk)
@@ -114,8 +121,9 @@ def _trunk(
             step_index = sum(1 for earlier in messages[:index] if earlier["role"] == "assistant")
             if end > max_tokens:
                 break
-            if step_index >= first:
-                replies.append(ReplySpan(step_index, start, end, session.steps[step_index].action))
+            action = session.steps[step_index].action
+            if step_index >= first and not unlogged_fields(action):
+                replies.append(ReplySpan(step_index, start, end, action))
     tokens += encoded[-1] if len(encoded) % 2 else []
     return SessionTokens(session.session_id, tokens[: replies[-1].end if replies else 0], replies)
 

@@ -22,6 +22,7 @@ from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
 from shop_env.personas import persona_texts
+from shop_env.reward.terms import unlogged_fields
 from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
 from train.grpo.trainer import GrpoTrainer
 from train.policy import Policy
@@ -165,7 +166,7 @@ class TrainingRun:
     def _tokenized(self, tokenizer: Any, info: CheckpointInfo) -> list[SessionTokens]:
         """The training sessions as trunks; says what did not fit."""
         if self._trunks is None:
-            sessions = steps = 0
+            sessions = steps = unlogged = 0
             self._trunks = []
             personas = persona_texts(self.store, info.context)
             for session in self.store.sessions("train"):
@@ -174,11 +175,13 @@ class TrainingRun:
                 )
                 sessions += 1
                 steps += len(session.steps)
+                unlogged += sum(1 for step in session.steps if unlogged_fields(step.action))
             kept = sum(len(trunk.replies) for trunk in self._trunks)
             tokens = sum(len(trunk.tokens) for trunk in self._trunks)
             self.log.say(f"train split: {sessions} sessions, {kept} steps, {tokens:,} tokens")
             if kept < steps:
-                self.log.say(f"left out: {steps - kept} steps whose page does not fit {info.max_tokens} tokens")
+                unfit = f"{steps - kept - unlogged} steps whose page does not fit {info.max_tokens} tokens"
+                self.log.say(f"left out: {unfit}, {unlogged} whose target was not logged")
         return self._trunks
 
     def _finished_phases(self) -> dict[str, PhaseResult]:
