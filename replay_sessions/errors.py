@@ -79,8 +79,8 @@ class TrainingDiverged(ShopR1Error):
     """A loss or gradient that is not finite."""
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known word, or all of them.
+def did_you_mean(given: str, known: Iterable[str], prefix: str = "") -> str:
+    """A hint that names the nearest known word, or all of them; `prefix` stands before each.
 
     >>> did_you_mean("radnom", ["random", "majority"])
     "Did you mean 'random'?"
@@ -89,4 +89,6 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=1)
-    return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."
+    if near:
+        return f"Did you mean '{prefix}{near[0]}'?"
+    return f"Known: {', '.join(prefix + name for name in names)}."

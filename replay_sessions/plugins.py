@@ -13,9 +13,9 @@ import msgspec
 
 from replay_sessions.errors import BadConfig, MissingExtra, did_you_mean
 
-__all__ = ["Entry", "NoSuchName", "load", "load_entry", "load_with_extra", "member", "summaries"]
+__all__ = ["OUR_PACKAGES", "Entry", "NoSuchName", "load", "load_entry", "load_with_extra", "member", "summaries"]
 
-_OURS = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
+OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def load_with_extra(target: str, extra: str) -> Any:
     try:
         return load(target)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in _OURS:
+        if (error.name or "").partition(".")[0] in OUR_PACKAGES:
             raise
         raise MissingExtra(
             f"this needs the package '{error.name}', which the extra '{extra}' brings: pip install 'shop-r1[{extra}]'"

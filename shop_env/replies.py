@@ -22,8 +22,6 @@ object in other text; for them there is `lenient`, which decides zero-shot figur
 """
 
 import json
-import re
-import reprlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -32,6 +30,7 @@ import msgspec
 
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from shop_env.reply_json import Unreadable, object_inside, shown, string_span, whole_object
 
 __all__ = [
     "Extraction",
@@ -45,13 +44,6 @@ __all__ = [
 ]
 
 Extraction = Literal["strict", "lenient"]
-
-_WHITE_SPACE = " \t\n\r"
-_JSON_BEGINNINGS = (*'{["-0123456789', "true", "false", "null", "NaN", "Infinity")  # the last two are Python's own
-_STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
-_MOST_BRACES = 100
-_THOUGHT_END = "</think>"
-_MARK = re.compile(r"\{|<think>|</think>")  # where an object may begin, and where thinking begins and ends
 
 
 def check_extraction(extraction: str) -> None:
@@ -74,7 +66,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
         Self-certainty is averaged over the tokens in it.
         """
-        return _rationale_span(self.text, self.start)
+        return string_span(self.text, self.start, "rationale")
 
 
 class MalformedReply(msgspec.Struct, frozen=True, gc=False):
@@ -89,12 +81,6 @@ class MalformedReply(msgspec.Struct, frozen=True, gc=False):
 
     problem: str
     detail: str
-
-
-class _Unreadable(Exception):  # stays inside this module
-    def __init__(self, problem: str, detail: str) -> None:
-        super().__init__(problem, detail)
-        self.reply = MalformedReply(problem, detail)
 
 
 def action_json(action: Mapping[str, str]) -> str:
@@ -159,40 +145,40 @@ def _typed_action(kind: str, name: str, text: str) -> Action:
         return TypeAndSubmit(name=name, text=text)
     if kind == "terminate":
         return Terminate()
-    raise _Unreadable("unknown_type", f"{_shown(kind)} is not click, type_and_submit or terminate")
+    raise Unreadable("unknown_type", f"{shown(kind)} is not click, type_and_submit or terminate")
 
 
 def _parse_any(text: str, extraction: Extraction) -> Reply | MalformedReply:
     try:
-        return _read_reply(_decode_object(text), text)
-    except _Unreadable as unreadable:
+        return _read_reply(whole_object(text), text)
+    except Unreadable as unreadable:
         if extraction == "strict":
-            return unreadable.reply
+            return MalformedReply(*unreadable.args)
     try:
-        fields, start = _find_object(text)
+        fields, start = object_inside(text)
         return _read_reply(fields, text, start, {"input": "type_and_submit"})
-    except _Unreadable as unreadable:
-        return unreadable.reply
+    except Unreadable as unreadable:
+        return MalformedReply(*unreadable.args)
 
 
 def _read_reply(
     fields: dict[str, Any], text: str, start: int = 0, other_types: Mapping[str, str] = MappingProxyType({})
 ) -> Reply:
     if "rationale" not in fields:
-        raise _Unreadable("missing_rationale", f"the keys are {_shown(list(fields))}; 'rationale' is not among them")
+        raise Unreadable("missing_rationale", f"the keys are {shown(list(fields))}; 'rationale' is not among them")
     rationale = fields["rationale"]
     if not isinstance(rationale, str):
-        raise _Unreadable("bad_rationale", f"the rationale must be a string, not {_shown(rationale)}")
+        raise Unreadable("bad_rationale", f"the rationale must be a string, not {shown(rationale)}")
     if "action" not in fields:
-        raise _Unreadable("missing_action", f"the keys are {_shown(list(fields))}; 'action' is not among them")
+        raise Unreadable("missing_action", f"the keys are {shown(list(fields))}; 'action' is not among them")
     return Reply(rationale, _read_action(fields["action"], other_types), text, start)
 
 
 def _read_action(action: object, other_types: Mapping[str, str]) -> Action:
     if not isinstance(action, dict):
-        raise _Unreadable("bad_action", f"the action must be an object, not {_shown(action)}")
+        raise Unreadable("bad_action", f"the action must be an object, not {shown(action)}")
     if "type" not in action:
-        raise _Unreadable("missing_type", f"the action's keys are {_shown(list(action))}; 'type' is not among them")
+        raise Unreadable("missing_type", f"the action's keys are {shown(list(action))}; 'type' is not among them")
     kind = action["type"]
     if isinstance(kind, str):
         kind = other_types.get(kind, kind)
@@ -204,121 +190,5 @@ def _read_text(action: dict[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise _Unreadable("bad_action", f"the action's {key} must be a string, not {_shown(value)}")
+        raise Unreadable("bad_action", f"the action's {key} must be a string, not {shown(value)}")
     return value
-
-
-def _decode_object(text: str) -> dict[str, Any]:
-    """The one JSON object that is the whole text, by Python's decoder made strict."""
-    start = len(text) - len(text.lstrip(_WHITE_SPACE))
-    if not text.startswith(_JSON_BEGINNINGS, start):  # prose, mostly: the decoder would be long in saying so
-        raise _Unreadable(*_why_not_json(text[start:], "it begins as no JSON value does"))
-    try:
-        value, end = _decode_value(text, start)
-    except ValueError as error:
-        raise _Unreadable(*_why_not_json(text[start:], str(error)[:200])) from error
-    _check_unicode(text, value)
-    if text[end:].strip(_WHITE_SPACE):
-        raise _Unreadable("extra_text", f"after the JSON object comes {_shown(text[end:].strip())}")
-    if not isinstance(value, dict):
-        raise _Unreadable("not_an_object", f"the reply must be a JSON object, not {_shown(value)}")
-    return value
-
-
-def _find_object(text: str) -> tuple[dict[str, Any], int]:
-    """The one JSON object among other text, and where it begins; what `lenient` reads (see the head of this module).
-
-    From left to right: an object is taken whole, whatever its texts hold; a brace that begins none is passed over,
-    with what was read behind it until that became clear.
-    """
-    found: list[tuple[dict[str, Any], int]] = []
-    place = passed_over = 0
-    while mark := _MARK.search(text, place):
-        place = mark.end()
-        if mark.group() == "{":
-            try:
-                value, place = _decode_value(text, mark.start())
-                found.append((value, mark.start()))
-            except json.JSONDecodeError as error:
-                place, passed_over = max(place, error.pos), passed_over + 1
-                if passed_over > _MOST_BRACES:  # each error costs as much as the text is long
-                    raise _Unreadable("not_json", f"{passed_over} braces begin no JSON object") from error
-            except ValueError as error:  # numbers that are not JSON or too long
-                raise _Unreadable("not_json", str(error)[:200]) from error
-        elif mark.group() == _THOUGHT_END:  # nothing opened it
-            found.clear()
-        elif (end := text.find(_THOUGHT_END, place)) >= 0:
-            place = end + len(_THOUGHT_END)
-        else:
-            raise _Unreadable("not_json", "the reply never stops thinking: <think> without </think>")
-    if not found:
-        raise _Unreadable("not_json", "there is no JSON object in the reply")
-    if len(found) > 1:
-        raise _Unreadable("several_objects", f"there are {len(found)} JSON objects in the reply, so it is ambiguous")
-    _check_unicode(text, found[0][0])
-    return found[0]
-
-
-def _decode_value(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at `start`, and where it ends; ValueError where there is none."""
-    try:
-        return _DECODER.raw_decode(text, start)
-    except RecursionError as error:
-        raise _Unreadable("too_deep", "the reply is nested too deeply to be read") from error
-
-
-def _check_unicode(text: str, value: object) -> None:
-    try:
-        text.encode()
-        if "\\u" in text:  # escapes can bring in lone surrogates
-            json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise _Unreadable("bad_unicode", "the reply holds half a surrogate pair, which is no text") from error
-    except RecursionError as error:
-        raise _Unreadable("too_deep", "the reply is nested too deeply to be read") from error
-
-
-def _why_not_json(text: str, reason: str) -> tuple[str, str]:
-    if not text:
-        return "not_json", "the reply is empty"
-    if text[0] != "{" and "{" in text:
-        return "extra_text", f"before the JSON object comes {_shown(text[: text.index('{')])}"
-    return "not_json", reason
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise _Unreadable("duplicate_key", "a key occurs twice, so the reply says two things at once")
-    return fields
-
-
-def _no_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-
-
-def _rationale_span(text: str, start: int) -> tuple[int, int]:
-    """Walks the top level of a valid JSON object to the string that is the value of `rationale`."""
-    position = text.index("{", start) + 1
-    while True:
-        key = _STRING.search(text, position)
-        assert key is not None  # the object is valid and has the key
-        value = text.index(":", key.end()) + 1
-        while text[value] in _WHITE_SPACE:
-            value += 1
-        end = _STRING.match(text, value)
-        if json.loads(key.group()) == "rationale":
-            assert end is not None  # the rationale is a string
-            return end.span(1)
-        position = end.end() if end else _DECODER.raw_decode(text, value)[1]
-
-
-def _shown(value: object) -> str:
-    return _SHORT_REPR.repr(value)
-
-
-_SHORT_REPR = reprlib.Repr()
-_SHORT_REPR.maxstring = 80

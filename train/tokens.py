@@ -9,6 +9,10 @@ their own, so that a prompt's tokens never depend on what follows, and a past pa
 Where a prompt is too long, as many of the earliest pages are left out as it takes, and no more; actions and rationales
 stay (Customer-R1, section 4). Training and evaluation both ask `_Conversation` for that, so a step is trained on in the
 very prompt in which it is tested.
+
+An action whose name or text its log does not know (`shop_env.reward.terms.unlogged_fields`) is no target: it cannot be
+scored, and to learn it would be to learn `"name": ""`. Its page and its reply stay in the trunk as history of the steps
+behind it, and among `replies` it is left out: it carries no loss and gets no sampled replies.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +27,7 @@ from shop_env.context import ContextConfig
 from shop_env.observation import History, Observation, observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
+from shop_env.reward.terms import unlogged_fields
 
 __all__ = [
     "ReplySpan",
@@ -53,7 +58,7 @@ class ReplySpan:
 
 @dataclass(frozen=True)
 class SessionTokens:
-    """A session, or those steps of it that see the same pages, as one list of tokens."""
+    """A session, or those steps of it that see the same pages, as one list of tokens; `replies` are to learn."""
 
     session_id: str
     tokens: Sequence[int]  # a slice of them is a list
@@ -87,9 +92,9 @@ def tokenize_session(
 ) -> list[SessionTokens]:
     """A session as trunks: one where its longest prompt has at most `max_prompt_tokens`, else several.
 
-    Steps that leave out the same pages share a trunk. A step whose own page does not fit even so is left out;
-    `sum(len(t.replies))` tells how many are there. In a context whose prompts are no prefixes of one another
-    (`latest_step`, budgets) each step is a trunk of its own.
+    Steps that leave out the same pages share a trunk. A step whose own page does not fit even so is left out, as is one
+    whose target was not logged; `sum(len(t.replies))` tells how many are there. In a context whose prompts are no
+    prefixes of one another (`latest_step`, budgets) each step is a trunk of its own.
 
     Args:
         teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4, "without rationale").
@@ -102,7 +107,8 @@ def tokenize_session(
         reply = format_reply((last.rationale or "") if context.rationales else "", last.action)
         conversation = _Conversation(tokenizer, seen, prompt, reply)
         steps = range(len(session.steps)) if context.grows_by_appending else [seen["step"]]
-        wanted = [(step, conversation.pages_left_out(step, max_prompt_tokens)) for step in steps]
+        learnable = [step for step in steps if not unlogged_fields(session.steps[step].action)]
+        wanted = [(step, conversation.pages_left_out(step, max_prompt_tokens)) for step in learnable]
         fitting = [(step, left_out) for step, left_out in wanted if left_out is not None]
         for left_out in dict.fromkeys(left_out for _, left_out in fitting):
             of_trunk = [step for step, pages in fitting if pages == left_out]

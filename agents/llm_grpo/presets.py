@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
+from replay_sessions.config_errors import what_is_wrong
 from replay_sessions.errors import BadConfig, did_you_mean
 
 __all__ = ["load_preset", "preset_names", "rows_names"]
@@ -46,7 +47,7 @@ def load_preset(preset: str, rows: str | None = None) -> TrainConfig:
     try:
         return msgspec.convert(table, TrainConfig)
     except msgspec.ValidationError as error:
-        raise BadConfig(f"{named}: {error}") from error
+        raise BadConfig(f"{named}: {what_is_wrong(error, TrainConfig)}") from error
 
 
 def _presets() -> Any:

@@ -12,6 +12,7 @@ from shop_env.context import ContextConfig
 from shop_env.observation import observe
 from shop_env.personas import persona_texts
 from shop_env.prompts import render_prompt
+from shop_env.reward.terms import unlogged_fields
 from train.checkpoints import CheckpointInfo
 from train.run_log import RunLog
 from train.token_cache import cache_key, cached_trunks
@@ -48,7 +49,10 @@ class TrainingData:
         tokens = sum(len(trunk.tokens) for trunk in trunks)
         self._log.say(f"train split: {len(ids)} sessions, {kept} steps, {tokens:,} tokens")
         if kept < steps:
-            self._log.say(f"left out: {steps - kept} steps whose page does not fit {limit} tokens")
+            sessions = self._store.sessions("train")
+            unlogged = sum(bool(unlogged_fields(step.action)) for session in sessions for step in session.steps)
+            too_long = f"{steps - kept - unlogged} steps whose page does not fit {limit} tokens"
+            self._log.say(f"left out: {too_long}, {unlogged} whose target was not logged")
         return trunks
 
     def _key(self, tokenizer: Any, info: CheckpointInfo, limit: int, teach_rationales: bool) -> str:

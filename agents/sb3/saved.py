@@ -6,7 +6,6 @@ The zip files of SB3's own `model.save` hold pickled Python objects, and whoever
 not loaded here. Whoever has one loads it with SB3 and hands the model to `save_policy`.
 """
 
-import importlib
 import inspect
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from stable_baselines3.common.policies import BasePolicy
 
 from replay_sessions.errors import BadConfig, CheckpointMismatch
+from replay_sessions.plugins import NoSuchName, load
 from shop_env.wrappers import View, feature_space
 
 __all__ = ["POLICY_FILE", "SavedPolicy", "load_policy", "save_policy"]
@@ -119,13 +119,15 @@ def _description(folder: Path) -> SavedPolicy:
 
 
 def _policy_class(saved: SavedPolicy, folder: Path) -> type[Any]:
-    module_name, _, class_name = saved.policy.partition(":")
-    if not module_name.startswith(TRUSTED):
+    if not saved.policy.startswith(TRUSTED):
         raise CheckpointMismatch(
             f"'{folder}' wants the class {saved.policy}, and a file may name only those of SB3, sb3-contrib and "
             "agents.sb3: give the class to load_policy(folder, policy_class)."
         )
-    found = getattr(importlib.import_module(module_name), class_name, None)
+    try:
+        found = load(saved.policy)
+    except (ImportError, NoSuchName) as error:
+        raise CheckpointMismatch(f"'{folder}' wants {saved.policy}, which cannot be loaded: {error}") from error
     if not inspect.isclass(found) or not issubclass(found, BasePolicy):
         raise CheckpointMismatch(f"'{folder}' wants {saved.policy}, which is no policy of this version of SB3.")
     return found

@@ -2,23 +2,27 @@
 
 DIR/results.json                      figures of all agents, and what they were made with
 DIR/leaderboard.md                    the same as a table
+DIR/.lock                             held by the run that writes here, and by none once its process is gone
 DIR/agents/<label>/replies/*.jsonl    what the agent answered, line by line as it came (kept_replies.py)
 DIR/agents/<label>/steps.jsonl        one record per scored step: what was logged and what the reply to it is worth
 DIR/agents/<label>/run.json           what these replies were asked with, and by which runs
 """
 
 import hashlib
-import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from replay_sessions.errors import BadConfig, BadSession
+from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import LOCK_FILE, lock
 from shop_env.metrics.records import StepRecord
 
-__all__ = ["AgentFiles", "AgentRun", "read_json", "write_atomically"]
+__all__ = ["AgentFiles", "AgentRun", "read_json", "working_alone_in"]
 
 
 class AgentRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,8 +58,8 @@ class AgentFiles:
         """Writes steps.jsonl and run.json; returns the digest of the records."""
         content = msgspec.json.Encoder().encode_lines(records)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.steps, content)
-        write_atomically(self.run, msgspec.json.format(msgspec.json.encode(run)))
+        replace_file(self.steps, content)
+        replace_file(self.run, msgspec.json.format(msgspec.json.encode(run)))
         return _digest(content)
 
     def read(self) -> list[StepRecord]:
@@ -79,6 +83,28 @@ class AgentFiles:
         return _digest(self.steps.read_bytes())
 
 
+@contextmanager
+def working_alone_in(folder: Path) -> Iterator[None]:
+    """Makes a leaderboard's folder if need be, and keeps other runs out of it.
+
+    Raises:
+        BadConfig: Another run is at work there, or the folder cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock_file = (folder / LOCK_FILE).open("wb")
+    except OSError as error:
+        raise BadConfig(f"--out {folder} cannot be made: {error.strerror}") from error
+    with lock_file:
+        try:
+            lock(lock_file)
+        except BlockingIOError as error:
+            raise BadConfig(
+                f"another leaderboard run is writing to '{folder}': wait for it or choose another --out"
+            ) from error
+        yield
+
+
 def read_json(path: Path) -> Any:
     try:
         return msgspec.json.decode(path.read_bytes())
@@ -86,16 +112,6 @@ def read_json(path: Path) -> Any:
         raise BadConfig(f"No '{path}': is '{path.parent}' the folder of a finished leaderboard run?") from error
     except msgspec.DecodeError as error:
         raise BadConfig(f"'{path}' is no JSON: {error}") from error
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes to a temporary name and renames: whoever reads sees the old file or the new one, never half of one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _digest(content: bytes) -> str:

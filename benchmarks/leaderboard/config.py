@@ -1,14 +1,12 @@
 """What a leaderboard run is made of, and what decides an agent's replies."""
 
-import hashlib
-import inspect
-import os
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from agents.registry import AgentSpec, agent_class, parse_spec
+from agents.registry import AgentSpec, parse_spec
+from benchmarks.leaderboard.agent_code import code_digest
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
@@ -16,7 +14,7 @@ from shop_env.context import ContextConfig
 from shop_env.replies import Extraction
 from shop_env.versions import SCORING_VERSION
 
-__all__ = ["LeaderboardConfig", "agent_specs", "asked_with", "code_digest"]
+__all__ = ["LeaderboardConfig", "agent_specs", "asked_with"]
 
 
 class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,22 +116,3 @@ def asked_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) 
         "seed": config.seed,
         "scoring": SCORING_VERSION,
     }
-
-
-def code_digest(spec: AgentSpec) -> str:
-    """A digest of the agent itself: its source file, and all files of a checkpoint, be it the target or an argument."""
-    digest = hashlib.blake2b(digest_size=16)
-    build, _ = agent_class(spec)
-    try:
-        files = [Path(inspect.getsourcefile(inspect.unwrap(build)) or "")]
-    except TypeError:  # built in: it has no source
-        files = []
-    folders = [spec.target] if spec.is_checkpoint else []
-    folders += [value for value in spec.arguments.values() if isinstance(value, str) and os.path.isdir(value)]
-    for folder in folders:
-        files += sorted(path for path in Path(folder).rglob("*") if path.is_file())
-    for file in filter(Path.is_file, files):
-        digest.update(file.name.encode())
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "blake2b").digest())
-    return digest.hexdigest()

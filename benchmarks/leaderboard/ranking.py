@@ -19,12 +19,12 @@ from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure, ResultRow, markdown_table, sorted_rows, summarise
 from agents.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at, steps_at
 from agents.scripted.oracle import ceiling, has_known_ceiling
-from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, write_atomically
+from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, working_alone_in
 from benchmarks.leaderboard.config import LeaderboardConfig, agent_specs, asked_with
 from benchmarks.leaderboard.kept_replies import KeptReplies
-from replay_sessions.errors import BadConfig
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
+from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import StepRecord, metric_preset, record_step
 from shop_env.observation import ObservedSession
 from shop_env.personas import persona_texts
@@ -91,7 +91,13 @@ def run_leaderboard(config: LeaderboardConfig) -> Results:
     reward_preset(config.reward)
     metric_preset(config.metrics)
     keys = scored_keys(store, config.split, skip_first_action=not config.first_action, max_sessions=config.sessions)
-    _make_folder(config)
+    with working_alone_in(config.folder):
+        return _rank(config, store, specs, keys)
+
+
+def _rank(
+    config: LeaderboardConfig, store: SessionStore, specs: Sequence[AgentSpec], keys: Sequence[StepKey]
+) -> Results:
     results = Results(
         versions=VERSIONS,
         provenance={},
@@ -102,16 +108,9 @@ def run_leaderboard(config: LeaderboardConfig) -> Results:
     # Provenance last: by now whatever the agents need is loaded and can be named.
     described = provenance(config.as_json(), store=store, seed=config.seed)
     results = msgspec.structs.replace(results, provenance=described)
-    write_atomically(config.folder / "results.json", msgspec.json.format(msgspec.json.encode(results)))
-    write_atomically(config.folder / "leaderboard.md", table_of(results).encode())
+    replace_file(config.folder / "results.json", msgspec.json.format(msgspec.json.encode(results)))
+    replace_file(config.folder / "leaderboard.md", table_of(results).encode())
     return results
-
-
-def _make_folder(config: LeaderboardConfig) -> None:
-    try:
-        config.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadConfig(f"--out {config.out} cannot be made: {error.strerror}") from error
 
 
 def _entry(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, keys: Sequence[StepKey]) -> Entry:

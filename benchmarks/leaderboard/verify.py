@@ -29,8 +29,9 @@ from agents.asking import ask_all
 from agents.registry import make_agent
 from agents.results import ALL_COLUMNS, Figure, ResultRow
 from agents.scored_steps import StepKey, scored_keys, steps_at
+from benchmarks.leaderboard.agent_code import code_digest
 from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, read_json
-from benchmarks.leaderboard.config import agent_specs, code_digest
+from benchmarks.leaderboard.config import agent_specs
 from benchmarks.leaderboard.kept_replies import KeptReplies
 from benchmarks.leaderboard.ranking import (
     RESULTS_VERSION,

@@ -9,13 +9,14 @@ from agents.free_run import LiveVisit, free_run
 from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure
 from agents.scripted.oracle import OracleAgent
-from benchmarks.leaderboard.agent_files import AgentFiles, write_atomically
+from benchmarks.leaderboard.agent_files import AgentFiles
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.errors import BadConfig
 from replay_sessions.provenance import provenance
 from replay_sessions.schema import Session
+from replay_sessions.store.durable_files import replace_file
 from shop_env.context import ContextConfig
 
 __all__ = ["COLUMNS", "LiveConfig", "LiveResults", "cell", "run_live"]
@@ -103,12 +104,12 @@ def run_live(config: LiveConfig, specs: list[AgentSpec]) -> LiveResults:
         visits = _visits(config, spec)
         files = AgentFiles(folder, spec.label).folder
         files.mkdir(parents=True, exist_ok=True)
-        write_atomically(files / "visits.jsonl", msgspec.json.Encoder().encode_lines(visits))
+        replace_file(files / "visits.jsonl", msgspec.json.Encoder().encode_lines(visits))
         rows.append(compare_visits(sessions, visits, label=spec.label, samples=config.samples, seed=config.seed))
     made = provenance(msgspec.to_builtins(config), seed=config.seed)
     results = LiveResults(provenance=made, config=config, rows=rows)
-    write_atomically(folder / "live.json", msgspec.json.format(msgspec.json.encode(results)))
-    write_atomically(folder / "live.md", _markdown(results).encode())
+    replace_file(folder / "live.json", msgspec.json.format(msgspec.json.encode(results)))
+    replace_file(folder / "live.md", _markdown(results).encode())
     return results
 
 

@@ -62,11 +62,14 @@ def replace_file(path: Path, content: bytes | str) -> None:
         WriteFailed: The system refused; the old content is there.
     """
     partial = path.with_name(path.name + ".partial")
-    with writing(path):
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
-        sync_file(partial)
-        os.replace(partial, path)
-        sync_folder(path.parent)
+    try:
+        with writing(path):
+            partial.write_bytes(content.encode() if isinstance(content, str) else content)
+            sync_file(partial)
+            os.replace(partial, path)
+            sync_folder(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

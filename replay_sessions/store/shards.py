@@ -100,7 +100,7 @@ class ShardReader:
         try:
             table = self._parquet.read_row_groups(row_groups, columns=["session", "pages"], use_threads=False)
             records, pages = table.column("session").to_pylist(), table.column("pages").to_pylist()
-        except (OSError, pa.ArrowException, UnicodeDecodeError, IndexError) as error:
+        except (OSError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
             raise self._damaged(error) from error
         for record, session_pages in zip(records, pages, strict=True):
             try:

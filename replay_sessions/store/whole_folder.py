@@ -26,16 +26,11 @@ from typing import IO, Self
 from replay_sessions.errors import BadConfig
 from replay_sessions.store.durable_files import exchange, sync_folder, sync_tree, writing
 from replay_sessions.store.file_names import check_name
+from replay_sessions.store.locks import HAS_LOCKS, LOCK_FILE, lock
 from replay_sessions.store.manifest import MANIFEST_FILE
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["WorkFolder", "check_target", "put_back"]
 
-_LOCK_FILE = ".lock"
 _REPLACED = "replaced"
 _ATTEMPTS = 3
 
@@ -69,8 +64,8 @@ class WorkFolder:
             else:
                 self._remove_leftovers()
                 self.path = Path(tempfile.mkdtemp(prefix=f".{self.target.name}.writing-", dir=self.target.parent))
-            self._lock = (self.path / _LOCK_FILE).open("wb")
-            _lock(self._lock)
+            self._lock = (self.path / LOCK_FILE).open("wb")
+            lock(self._lock)
             self._settle(self.path)
             self.store.mkdir(exist_ok=True)
         except BlockingIOError as error:
@@ -157,11 +152,11 @@ class WorkFolder:
 
     def _remove_leftovers(self) -> None:
         for leftover in _work_folders(self.target):
-            if leftover.suffix == ".importing" or fcntl is None:
+            if leftover.suffix == ".importing" or not HAS_LOCKS:
                 continue  # an import may go on; without locks, someone may be writing it
             try:
-                with (leftover / _LOCK_FILE).open("rb+") as lock:
-                    _lock(lock)
+                with (leftover / LOCK_FILE).open("rb+") as lock_file:
+                    lock(lock_file)
                     self._remove(leftover)
             except OSError:
                 continue  # someone is writing it
@@ -170,7 +165,7 @@ class WorkFolder:
         if not self._settle(work):
             return
         for entry in work.iterdir():
-            if entry.name != _LOCK_FILE:  # by which a removal that is cut short is found and ended
+            if entry.name != LOCK_FILE:  # by which a removal that is cut short is found and ended
                 shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
         shutil.rmtree(work, ignore_errors=True)
 
@@ -230,9 +225,3 @@ def _work_folders(target: Path) -> list[Path]:
     """The work folders of living and killed writers of a target."""
     name = escape(target.name)
     return [*target.parent.glob(f".{name}.importing"), *target.parent.glob(f".{name}.writing-????????")]
-
-
-def _lock(file: IO[bytes]) -> None:
-    """Raises BlockingIOError where another process holds the lock."""
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -147,6 +147,13 @@ def test_no_pickle_is_loaded(trained: Path, demo_store: SessionStore, tmp_path: 
         (tmp_path / POLICY_FILE).write_text(json.dumps({**description, "policy": name}))
         with pytest.raises(CheckpointMismatch, match=r"may name only those|is no policy"):
             load_policy(tmp_path)
+    for name, why in (
+        ("stable_baselines3.nowhere:Policy", "No module named 'stable_baselines3.nowhere'"),
+        ("stable_baselines3.common.policies:BasePolcy", "Did you mean 'BasePolicy'"),
+    ):
+        (tmp_path / POLICY_FILE).write_text(json.dumps({**description, "policy": name}))
+        with pytest.raises(CheckpointMismatch, match=f"wants {name}, which cannot be loaded: {why}"):
+            load_policy(tmp_path)
     (tmp_path / POLICY_FILE).write_text(json.dumps(description))
     (tmp_path / WEIGHTS_FILE).write_bytes((trained / WEIGHTS_FILE).read_bytes()[:5000])
     with pytest.raises(CheckpointMismatch, match="does not hold the weights of a"):

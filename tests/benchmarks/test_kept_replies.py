@@ -63,6 +63,22 @@ def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") ->
     return found
 
 
+def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subprocess.Popen[bytes]:
+    """The same in a process of its own, which is at work until it is killed."""
+    call = ["--agents", f"paid={paid}:Paid?pause_s=0.01", "--store", str(store), "--out", str(out), "--samples", "20"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.leaderboard", *call],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while len(calls(paid)) < calls_before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return process
+
+
 def test_another_reward_metric_extraction_or_subset_asks_nothing(paid: Path, store_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = rank(paid, store_path, out)
@@ -94,17 +110,7 @@ def test_a_kill_in_the_middle_costs_at_most_the_reply_under_way(paid: Path, stor
     steps = whole["row"]["steps"]
     paid.with_name("bill.txt").unlink()
     out = tmp_path / "killed"
-    call = ["--agents", f"paid={paid}:Paid?pause_s=0.01", "--store", str(store_path), "--out", str(out)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.leaderboard", *call, "--samples", "20"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while len(calls(paid)) < steps // 3 and time.monotonic() < deadline:
-        time.sleep(0.005)
+    process = started(paid, store_path, out, calls_before=steps // 3)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert 0 < len(calls(paid)) < steps
@@ -112,6 +118,34 @@ def test_a_kill_in_the_middle_costs_at_most_the_reply_under_way(paid: Path, stor
     assert len(calls(paid)) <= steps + 1
     assert resumed["row"] == whole["row"]
     assert resumed["records_digest"] == whole["records_digest"]
+
+
+def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_lives(
+    paid: Path, store_path: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    first = started(paid, store_path, out, calls_before=3)
+    try:
+        os.kill(first.pid, signal.SIGSTOP)
+        asked = calls(paid)
+        call = ["--agents", "random", "--store", str(store_path), "--samples", "20"]
+        second = subprocess.run(
+            [sys.executable, "-m", "benchmarks.leaderboard", *call, "--out", str(out)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = f"another leaderboard run is writing to '{out}': wait for it or choose another --out"
+        assert (second.returncode, second.stdout, second.stderr) == (2, "", f"error: {said}\n")
+        assert not (out / "agents" / "random").exists()
+        assert main([*call, "--out", str(tmp_path / "other")]) == 0
+    finally:
+        first.kill()
+        first.wait()
+    assert rank(paid, store_path, out, arguments="?pause_s=0.01")["row"]["errors"] == 0
+    assert calls(paid)[: len(asked)] == asked
 
 
 @pytest.mark.parametrize("cut", [1, 30])
@@ -156,3 +190,15 @@ def test_kept_replies_of_an_edited_agent_are_another_agent_s(paid: Path, store_p
     shutil.move(paid, paid.with_name("old.py"))
     paid.write_text(PAID + "\n# edited\n", encoding="utf-8")
     assert rank(paid, store_path, tmp_path / "out")["asked_now"] > 0
+
+
+def test_kept_replies_from_before_an_edit_of_a_helper_are_asked_again(
+    paid: Path, store_path: Path, tmp_path: Path
+) -> None:
+    helper = tmp_path / "paid_words.py"
+    helper.write_text("", encoding="utf-8")
+    paid.write_text(f"import paid_words\n{PAID}", encoding="utf-8")
+    first = rank(paid, store_path, tmp_path / "out")
+    assert rank(paid, store_path, tmp_path / "out")["asked_now"] == 0
+    helper.write_text("# edited\n", encoding="utf-8")
+    assert rank(paid, store_path, tmp_path / "out")["asked_now"] == first["row"]["steps"]

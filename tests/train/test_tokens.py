@@ -2,10 +2,12 @@
 
 from typing import Literal
 
+import msgspec
 import pytest
 
 from agents.llm_grpo.agent import PolicyAgent
 from replay_sessions.errors import AgentFailed, BadConfig
+from replay_sessions.schema import Click, Session
 from shop_env.context import ContextConfig
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig, render_prompt
@@ -139,3 +141,45 @@ def test_in_the_latest_step_context_each_step_is_a_trunk_of_its_own(tiny: Tiny) 
         (reply,) = trunk.replies
         assert trunk.tokens[: reply.start] == prompt_tokens(tiny.tokenizer, observation, COMPACT)
         assert reply.action == step.action
+
+
+def without_targets(session: Session, *steps: int) -> Session:
+    """The same session from a log that does not know what these steps acted on."""
+    changed = [
+        msgspec.structs.replace(step, action=Click(name="")) if index in steps else step
+        for index, step in enumerate(session.steps)
+    ]
+    return msgspec.structs.replace(session, steps=changed)
+
+
+def test_a_reply_whose_target_was_not_logged_is_history_and_nothing_to_learn(tiny: Tiny) -> None:
+    session = max(tiny.sessions, key=lambda session: len(session.steps))
+    last = len(session.steps) - 1
+    unlogged = without_targets(session, 0, 2, last)
+    (trunk,) = tokenize_session(tiny.tokenizer, unlogged, ContextConfig(), COMPACT, 4096)
+    assert [reply.step_index for reply in trunk.replies] == [index for index in range(last) if index not in (0, 2)]
+    for reply in trunk.replies:
+        observation = observe_session(unlogged)[reply.step_index]
+        assert prompt_tokens(tiny.tokenizer, observation, COMPACT) == trunk.tokens[: reply.start]
+        assert '"name": ""' not in tiny.tokenizer.decode(trunk.tokens[reply.start : reply.end])
+    assert tiny.tokenizer.decode(trunk.tokens).count('"name": ""') == 2
+    assert trunk.replies[-1].end == len(trunk.tokens)
+
+
+@pytest.mark.parametrize("context", [ContextConfig(), ContextConfig(scope="latest_step")])
+def test_a_session_without_any_logged_target_has_no_trunk(tiny: Tiny, context: ContextConfig) -> None:
+    session = tiny.sessions[0]
+    unlogged = without_targets(session, *range(len(session.steps)))
+    assert tokenize_session(tiny.tokenizer, unlogged, context, COMPACT, 4096) == []
+
+
+def test_a_long_session_s_later_trunks_leave_out_no_logged_target(tiny: Tiny) -> None:
+    session = max(tiny.sessions, key=lambda session: len(session.steps))
+    (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, 4096)
+    steps = range(len(session.steps))
+    for missing in steps:
+        unlogged = without_targets(session, missing)
+        parts = tokenize_session(tiny.tokenizer, unlogged, ContextConfig(), COMPACT, len(whole.tokens) // 2)
+        assert len(parts) > 1
+        found = [reply.step_index for part in parts for reply in part.replies]
+        assert found == [step for step in steps if step != missing]

@@ -45,6 +45,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from replay_sessions.config_errors import what_is_wrong
 from replay_sessions.errors import BadConfig, BadSession, did_you_mean
 from replay_sessions.importers.importer import LeftOut
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
@@ -267,7 +268,7 @@ def _decode(content: bytes, where: str) -> FieldMapping:
     try:
         mapping = msgspec.toml.decode(content, type=FieldMapping)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        raise BadConfig(f"mapping '{where}': {error}") from error
+        raise BadConfig(f"mapping '{where}': {what_is_wrong(error, FieldMapping)}") from error
     mapping.reading.rules()  # a recipe of no such name is told now
     if mapping.pages == "simplified":
         if mapping.step.name is None:

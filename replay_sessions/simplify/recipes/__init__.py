@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from replay_sessions.config_errors import what_is_wrong
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.recipes.selectors import SelectorSet
@@ -141,7 +142,9 @@ def _read(name: str, content: bytes, where: str) -> Recipe:
     try:
         written = msgspec.toml.decode(content, type=_RecipeFile)
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfig(f"{where}: {error}. docs/recipes.md lists what a recipe may say") from None
+        raise BadConfig(
+            f"{where}: {what_is_wrong(error, _RecipeFile)} (docs/recipes.md lists what a recipe may say)"
+        ) from None
     rules = written.rule
     for number, rule in enumerate(rules, 1):
         for field, word in (("scope", rule.scope), ("card", rule.card), ("name", rule.name)):

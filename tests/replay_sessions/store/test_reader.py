@@ -160,6 +160,12 @@ class TestDamage:
                 told += 1
         assert told > 10
 
+    def test_a_changed_column_name_is_told(self, store: Path) -> None:
+        [shard] = store.glob("shards/*")
+        shard.write_bytes(shard.read_bytes().replace(b"session", b"sessiom"))
+        with pytest.raises(BadSession, match=f"{shard.name}' is damaged"):
+            self.read_all(store)
+
     def test_a_missing_shard_is_told(self, store: Path) -> None:
         [shard] = store.glob("shards/*")
         shard.unlink()
