@@ -88,15 +88,17 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
             figures["seconds"] = took
             if "tokens" in figures:
                 figures["tokens_per_s"] = figures["tokens"] / took
-            log.step(phase.name, step + 1, figures)
             if step + 1 in validate_at:
-                best = _validate(phase, step + 1, best, log)
+                figures["validation_exact"] = phase.validate()
+                best = _keep_better(phase, step + 1, figures["validation_exact"], best, log)
+            log.step(phase.name, step + 1, figures)
             if stop_wanted() or time.monotonic() - last_saved > save_every_s:
+                log.flush()  # first, so that no state says of a step that it is done which the log does not have
                 _save(phase, folder, step + 1, seconds, best)
-                log.flush()
                 last_saved = time.monotonic()
             if stop_wanted():
                 raise Stopped
+    log.flush()
     if best is None:
         phase.save(phase.total_steps)
     best_step, best_exact = best or (phase.total_steps, None)
@@ -106,8 +108,7 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
 Best = tuple[int, float]
 
 
-def _validate(phase: Phase, step: int, best: Best | None, log: RunLog) -> Best | None:
-    exact = phase.validate()
+def _keep_better(phase: Phase, step: int, exact: float, best: Best | None, log: RunLog) -> Best | None:
     better = best is None or exact > best[1]
     log.say(f"{phase.name}: exact match {exact:.4f} on validation after step {step}{' (kept)' if better else ''}")
     if not better:
