@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from train.show.curves import Array, PhaseCurves, smoothed, smoothing_window
 from train.show.panels import VALIDATION, Line, Panel, deviation, panels
@@ -114,8 +114,9 @@ def _draw_panel(axis: Axes, panel: Panel, curves: PhaseCurves) -> None:
     axis.set_xlabel("step")
     axis.set_xlim(0, 1.03 * curves.steps[-1])
     axis.xaxis.set_major_locator(MaxNLocator(4, steps=TICKS, integer=True))
-    if panel.logarithmic and _all_positive(panel, curves):
+    if panel.logarithmic and _spans_a_decade(panel, curves):
         axis.set_yscale("log")
+        axis.yaxis.set_minor_formatter(NullFormatter())
     else:
         axis.yaxis.set_major_locator(MaxNLocator(4, steps=TICKS))
         if axis.dataLim.height == 0 and axis.dataLim.y0 == 0:  # nothing but zeros
@@ -171,9 +172,10 @@ def _draw_marks(axis: Axes, steps: Array, values: Array) -> None:
     )
 
 
-def _all_positive(panel: Panel, curves: PhaseCurves) -> bool:
+def _spans_a_decade(panel: Panel, curves: PhaseCurves) -> bool:
     values = np.concatenate([curves.figures[line.figure].flatten() for line in panel.lines])
-    return bool((values[np.isfinite(values)] > 0).all())
+    known = values[np.isfinite(values)]
+    return bool(0 < 10 * known.min() <= known.max())
 
 
 def _band(values: Array) -> tuple[Array, Array, Array]:

@@ -35,7 +35,7 @@ class Panel:
     Attributes:
         unit: The label of the vertical axis.
         percent: Its figures are shares, drawn as percent.
-        logarithmic: Where all values are above 0.
+        logarithmic: Where all values are above 0 and the highest is ten times the lowest.
         smooth: The line is a running mean; False: the values themselves.
     """
 
