@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import trackio
-
 from train.watching.watch import PROJECT, run_record
 
 __all__ = ["TrackioWatch"]
@@ -20,6 +18,9 @@ class TrackioWatch:
     """One trackio run for one phase."""
 
     def __init__(self, folder: Path, phase: str, done_steps: int) -> None:
+        import trackio  # noqa: PLC0415 - the extra trackio is optional
+
+        self._finish = trackio.finish
         with redirect_stdout(sys.stderr):  # standard output is for the run's results
             self._run = trackio.init(
                 project=PROJECT,
@@ -40,4 +41,4 @@ class TrackioWatch:
 
     def close(self) -> None:
         with redirect_stdout(sys.stderr):
-            trackio.finish()
+            self._finish()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from replay_sessions.errors import BadConfig, did_you_mean
-from replay_sessions.plugins import load_with_extra
+from replay_sessions.plugins import load, load_with_extra
 
 __all__ = ["PROJECT", "WATCHES", "OpenWatch", "Watch", "load_watches", "run_record"]
 
@@ -33,12 +33,12 @@ class Watch(Protocol):
 OpenWatch: TypeAlias = Callable[[Path, str, int], Watch]
 """From a run's folder, a phase's name, and how many of its steps are done."""
 
-WATCHES: Mapping[str, tuple[str, str]] = {
-    "tensorboard": ("train.watching.tensorboard:TensorBoardWatch", "train"),
-    "wandb": ("train.watching.weights_and_biases:WandbWatch", "wandb"),
-    "trackio": ("train.watching.trackio:TrackioWatch", "trackio"),
+WATCHES: Mapping[str, tuple[str, str, str]] = {
+    "tensorboard": ("train.watching.tensorboard:TensorBoardWatch", "tensorboard:program", "train"),
+    "wandb": ("train.watching.weights_and_biases:WandbWatch", "wandb:init", "wandb"),
+    "trackio": ("train.watching.trackio:TrackioWatch", "trackio:init", "trackio"),
 }
-"""By name: the class, and the extra that brings its package."""
+"""By name: the class, what it needs of another package, and the extra that brings that."""
 
 
 def load_watches(names: Sequence[str]) -> list[OpenWatch]:
@@ -50,7 +50,11 @@ def load_watches(names: Sequence[str]) -> list[OpenWatch]:
     """
     if unknown := [name for name in names if name not in WATCHES]:
         raise BadConfig(f"watch names {unknown[0]!r}. {did_you_mean(unknown[0], WATCHES)}")
-    return [load_with_extra(*WATCHES[name]) for name in names]
+    opened: list[OpenWatch] = []
+    for target, needed, extra in (WATCHES[name] for name in names):
+        load_with_extra(needed, extra)
+        opened.append(load(target))
+    return opened
 
 
 def run_record(folder: Path) -> dict[str, Any]:

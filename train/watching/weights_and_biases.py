@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-import wandb
-
 from replay_sessions.errors import BadConfig
 from train.watching.watch import PROJECT, run_record
 
@@ -21,6 +19,8 @@ class WandbWatch:
     """One W&B run for one phase."""
 
     def __init__(self, folder: Path, phase: str, done_steps: int) -> None:
+        import wandb  # noqa: PLC0415 - the extra wandb is optional
+
         record = run_record(folder)
         try:
             self._run = wandb.init(
