@@ -1,7 +1,13 @@
-"""Where a run's figures go: a progress bar on the terminal, metrics.jsonl, and TensorBoard."""
+"""Where a run's figures go: a progress bar on the terminal, metrics.jsonl, and whoever else watches.
 
-import json
+step ─► metrics.jsonl                     kept (train/metrics_file.py), drawn by `python -m train.show`
+     ├► tensorboard, wandb, trackio       as asked for (train/watching)
+     └► progress bar, lines, warnings     for the person at the terminal
+"""
+
 import sys
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +22,10 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from torch.utils.tensorboard import SummaryWriter
+
+from train.collapse import COLLAPSE_STEPS, collapse
+from train.metrics_file import METRICS_FILE, MetricsFile, Row
+from train.watching.watch import OpenWatch, Watch
 
 __all__ = ["RunLog"]
 
@@ -24,15 +33,19 @@ __all__ = ["RunLog"]
 class RunLog:
     """Logs the phases of one run in `folder`.
 
-    `metrics.jsonl` has one object per logged step: {"phase", "step", and the figures}. A run that goes on after a stop
-    appends to it; steps that were logged but not saved are cut off first, so that no step stands there twice.
+    A run that goes on after a stop appends to metrics.jsonl; steps that were logged but not saved are cut off first, so
+    that no step stands there twice.
+
+    Args:
+        open_watches: Who is shown the figures besides (train.watching.watch.load_watches).
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, open_watches: Sequence[OpenWatch] = ()) -> None:
+        self._folder = folder
+        self._open_watches = open_watches
+        self._watches: list[Watch] = []
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = folder / "metrics.jsonl"
-        self._stream = self._file.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder / "tensorboard"))
+        self._file = MetricsFile(folder / METRICS_FILE)
         self._console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description:<11}"),
@@ -46,6 +59,11 @@ class RunLog:
         )
         self._task: TaskID | None = None
         self._every = 1
+        self._latest: deque[dict[str, float]] = deque(maxlen=COLLAPSE_STEPS)
+        self._warned = ""
+        if dropped := self._file.dropped:
+            lines = "1 line" if dropped == 1 else f"{dropped} lines"
+            self.say(f"{METRICS_FILE}: took out {lines} that a stop had left unreadable")
 
     def __enter__(self) -> "RunLog":
         self._progress.start()
@@ -55,30 +73,36 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
-        self._stream.close()
-        self._board.close()
+        self._file.close()
+        self._close_watches()
 
     def begin(self, phase: str, total_steps: int, done_steps: int) -> None:
         """A phase begins, or goes on after `done_steps`."""
-        self._forget(phase, done_steps)
+        self._file.forget(phase, done_steps)
+        self._close_watches()
+        self._watches = [open_watch(self._folder, phase, done_steps) for open_watch in self._open_watches]
+        self._latest.clear()
+        self._warned = ""
         self._every = max(1, total_steps // 20)
         self._task = self._progress.add_task(phase, total=total_steps, completed=done_steps, figures="")
 
     def step(self, phase: str, step: int, figures: dict[str, float]) -> None:
         """The figures of one step, counted from 1."""
-        self._stream.write(json.dumps({"phase": phase, "step": step, **figures}) + "\n")
-        for name, value in figures.items():
-            self._board.add_scalar(f"{phase}/{name}", value, step)
+        self._file.append(Row(phase, step, figures))
+        for watch in self._watches:
+            watch.step(step, figures)
         shown = _brief(figures)
         if self._task is not None:
             self._progress.update(self._task, completed=step, figures=shown)
         if not self._console.is_terminal and step % self._every == 0:
             self.say(f"{phase:<11} step {step}  {shown}")
+        self._warn(phase, step, figures)
 
     def flush(self) -> None:
-        """Makes what was logged so far last."""
-        self._stream.flush()
-        self._board.flush()
+        """Makes what was logged so far last, a power cut included. Comes before a state that says so much is done."""
+        self._file.sync()
+        for watch in self._watches:
+            watch.flush()
 
     def say(self, text: str) -> None:
         """One line for the person who watches."""
@@ -90,26 +114,20 @@ class RunLog:
 
     def rows(self, phase: str) -> list[dict[str, Any]]:
         """What was logged of a phase, before a stop too."""
-        self._stream.flush()
-        rows = (json.loads(line) for line in self._file.read_text(encoding="utf-8").splitlines())
-        return [row for row in rows if row["phase"] == phase]
+        return [{"phase": row.phase, "step": row.step, **row.figures} for row in self._file.rows(phase)]
 
-    def _forget(self, phase: str, done_steps: int) -> None:
-        self._stream.flush()
-        lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if not _is_after(line, phase, done_steps)]
-        if len(kept) != len(lines):
-            self._stream.close()
-            self._file.write_text("".join(kept), encoding="utf-8")
-            self._stream = self._file.open("a", encoding="utf-8")
+    def _warn(self, phase: str, step: int, figures: dict[str, float]) -> None:
+        """Tells of a collapse when it is first seen, and again when it is another one."""
+        self._latest.append(figures)
+        found = collapse(self._latest)
+        if found and found != self._warned:
+            self.say(f"warning: {phase}, step {step}: {found}")
+        self._warned = found
 
-
-def _is_after(line: str, phase: str, step: int) -> bool:
-    try:
-        row: dict[str, Any] = json.loads(line)
-    except ValueError:  # the last line of a killed run may be cut
-        return True
-    return row.get("phase") == phase and row.get("step", 0) > step
+    def _close_watches(self) -> None:
+        for watch in self._watches:
+            watch.close()
+        self._watches = []
 
 
 def _brief(figures: dict[str, float]) -> str:

@@ -164,6 +164,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         reward: A preset's name (shop_env.reward.presets) or a table of numbers.
         threads: CPU threads; 0 leaves it to torch. The same seed and thread count give the same run on CPU.
         save_every_s: The training state is saved so often, and when the run is stopped.
+        watch: Who is shown the figures besides metrics.jsonl: tensorboard, wandb, trackio.
     """
 
     phases: dict[str, PhaseConfig]
@@ -179,6 +180,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     evaluation: EvaluationConfig = EvaluationConfig()
     threads: int = 0
     save_every_s: float = 60.0
+    watch: tuple[str, ...] = ("tensorboard",)
 
     def __post_init__(self) -> None:
         if not self.phases:

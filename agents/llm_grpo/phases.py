@@ -90,11 +90,12 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
         while place.done < phase.total_steps and not _is_patience_over(phase, place):
             place = _step(phase, phase.trainer, place, log)
             if stop_wanted() or time.monotonic() - last_saved > save_every_s:
+                log.flush()  # first, so that no state says of a step that it is done which the log does not have
                 _save(phase, phase.trainer, folder, place)
-                log.flush()
                 last_saved = time.monotonic()
             if stop_wanted():
                 raise Stopped
+    log.flush()
     if place.best_step is None:
         phase.save(place.done)
     best_step = place.done if place.best_step is None else place.best_step
@@ -125,12 +126,14 @@ def _step(phase: Phase, trainer: Trainer, place: Place, log: RunLog) -> Place:
     if "tokens" in figures:
         figures["tokens_per_s"] = figures["tokens"] / took
     place = msgspec.structs.replace(place, done=place.done + 1, seconds=place.seconds + took)
+    if place.done in phase.validate_at:
+        figures["validation_exact"] = phase.validate()
+        place = _keep_better(phase, place, figures["validation_exact"], log)
     log.step(phase.name, place.done, figures)
-    return _validate(phase, place, log) if place.done in phase.validate_at else place
+    return place
 
 
-def _validate(phase: Phase, place: Place, log: RunLog) -> Place:
-    exact = phase.validate()
+def _keep_better(phase: Phase, place: Place, exact: float, log: RunLog) -> Place:
     better = place.best_exact is None or exact > place.best_exact
     log.say(f"{phase.name}: exact match {exact:.4f} on validation after step {place.done}{' (kept)' if better else ''}")
     if not better:

@@ -23,6 +23,7 @@ from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
 from shop_env.reward.presets import REWARD_PRESETS
 from train.run_log import RunLog
+from train.watching.watch import load_watches
 
 __all__ = ["run"]
 
@@ -62,9 +63,10 @@ def run(words: Sequence[str], *, text: str | None) -> int:
     if config.threads:
         torch.set_num_threads(config.threads)
     store = SessionStore.open(config.store)
+    watches = load_watches(config.watch)
     _write_run_file(folder, config, store)
     _check_store(folder, store)
-    with RunLog(folder) as log:
+    with RunLog(folder, watches) as log:
         training = TrainingRun(config, store, folder, log)
         training.train()
         evaluate_run(training)

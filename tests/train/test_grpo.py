@@ -9,18 +9,20 @@ import msgspec
 import pytest
 import torch
 
-from replay_sessions.schema import Click
+from replay_sessions.schema import Click, TypeAndSubmit
 from shop_env.replies import Reply, format_reply
 from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss
 from tests.train.conftest import Tiny
 from train.grpo.advantages import AdvantageScale, informative, scaled_advantages
-from train.grpo.groups import Group, Rollout, parts, sampling_figures, score
+from train.grpo.figures import certainty_figures, sampling_figures
+from train.grpo.groups import Group, Rollout, parts, score
 from train.grpo.loss import KlEstimator, LossMean, grpo_loss, kl_divergence, token_weights
 from train.grpo.trainer import GrpoConfig, GrpoTrainer
 from train.loop import OptimizerConfig
 from train.policy import Policy
+from train.policy_stats import PolicyStats
 from train.session_tree import enable_tree_attention
 from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 
@@ -144,7 +146,6 @@ def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny: Tiny) -> None:
     )
     loss.backward()
     assert figures["loss"] == pytest.approx(loss.item(), abs=1e-5)
-    assert figures["tokens"] == next(parts(groups, 10**9)).packed.input_ids.numel()
     for (name, ours), (_, theirs) in zip(tiny.model.named_parameters(), plain.named_parameters(), strict=True):
         assert (ours.grad - theirs.grad).abs().max().item() < 1e-5, name
     tiny.model.zero_grad()
@@ -172,8 +173,11 @@ def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -
     step = trunk.replies[1]
     group = group_of(tiny, [format_reply(rationale, step.action) for rationale in ("I look at it.", "")], step)
     (part,) = parts([group], 10_000)
-    certain = torch.full((group.reply_tokens,), 20.0)
-    with_reason, without = trainer_of(tiny.model, tiny.model, tiny)._rewards(part, certain)
+    certain = PolicyStats(*torch.full((3, group.reply_tokens), 20.0))
+    trainer = trainer_of(tiny.model, tiny.model, tiny)
+    certainties = trainer._certainties(part, certain)
+    with_reason, without = trainer._rewards(part, certainties)
+    assert certainties == [20.0, 0.0]
     assert without == pytest.approx(group.rollouts[1].action_reward)
     assert with_reason == pytest.approx(group.rollouts[0].action_reward + 0.005 * 20, abs=1e-3)
     assert sampling_figures([group])["no_rationale"] == 1 / 2
@@ -233,3 +237,43 @@ def test_a_reply_cut_by_its_length_is_told_from_a_malformed_one(tiny: Tiny) -> N
     replies = [logged, logged[:4], [*logged[:4], tiny.tokenizer.eos_token_id], logged[:4]]
     figures = sampling_figures([score(trunk, step, replies, tiny.tokenizer, RewardConfig())])
     assert (figures["malformed"], figures["cut"], figures["exact"]) == (0.25, 0.5, 0.25)
+
+
+def test_the_figures_hold_each_term_of_the_reward_and_the_mix_of_actions(tiny: Tiny) -> None:
+    click, typing = Click(name="buy"), TypeAndSubmit(name="search", text="red tent")
+    step = dataclasses.replace(tiny.trunks[0].replies[1], action=click)
+    replies = [format_reply("So.", action) for action in (click, click, typing)]
+    figures = sampling_figures([group_of(tiny, [*replies, "buy it"], step)])
+    assert (figures["logged_click"], figures["logged_terminate"], figures["logged_commonest"]) == (1, 0, 1)
+    assert [figures[f"sampled_{name}"] for name in ("click", "type_and_submit", "commonest")] == [2 / 3, 1 / 3, 2 / 3]
+    assert (figures["reward_format"], figures["reward_format_std"]) == pytest.approx((0.375, 0.5 * 3**0.5 / 4))
+    assert figures["reward_action_type"] == pytest.approx(0.15)
+    terms = [value for name, value in figures.items() if name.startswith("reward_") and not name.endswith("_std")]
+    assert sum(terms) == pytest.approx(figures["action_reward"])
+
+
+def test_a_batch_without_a_readable_reply_has_no_mix_of_sampled_actions(tiny: Tiny) -> None:
+    figures = sampling_figures([group_of(tiny, ["buy it"] * 2, tiny.trunks[0].replies[1])])
+    assert not [name for name in figures if name.startswith("sampled_")]
+    assert certainty_figures([None, None]) == {}
+
+
+def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = {"policy": 0, "reference": 0}
+
+    def counted(name: str, model: Any) -> Any:
+        def count(module: Any, given: Any, named: Any) -> None:
+            read[name] += named["input_ids"].numel()
+
+        model.get_decoder().register_forward_pre_hook(count, with_kwargs=True)
+        return model
+
+    model, reference = tiny.plain_model(), tiny.plain_model()
+    enable_tree_attention(model)
+    enable_tree_attention(reference)
+    config = changed(CONFIG, updates=2, skip_equal_groups=False, max_new_tokens=4)
+    trainer = trainer_of(counted("policy", model), counted("reference", reference), tiny, config)
+    assert trainer.step(0)["tokens"] == sum(read.values())
+    assert min(read.values()) > 0

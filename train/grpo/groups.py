@@ -9,12 +9,12 @@ from enum import Enum
 from typing import Any
 
 from shop_env.replies import MalformedReply, Reply, parse_reply
-from shop_env.reward import RewardConfig, score_reply
-from shop_env.reward.terms import exact_match, unlogged_fields
+from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
+from shop_env.reward.terms import exact_match
 from train.session_tree import PackedTrees, SessionTree, pack
 from train.tokens import ReplySpan, SessionTokens, decode_replies
 
-__all__ = ["Group", "Part", "Rollout", "StopReason", "parts", "sampling_figures", "score"]
+__all__ = ["Group", "Part", "Rollout", "StopReason", "parts", "score"]
 
 
 class StopReason(Enum):
@@ -26,12 +26,16 @@ class StopReason(Enum):
 
 @dataclass(frozen=True)
 class Rollout:
-    """One sampled reply: its tokens, why it ended, what it says, and what its action earned."""
+    """One sampled reply: its tokens, why it ended, what it says, and what it earned, self-certainty aside."""
 
     tokens: list[int]
     stop: StopReason
     reply: Reply | MalformedReply
-    action_reward: float
+    earned: RewardBreakdown
+
+    @property
+    def action_reward(self) -> float:
+        return self.earned.without_certainty
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def score(
     for tokens, text in zip(replies, decode_replies(tokenizer, replies), strict=True):
         stop = StopReason.END if tokens[-1] == tokenizer.eos_token_id else StopReason.LENGTH
         reply = parse_reply(text)
-        rollouts.append(Rollout(tokens, stop, reply, score_reply(reply, step.action, reward).without_certainty))
+        rollouts.append(Rollout(tokens, stop, reply, score_reply(reply, step.action, reward)))
     return Group(trunk, step, rollouts)
 
 
@@ -105,24 +109,3 @@ def _trees(groups: Sequence[Group]) -> list[SessionTree]:
         prompt = trunk.tokens[: group.step.start]
         trees.append(SessionTree(prompt, [*earlier.forks, len(prompt)], [*earlier.replies, replies]))
     return trees
-
-
-def sampling_figures(groups: Sequence[Group]) -> dict[str, float]:
-    """What the sampled replies of a batch are like, before any group is left out.
-
-    `malformed` are replies that the policy ended itself and that cannot be read, `cut` those that ran into
-    `max_new_tokens` first: both earn what a malformed reply earns, for different reasons.
-    """
-    rollouts = [rollout for group in groups for rollout in group.rollouts]
-    unreadable = [rollout.stop for rollout in rollouts if isinstance(rollout.reply, MalformedReply)]
-    scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
-    count = len(rollouts)
-    return {
-        "action_reward": sum(rollout.action_reward for rollout in rollouts) / count,
-        "exact": sum(scorable) / max(len(scorable), 1),
-        "malformed": unreadable.count(StopReason.END) / count,
-        "cut": unreadable.count(StopReason.LENGTH) / count,
-        "no_rationale": sum(isinstance(r.reply, Reply) and not r.reply.rationale for r in rollouts) / count,
-        "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
-        "groups": len(groups),
-    }

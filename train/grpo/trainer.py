@@ -23,7 +23,8 @@ from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
 from train.grpo.advantages import informative, scaled_advantages
 from train.grpo.config import GrpoConfig
-from train.grpo.groups import Group, Part, parts, sampling_figures, score
+from train.grpo.figures import certainty_figures, sampling_figures, tokens_processed
+from train.grpo.groups import Group, Part, parts, score
 from train.grpo.loss import grpo_loss, kl_divergence, token_weights
 from train.loop import Optimizer
 from train.policy import Policy
@@ -76,6 +77,7 @@ class GrpoTrainer:
         old = self._statistics(batch) if config.updates > 1 or config.advantage_scale == "batch" else None
         for update in range(config.updates):
             figures |= self._learn(batch, old) | self.optimizer.step(step * config.updates + update)
+        figures["tokens"] = tokens_processed(groups_P, batch, updates=config.updates, old=old is not None)
         return figures
 
     def _sample(self, step: int) -> list[Group]:
@@ -107,15 +109,18 @@ class GrpoTrainer:
         config = self._config
         replies = sum(len(part.rollouts) for part in batch)
         tokens = sum(group.reply_tokens for part in batch for group in part.groups)
-        advantages = None if old is None else self._advantages(batch, old).split([len(p.rollouts) for p in batch])
-        figures = dict.fromkeys(("loss", "kl", "entropy", "tokens"), 0.0) if batch else {}
+        measured = None if old is None else [self._certainties(p, stats) for p, stats in zip(batch, old, strict=True)]
+        advantages = measured and self._advantages(batch, measured).split([len(p.rollouts) for p in batch])
+        figures = dict.fromkeys(("loss", "kl", "entropy"), 0.0) if batch else {}
+        certainties: list[float | None] = []
         for number, part in enumerate(batch):
             packed = part.packed.to(self._policy.device)
             with torch.no_grad():
                 reference_N = self._reference.log_probs(packed, temperature=config.temperature)
             stats = self._stats(part)
             old_N = stats.log_probs.detach() if old is None else old[number].log_probs
-            advantages_R = self._advantages([part], [stats]) if advantages is None else advantages[number]
+            certainty_R = self._certainties(part, stats) if measured is None else measured[number]
+            advantages_R = advantages[number] if advantages else self._advantages([part], [certainty_R])
             lengths_R = torch.tensor(packed.reply_lengths)
             advantages_N = advantages_R.repeat_interleave(lengths_R).to(packed.targets.device)
             weights_N = self._weights(packed.reply_lengths, replies, tokens).to(packed.targets.device)
@@ -134,37 +139,44 @@ class GrpoTrainer:
             figures["loss"] += loss.item()
             figures["kl"] += (weights_N * kl_N.detach()).sum().item()
             figures["entropy"] += (weights_N * stats.entropy).sum().item()
-            figures["tokens"] += packed.input_ids.numel()
-        return figures
+            certainties += certainty_R
+        return figures | certainty_figures(certainties)
 
     def _stats(self, part: Part) -> PolicyStats:
         packed = part.packed.to(self._policy.device)
         temperature, definition = self._config.temperature, self._reward.self_certainty
         return self._policy.stats(packed, temperature=temperature, definition=definition)
 
-    def _advantages(self, batch: Sequence[Part], stats: Sequence[PolicyStats]) -> Tensor:
+    def _advantages(self, batch: Sequence[Part], certainties: Sequence[Sequence[float | None]]) -> Tensor:
         """(R,) on the CPU, from the whole rewards: the action's and the rationale's self-certainty."""
         rewards_R = [
             reward
-            for part, measured in zip(batch, stats, strict=True)
-            for reward in self._rewards(part, measured.self_certainty)
+            for part, certainty_R in zip(batch, certainties, strict=True)
+            for reward in self._rewards(part, certainty_R)
         ]
         config = self._config
         rewards_P_G = torch.tensor(rewards_R, dtype=torch.float32).view(-1, config.replies)
         return scaled_advantages(rewards_P_G, config.advantage_scale, epsilon=config.advantage_epsilon).flatten()
 
-    def _rewards(self, part: Part, self_certainty_N: Tensor) -> list[float]:
+    def _rewards(self, part: Part, certainty_R: Sequence[float | None]) -> list[float]:
         """R total rewards."""
-        rewards = []
         steps = [group.step for group in part.groups for _ in group.rollouts]
-        measured = self_certainty_N.cpu().split(part.packed.reply_lengths)
-        for rollout, step, certainty_of_tokens in zip(part.rollouts, steps, measured, strict=True):
+        return [
+            score_reply(rollout.reply, step.action, self._reward, self_certainty=certainty).total
+            for rollout, step, certainty in zip(part.rollouts, steps, certainty_R, strict=True)
+        ]
+
+    def _certainties(self, part: Part, stats: PolicyStats) -> list[float | None]:
+        """R times s(r), the mean over the rationale's tokens; None of a reply that cannot be read."""
+        certainties: list[float | None] = []
+        measured = stats.self_certainty.cpu().split(part.packed.reply_lengths)
+        for rollout, certainty_of_tokens in zip(part.rollouts, measured, strict=True):
             certainty = None
             if isinstance(rollout.reply, Reply):
                 first, end = rationale_tokens(self._tokenizer, rollout.tokens, rollout.reply.rationale_span)
                 certainty = certainty_of_tokens[first:end].mean().item() if rollout.reply.rationale else EMPTY_RATIONALE
-            rewards.append(score_reply(rollout.reply, step.action, self._reward, self_certainty=certainty).total)
-        return rewards
+            certainties.append(certainty)
+        return certainties
 
     def _weights(self, lengths_R: Sequence[int], replies: int, tokens: int) -> Tensor:
         config = self._config

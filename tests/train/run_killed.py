@@ -1,0 +1,62 @@
+"""A run of a real, very small phase that kills itself (SIGKILL) at a place of its choice, and says nothing.
+
+    python -m tests.train.run_killed FOLDER after-save|in-forget
+
+`after-save`: right after a training state was put in its place. `in-forget`: when metrics.jsonl is about to be
+replaced.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agents.llm_grpo.phases import Phase, run_phase
+from train.loop import Optimizer, OptimizerConfig
+from train.run_log import RunLog
+
+STEPS = 30
+
+
+class SmallTrainer:
+    """Fits one number."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
+        self.optimizer = Optimizer(model, OptimizerConfig(lr=0.1), STEPS)
+
+    def step(self, step: int) -> dict[str, float]:
+        loss = (self._model(torch.ones(1, 1)) - 3).pow(2).mean()
+        loss.backward()
+        return {"loss": loss.item(), **self.optimizer.step(step)}
+
+
+def small_phase() -> Phase:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(1, 1)
+    return Phase("small", model, SmallTrainer(model), STEPS, set(), None, lambda: 0.0, lambda step: None)
+
+
+def main() -> None:
+    folder, place = Path(sys.argv[1]), sys.argv[2]
+    replace = os.replace
+
+    def replace_and_die(source: Any, target: Any) -> None:
+        dies_here = {"after-save": "state.safetensors", "in-forget": "metrics.jsonl"}[place] == Path(target).name
+        if place == "after-save":
+            replace(source, target)
+        if dies_here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if place != "after-save":
+            replace(source, target)
+
+    os.replace = replace_and_die
+    with RunLog(folder) as log:
+        run_phase(small_phase(), folder, log, save_every_s=0.0 if place == "after-save" else 1e9)
+
+
+if __name__ == "__main__":
+    main()

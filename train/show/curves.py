@@ -1,0 +1,110 @@
+"""From metrics.jsonl to curves: for each phase and figure one array over the steps, of each run.
+
+No phase and no figure is known by name here: whatever a run has logged is there. A step without a figure is NaN.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from replay_sessions.errors import BadConfig
+from train.metrics_file import METRICS_FILE, read_metrics
+
+__all__ = ["Array", "PhaseCurves", "Run", "phase_curves", "read_run", "smoothed", "smoothing_window"]
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run has logged: for each phase, in the order of the log, step -> figures; and what could not be read."""
+
+    path: Path
+    phases: Mapping[str, Mapping[int, Mapping[str, float]]]
+    unreadable: int
+
+
+@dataclass(frozen=True)
+class PhaseCurves:
+    """One phase of several runs.
+
+    Attributes:
+        steps: (T,) ascending, of the longest run.
+        figures: By name (runs, T); every one is there in at least one run.
+    """
+
+    name: str
+    steps: Array
+    figures: Mapping[str, Array]
+
+    @property
+    def runs(self) -> int:
+        return len(next(iter(self.figures.values())))
+
+
+def read_run(path: Path) -> Run:
+    """A run's metrics.jsonl.
+
+    Raises:
+        BadConfig: There is none, or nothing in it.
+    """
+    file = path / METRICS_FILE
+    if not file.is_file():
+        raise BadConfig(f"'{path}' holds no run to show: it has no {METRICS_FILE}.")
+    rows, unreadable = read_metrics(file)
+    if not rows:
+        raise BadConfig(f"'{file}' has no step to show yet.")
+    phases: dict[str, dict[int, Mapping[str, float]]] = {}
+    for row in rows:
+        phases.setdefault(row.phase, {})[row.step] = row.figures
+    return Run(path, phases, unreadable)
+
+
+def phase_curves(runs: Sequence[Run]) -> list[PhaseCurves]:
+    """Every phase that a run has, of all runs that have it."""
+    names = dict.fromkeys(name for run in runs for name in run.phases)
+    return [_of_phase(name, [run.phases[name] for run in runs if name in run.phases]) for name in names]
+
+
+def _of_phase(name: str, runs: Sequence[Mapping[int, Mapping[str, float]]]) -> PhaseCurves:
+    steps = np.array(sorted({step for run in runs for step in run}), dtype=np.float64)
+    place = {int(step): index for index, step in enumerate(steps)}
+    figures: dict[str, Array] = {}
+    for number, run in enumerate(runs):
+        for step, logged in run.items():
+            for figure, value in logged.items():
+                if figure not in figures:
+                    figures[figure] = np.full((len(runs), len(steps)), np.nan)
+                figures[figure][number, place[step]] = value
+    return PhaseCurves(name, steps, figures)
+
+
+def smoothing_window(steps: int) -> int:
+    """Over how many steps a line is averaged: a twenty-fifth of them, an odd number; few steps stay as they are.
+
+    >>> smoothing_window(8), smoothing_window(70), smoothing_window(1800)
+    (1, 3, 73)
+    """
+    return 2 * (steps // 50) + 1
+
+
+def smoothed(values: Array, window: int) -> Array:
+    """The centred mean over `window` steps, of those that have a value, (…, T); NaN where the step itself has none.
+
+    >>> smoothed(np.array([1.0, 2.0, np.nan, 6.0, 10.0]), 3)
+    array([1.5, 1.5, nan, 8. , 8. ])
+    """
+    known = np.isfinite(values)
+    kernel = np.ones(window)
+
+    def summed(row: Array) -> Array:
+        half = window // 2
+        return np.convolve(np.pad(row, half), kernel, mode="valid")
+
+    total = np.apply_along_axis(summed, -1, np.where(known, values, 0.0))
+    count = np.apply_along_axis(summed, -1, known.astype(np.float64))
+    return np.where(known, total / np.maximum(count, 1), np.nan)

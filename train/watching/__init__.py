@@ -1,0 +1,1 @@
+"""Watching a run from elsewhere: TensorBoard, Weights & Biases, trackio. Each is imported only when it is asked for."""
