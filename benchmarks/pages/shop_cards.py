@@ -1,8 +1,8 @@
 """Changes that a shop makes to lists of products: one more, one less, two swapped, a sponsored one, a carousel moved.
 
-A list is an element with three and more children of one tag, each with a link, a picture and words. A new product is
-a copy of one in the list in which all that is not the same in most of the others is another product's: its title,
-description and address, its numbers and identifiers.
+A list is an element with three and more children of one tag and class, each with a link, a picture and words, and
+none with the title of the page. A new product is a copy of one in the list in which all that is not the same in most
+of the others is another product's: its title, description and address, its numbers and identifiers.
 """
 
 import re
@@ -39,7 +39,9 @@ def lists_of_cards(root: LexborNode) -> list[list[LexborNode]]:
         tags = Counter(child.tag for child in children)
         tag, often = tags.most_common(1)[0] if tags else ("", 0)
         if often >= _FEWEST and tag not in ("tr", "td", "tbody", "option"):
-            cards = [child for child in children if child.tag == tag and _is_card(child)]
+            alike = Counter(_kind(child) for child in children if child.tag == tag)
+            kind, _ = alike.most_common(1)[0]
+            cards = [child for child in children if child.tag == tag and _kind(child) == kind and _is_card(child)]
             if len(cards) >= _FEWEST and 2 * len(cards) > often:
                 lists.append(cards)
                 continue
@@ -47,7 +49,14 @@ def lists_of_cards(root: LexborNode) -> list[list[LexborNode]]:
     return lists
 
 
+def _kind(node: LexborNode) -> str:
+    """The first of an element's classes; others say its state."""
+    return next(iter((node.attributes.get("class") or "").split()), "")
+
+
 def _is_card(node: LexborNode) -> bool:
+    if node.css_first("h1") is not None:
+        return False
     if node.css_first("img") is None or not 0 < len(node.css("a[href]")) <= _MOST_LINKS:
         return False
     return any(len(_LETTERS.findall(words)) >= _LEAST_LETTERS for _, words in texts_of(node))
@@ -65,6 +74,8 @@ def _new_product(cards: list[LexborNode], model: LexborNode, chance: Random) -> 
     for text, words in own:
         if words == longest or len(words) >= _LONG_TEXT:
             text.replace_with(title)
+        elif " " not in words:
+            text.replace_with(_other_digits(words, chance))
     for node in [copy, *copy.css("*")]:
         for attribute, value in _pairs(node):
             if attribute == MARK:
@@ -89,7 +100,11 @@ def _other_value(attribute: str, value: str, title: str, chance: Random) -> str:
         return f"/{title.lower().replace(' ', '-')}/{chance.randint(10**6, 10**7)}"
     if attribute in ("class", "style", "type", "role"):
         return value
-    return re.sub(r"\d", lambda _: str(chance.randint(0, 9)), value)
+    return _other_digits(value, chance)
+
+
+def _other_digits(text: str, chance: Random) -> str:
+    return re.sub(r"\d", lambda _: str(chance.randint(0, 9)), text)
 
 
 def _added(place: Callable[[int], int], before: str = "") -> Change:
@@ -114,16 +129,32 @@ def _added(place: Callable[[int], int], before: str = "") -> Change:
 
 
 def _gone(place: Callable[[int], int]) -> Change:
+    """A product less in each list, with the copies of it that a carousel makes at its ends."""
+
     def change(visit: Visit) -> None:
         for cards in lists_of_cards(visit.body):
-            cards[place(len(cards))].decompose()
+            gone = _said(cards[place(len(cards))])
+            for card in cards:
+                if _said(card) == gone:
+                    card.decompose()
 
     return change
 
 
+def _said(card: LexborNode) -> tuple[str, ...]:
+    """What a card says and where it leads; those that say the same are copies of one."""
+    addresses = [link.attributes.get("href") or "" for link in card.css("a[href]")]
+    return (*(words for _, words in texts_of(card)), *addresses)
+
+
 def _swapped(visit: Visit) -> None:
+    """Two products of each list, none of which is in it twice."""
     for cards in lists_of_cards(visit.body):
-        first, second = sorted(visit.chance.sample(range(len(cards)), 2))
+        often = Counter(_said(card) for card in cards)
+        single = [index for index, card in enumerate(cards) if often[_said(card)] == 1]
+        if len(single) < 2:
+            continue
+        first, second = sorted(visit.chance.sample(single, 2))
         cards[first].insert_before(cards[second])
         cards[second].insert_before(cards[first])
         cards[first].decompose()
@@ -132,7 +163,10 @@ def _swapped(visit: Visit) -> None:
 
 def _moved(visit: Visit) -> None:
     """Each list of cards says of each where it stands, and the second time each stands elsewhere."""
-    lists = [[card for card in cards if not card.attributes.get("aria-label")] for cards in lists_of_cards(visit.body)]
+    lists = [
+        [card for card in cards if card.tag not in ("a", "button") and not card.attributes.get("aria-label")]
+        for cards in lists_of_cards(visit.body)
+    ]
     for move in (0, 1):
         for cards in lists:
             for number, card in enumerate(cards):

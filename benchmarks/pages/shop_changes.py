@@ -56,8 +56,14 @@ _DELIVERIES = ("Delivery by Tue, 14 March", "Get it tomorrow", "Arrives 21.04.",
 _CART = re.compile(
     r"cart\b|basket|warenkorb|panier|carrello|cesta|koš[ií]k|koszyk|корзин|/bag\b|ostukorv|panier", re.IGNORECASE
 )
-_ACCOUNT = re.compile(r"account|sign-?in|log-?in|konto|kunde|profil|kabinet|prijava|přihl", re.IGNORECASE)
-_PLACES = re.compile(r"\b(\d{1,3})(?=\s*(?:of|/|von|di|de|sur|из|z)\s*\d{1,3}\b)", re.IGNORECASE)
+_ACCOUNT = re.compile(r"account|sign-?in|log-?in|konto|profil|kabinet|prijava|přihl", re.IGNORECASE)
+_PLACES = re.compile(
+    r"\b(\d{1,3})(?=\s*(?:of|von|di|de|sur|из|z)\s*\d{1,3}\b)|^\d{1,3}(?=\s*/\s*\d{1,3}$)", re.IGNORECASE
+)
+_TRACKED = re.compile(
+    r"/ref=[^/?]*|[?&](?:ref_?|qid|sr|utm_\w+|p[fd]_rd_\w+|crid|dib\w*|gclid|spm|pos(?:ition)?|\w*track\w*|sess\w*|ts)=[^&]*",
+    re.IGNORECASE,
+)
 _WORDED = ("aria-label", "title", "alt")
 
 
@@ -230,7 +236,7 @@ def _other_cart(visit: Visit) -> None:
 def _greeted(visit: Visit) -> None:
     """The page greets somebody above all, and where they sign in."""
     for link in visit.body.css("a[href]"):
-        if _ACCOUNT.search(link.attributes.get("href") or ""):
+        if _ACCOUNT.search(link.attributes.get("href") or "") and not _is_in_heading(link):
             texts = list(texts_of(link))
             if texts:
                 visit.insert("<div>Welcome back, Ottilie!</div>", before=link)
@@ -241,14 +247,19 @@ def _greeted(visit: Visit) -> None:
         visit.insert("<p>Good evening, Ottilie. You have 3 vouchers.</p>", before=first)
 
 
+def _is_in_heading(node: LexborNode) -> bool:
+    around = node.parent
+    while around is not None and around.tag not in ("h1", "h2", "h3", "h4", "h5", "h6"):
+        around = around.parent
+    return around is not None
+
+
 def _other_tracking(visit: Visit) -> None:
-    """Other numbers in what addresses say besides where they lead: parameters, Amazon's `/ref=…`. Touches nothing."""
+    """Other numbers in what addresses say of how somebody came to them. Touches nothing."""
     visit.is_shown = False
     for link in visit.body.css("a[href]"):
         address = link.attributes.get("href") or ""
-        place = min((found for found in (address.find("?"), address.find("/ref=")) if found >= 0), default=-1)
-        if place >= 0:
-            link.attrs["href"] = address[:place] + _other_digits(visit, address[place:])
+        link.attrs["href"] = _TRACKED.sub(lambda found: _other_digits(visit, found[0]), address)
 
 
 SHOP_CHANGES: dict[str, Change] = {
