@@ -162,7 +162,8 @@ def _swapped(visit: Visit) -> None:
 
 
 def _moved(visit: Visit) -> None:
-    """Each list of cards says of each where it stands, and the second time each stands elsewhere."""
+    """Each list of cards says of each where it stands, and the second time each stands elsewhere. Nobody sees that."""
+    visit.is_shown = False
     lists = [
         [card for card in cards if card.tag not in ("a", "button") and not card.attributes.get("aria-label")]
         for cards in lists_of_cards(visit.body)
