@@ -4,9 +4,10 @@
 
 Names that end on a number only because another is the same without it say where an element stands and not what it is.
 `stayed` is the share of the names of elements which a change does not touch that are the same after it, the lowest and
-the median over the pages that it applies to; `visit` says what is touched and where a change does not apply. `recall` is the share kept of the links, buttons and fields that the browser
-shows; `hidden_kept` the share kept of those that it hides. A recipe's `drop` rules count against recall, since the
-browser does not know the style sheets that hide the same.
+the median over the pages that it applies to; `visit` says what is touched and where a change does not apply. `recall`
+is the share kept of the links, buttons and fields that the browser shows; `hidden_kept` the share kept of those that
+it hides. A recipe's `drop` rules count against recall, since the browser does not know the style sheets that hide the
+same.
 """
 
 import gzip
