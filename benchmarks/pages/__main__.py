@@ -3,10 +3,11 @@
     python -m benchmarks.pages ../shared/data/raw_pages --truth tests/fixtures/browser_visibility.json --json pages.json
 
 Names that end on a number only because another is the same without it say where an element stands and not what it is.
-`stayed` is the share of names that are the same after other prices, badges and counts and after added cards, the
-lowest and the median over the pages. `recall` is the share kept of the links, buttons and fields that the browser
-shows; `hidden_kept` the share kept of those that it hides. A recipe's `drop` rules count against recall, since the
-browser does not know the style sheets that hide the same.
+`stayed` is the share of the names of elements which a change does not touch that are the same after it, the lowest and
+the median over the pages that it applies to; `visit` says what is touched and where a change does not apply. `recall`
+is the share kept of the links, buttons and fields that the browser shows; `hidden_kept` the share kept of those that
+it hides. A recipe's `drop` rules count against recall, since the browser does not know the style sheets that hide the
+same.
 """
 
 import gzip
@@ -23,6 +24,7 @@ from benchmarks.pages.changes import CHANGES
 from benchmarks.pages.measure import agreement, numbered, stability
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.errors import BadConfig
+from replay_sessions.provenance import provenance
 
 _ENOUGH = 0.98
 
@@ -67,7 +69,9 @@ def _measure(folder: Path, truth_file: Path | None, output: Path | None) -> int:
     for line, value in summary.items():
         print(f"{line:<44} {value}", flush=True)
     if output is not None:
-        output.write_bytes(msgspec.json.format(msgspec.json.encode({"summary": summary, "pages": pages})) + b"\n")
+        made = provenance({"pages": folder.name, "truth": truth_file.name if truth_file else None})
+        figures = {"summary": summary, "provenance": made, "pages": pages}
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
     return 0
 
 
@@ -77,10 +81,17 @@ def _summary(pages: list[dict[str, Any]]) -> dict[str, float]:
     for kind in ("numbered", "numbered_or_in_a_numbered_card"):
         found[f"{kind}.share"] = round(sum(page["names"][kind] for page in pages) / names, 4)
     for change in CHANGES:
-        shares = [page["stayed"][change]["stayed"] for page in pages]
-        found[f"stayed.{change}.lowest"] = round(min(shares), 4)
-        found[f"stayed.{change}.median"] = round(statistics.median(shares), 4)
+        measured = [page["stayed"][change] for page in pages if page["stayed"][change] is not None]
+        shares = [stayed["stayed"] for stayed in measured]
+        found[f"stayed.{change}.pages"] = len(shares)
+        if shares:
+            found[f"stayed.{change}.lowest"] = round(min(shares), 4)
+            found[f"stayed.{change}.median"] = round(statistics.median(shares), 4)
         found[f"stayed.{change}.pages_below_{_ENOUGH}"] = sum(share < _ENOUGH for share in shares)
+        if touched := sum(stayed["touched"] for stayed in measured):
+            kept = sum(stayed["touched"] * stayed["touched_stayed"] for stayed in measured)
+            found[f"stayed.{change}.touched"] = touched
+            found[f"stayed.{change}.touched_stayed"] = round(kept / touched, 4)
     seen = [page["browser"] for page in pages if "visible" in page.get("browser", {})]
     if seen:
         shown, kept, hidden, hidden_kept = (

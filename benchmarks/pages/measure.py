@@ -6,16 +6,17 @@ import re
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.pages.changes import CHANGES
+from benchmarks.pages.visit import Change, Visit, is_marked, mark, marked
 from replay_sessions.simplify import simplify
 
 __all__ = ["agreement", "numbered", "stability"]
 
 _NAMED = re.compile(r'<\w+ name="([^"]+)"')
 _MARKED = re.compile(r'<\w+ name="([^"]+)"[^>]*? aria-current="(shopr[a-j]+)"')
+_MARK = re.compile(r' aria-current="(shopr[a-j]+)"')
+_NAME = re.compile(r' name="[^"]+"')
 _NUMBERED = re.compile(r"(.*)_\d+")
 _CONTROLS = "a, button, input, select, textarea"
-_BARE = frozenset({"class", "id", "name", "style"})  # an anchor with nothing else is no link
-_LETTERS = str.maketrans("0123456789", "abcdefghij")  # a long number could be taken for somebody's
 
 
 def numbered(page: bytes) -> dict[str, int]:
@@ -41,17 +42,42 @@ def _is_numbered(name: str, known: set[str]) -> bool:
     return match is not None and match[1] in known
 
 
-def stability(page: bytes, seed: str) -> dict[str, dict[str, float]]:
-    """For each change: how many elements kept were there before and after, and the share of names that stayed."""
-    marked = _marked(page)
-    before = _names(marked)
-    found: dict[str, dict[str, float]] = {}
-    for name, change in CHANGES.items():
-        after = _names(change(marked, random.Random(f"{seed} {name}")))
-        both = before.keys() & after.keys()
-        stayed = sum(before[mark] == after[mark] for mark in both)
-        found[name] = {"elements": len(both), "stayed": stayed / len(both) if both else 1.0}
-    return found
+def stability(page: bytes, seed: str) -> dict[str, dict[str, float] | None]:
+    """For each change how many elements there are besides those that it touches, and the share that bears the same
+    name afterwards; of the touched ones likewise. None where the change does not apply (see `visit`)."""
+    source = marked(page)
+    unchanged = _Seen(source)
+    return {name: _stayed(unchanged, change, random.Random(f"{seed} {name}")) for name, change in CHANGES.items()}
+
+
+def _stayed(unchanged: "_Seen", change: Change, chance: random.Random) -> dict[str, float] | None:
+    visit = Visit(unchanged.source, chance)
+    change(visit)
+    before = unchanged if visit.before == unchanged.source else _Seen(visit.before)
+    after = _Seen(visit.after)
+    if before.source == after.source or (visit.is_shown and (before.shown, before.names) == (after.shown, after.names)):
+        return None
+    there = before.names.keys() & set(_MARK.findall(after.source))
+    others, touched = there - visit.touched, there & visit.touched
+    if not others:
+        return None
+    stayed = {mark for mark in there if after.names.get(mark) == before.names[mark]}
+    return {
+        "elements": len(others),
+        "stayed": len(others & stayed) / len(others),
+        "touched": len(touched),
+        "touched_stayed": len(touched & stayed) / len(touched) if touched else 1.0,
+    }
+
+
+class _Seen:
+    """A marked page as it is simplified: the name of each mark, and what is shown besides names."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        html = simplify(source, private_data=False).html
+        self.names = {mark: name for name, mark in _MARKED.findall(html)}
+        self.shown = _NAME.sub("", html)
 
 
 def agreement(page: bytes, truth: dict[str, str]) -> dict[str, int]:
@@ -62,8 +88,8 @@ def agreement(page: bytes, truth: dict[str, str]) -> dict[str, int]:
     nodes = document.css(_CONTROLS)
     if "".join((node.tag or " ")[0] for node in nodes) != truth["tags"]:
         return {"unlike": 1}
-    kept = set(_names(_marked((document.html or "").encode())))
-    seen = [(truth["seen"][index], _mark(index) in kept) for index, node in enumerate(nodes) if _counts(node)]
+    kept = set(_Seen(marked((document.html or "").encode(), _CONTROLS)).names)
+    seen = [(truth["seen"][index], mark(index) in kept) for index, node in enumerate(nodes) if is_marked(node)]
     return {
         "visible": sum(what == "v" for what, _ in seen),
         "visible_kept": sum(what == "v" and is_kept for what, is_kept in seen),
@@ -72,25 +98,3 @@ def agreement(page: bytes, truth: dict[str, str]) -> dict[str, int]:
         "hidden": sum(what == "h" for what, _ in seen),
         "hidden_kept": sum(what == "h" and is_kept for what, is_kept in seen),
     }
-
-
-def _counts(node: object) -> bool:
-    attributes = getattr(node, "attributes", {})
-    return getattr(node, "tag", "") != "a" or not _BARE.issuperset(attributes)
-
-
-def _mark(index: int) -> str:
-    return f"shopr{index}".translate(_LETTERS)
-
-
-def _marked(page: bytes) -> str:
-    """A page whose controls are numbered in an attribute that the simplifier keeps."""
-    document = LexborHTMLParser(page, encoding=True)
-    for index, node in enumerate(document.css(_CONTROLS)):
-        if _counts(node):
-            node.attrs["aria-current"] = _mark(index)
-    return document.html or ""
-
-
-def _names(page: str) -> dict[str, str]:
-    return {mark: name for name, mark in _MARKED.findall(simplify(page, private_data=False).html)}

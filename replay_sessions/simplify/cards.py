@@ -9,11 +9,13 @@ titles what comes after (`Women` of a menu that opens below it); where that is t
 import bisect
 import html
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.simplify.names import Scope, leaf
+from replay_sessions.simplify.apart import address_key, tell_apart, without_remarks, words_key
+from replay_sessions.simplify.names import Scope, leaf, rest
 from replay_sessions.simplify.targets import Target, words_of
 
 __all__ = ["Heading", "Part", "set_cards"]
@@ -25,13 +27,21 @@ _NO_CARDS = frozenset(
 _REPEAT = "view"
 _LETTER = re.compile(r"[^\W\d_]")
 _MAX_TEXTS = 5
+_SEVERAL = 3
+_MOST_OF_ONE = 16  # what can be acted on in a card of one product; more is a list
+_MOST_ALIKE = 0.7  # of the titles of siblings; if more are the same, they say what all of them are
+_LIST = frozenset({"\n<dd>", "\n<dl>", "\n<dt>", "\n<li>", "\n<ol>", "\n<ul>"})
+_PLACE = re.compile(  # "slide 3 of 7", "3 / 7": where a card stands in a carousel
+    r"\W*(?:[^\W\d_]+\W+)?\d+\s*(?:/|of|von|sur|de|di|van|av|af|из|z|z\.)\s*\d+\W*", re.IGNORECASE
+)
 
 
 class Heading(NamedTuple):
-    """A heading, and where it begins among the pieces of the page."""
+    """A heading, where it begins among the pieces of the page, and where the link that it is in does, -1 for none."""
 
     piece: int
     words: str
+    link: int = -1
 
 
 class Part(NamedTuple):
@@ -67,7 +77,7 @@ class Part(NamedTuple):
 class _Node:
     """A part in the tree of parts."""
 
-    __slots__ = ("children", "first_inner", "headings", "parent", "part", "scope", "title")
+    __slots__ = ("children", "first_inner", "headings", "is_one_of_many", "parent", "part", "scope", "title")
 
     def __init__(self, part: Part, parent: "_Node | None") -> None:
         self.part = part
@@ -76,6 +86,7 @@ class _Node:
         self.headings: list[Heading] = []  # those in it and in no card inside
         self.first_inner = part.last  # the first target that is in a card inside
         self.title = ""
+        self.is_one_of_many = False  # a link with its heading, beside others; what is around has another title
         self.scope = part.inside  # the one of what is in it, once all titles are known
 
 
@@ -135,8 +146,10 @@ def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces
         if len(child.headings) > 1:
             child.headings.sort()
         if part.inside is not part.outside and (card := part.card) is not None:
-            if not card.title and child.headings:
-                card.title = child.headings[0].words
+            if card.title and _PLACE.fullmatch(card.title):
+                card.title = ""
+            if not card.title:
+                card.title = _heading(child)
             child.title = card.title
         if not child.title and part.tag not in _NO_CARDS:
             by_tag.setdefault(part.tag, []).append(child)
@@ -154,7 +167,7 @@ def _hand_up(node: _Node) -> None:
         inner = child.part.first if child.title else child.first_inner
         if child.title or inner < child.part.last:
             node.first_inner = min(node.first_inner, inner)
-        if not child.title:
+        if not child.title and not child.is_one_of_many:
             node.headings += child.headings
 
 
@@ -172,32 +185,62 @@ def _title_group(
     group: list[_Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool
 ) -> None:
     """Finds titles of siblings of one kind."""
-    headed = [node for node in group if node.headings and leaf(node.headings[0].words) not in ("", "price")]
+    headed = [node for node in group if leaf(_heading(node)) not in ("", "price")]
     if is_list or len(headed) > 1:
         for node in headed:
-            node.title = node.headings[0].words
+            node.title = _heading(node)
             if node.part.last - node.part.first == 1 and leaf(words_of(targets[node.part.first])) == leaf(node.title):
                 node.title = ""  # a link around a heading, and nothing else
+                node.is_one_of_many = len(headed) > 1
     rest = [node for node in group if not node.headings and node.part.first < node.first_inner]
     rest = [node for node in rest if node.part.last - node.part.first > 1]
     if len(rest) < 2 and not is_list:
         return
+    rest = [node for node in rest if not _titles_a_list(node, targets, texts, pieces)]
     if not _give(rest, [_first_words(targets[node.part.first : node.first_inner]) for node in rest]):
-        _give(rest, [_first_text(node.part, texts, pieces) for node in rest])
+        _give(rest, [_first_text(node.part, targets, texts, pieces) for node in rest])
+
+
+def _heading(node: _Node) -> str:
+    """The heading that titles a part; "" if it has none, or only such as stand in several links, of which none does."""
+    headings = node.headings
+    if not headings or (headings[0].link >= 0 and len({heading.link for heading in headings}) >= _SEVERAL):
+        return ""
+    return headings[0].words
+
+
+def _titles_a_list(node: _Node, targets: list[Target], texts: list[int], pieces: list[str]) -> bool:
+    """Whether a part is a list or several links with headings; what else it says before those is its title."""
+    part = node.part
+    begin = part.piece + 1
+    before = pieces[begin : targets[part.first].piece]
+    place = next((index for index, piece in enumerate(before) if piece in _LIST), None)
+    if place is None:
+        first = targets[part.first : node.first_inner][:_SEVERAL]
+        if len(first) < _SEVERAL or not all(target.tag == "a" and target.heading for target in first):
+            return False
+        place = len(before)
+    node.title = _first_text(node.part, targets, texts, pieces, begin + place)
+    return True
 
 
 def _first_words(targets: list[Target]) -> str:
-    """The words of the first link that has some, else of the first target."""
+    """The words of the first link that has some, or of a picture that go on from those, else of the first target."""
     for target in targets[:_MAX_TEXTS]:
-        if target.tag == "a" and leaf(words := words_of(target)) not in ("", "price") and _LETTER.search(words):
-            return words
+        if (
+            target.tag == "a"
+            and (last := leaf(words := words_of(target))) not in ("", "price")
+            and _LETTER.search(words)
+        ):
+            alts = [other.alt for other in targets[:_MAX_TEXTS] if other.alt]
+            return next((alt for alt in alts if leaf(alt).startswith(f"{last}_")), words)
     return words_of(targets[0])
 
 
 def _give(nodes: list[_Node], titles: list[str]) -> bool:
     """Gives siblings their titles, unless most of those are the same."""
     leaves = [leaf(title) for title in titles]
-    if 2 * len(set(leaves)) <= len(leaves) and len(leaves) > 1:
+    if len(leaves) > 1 and max(Counter(leaves).values()) > _MOST_ALIKE * len(leaves):
         return False
     for node, title, last in zip(nodes, titles, leaves, strict=True):
         if last and last != "price" and _LETTER.search(title):
@@ -205,24 +248,30 @@ def _give(nodes: list[_Node], titles: list[str]) -> bool:
     return True
 
 
-def _first_text(part: Part, texts: list[int], pieces: list[str]) -> str:
-    """The first text in a part that says more than a number; "" if there is none."""
+def _first_text(part: Part, targets: list[Target], texts: list[int], pieces: list[str], end: int | None = None) -> str:
+    """The first text in a part, or up to `end`, that says more than a number and is no remark; "" if there is none."""
     start = bisect.bisect_left(texts, part.piece)
+    found: list[str] = []
     for piece in texts[start : start + _MAX_TEXTS]:
-        if piece >= part.end:
+        if piece >= (part.end if end is None else end):
             break
         if (
             "<" not in pieces[piece]
             and _LETTER.search(words := html.unescape(pieces[piece]).strip())
             and leaf(words) != "price"
         ):
-            return words
-    return ""
+            found.append(words)
+    if len(found) < 2:
+        return found[0] if found else ""
+    alt = next((target.alt for target in targets[part.first : part.last] if target.alt), "")
+    kept = without_remarks(found, alt, _address(targets[part.first : part.last]))
+    return found[kept.index(True)]
 
 
 def _set_scopes(nodes: list[_Node], targets: list[Target]) -> list[Scope]:
     """Makes scopes of the cards, sets them between those of the walk, and gives each target the one that it is in."""
     cards: list[Scope] = []
+    extents: list[tuple[int, int]] = []  # of the targets by whose addresses cards are told apart
     done = 0
     current = nodes[0]
     for node in nodes:
@@ -241,12 +290,33 @@ def _set_scopes(nodes: list[_Node], targets: list[Target]) -> list[Scope]:
             card.title = node.title
         elif around.card is None or around.card.title != node.title:
             scope = Scope(scope, "", _REPEAT, node.title)
-        if scope.repeat is not None and scope.title:
+        if scope is not around and scope.repeat is not None and scope.title:
             cards.append(scope)
+            is_small = node.first_inner >= part.last and part.last - part.first <= _MOST_OF_ONE
+            extents.append((part.first, part.last if is_small else part.first))
         node.scope = scope
         current = node
     _settle(targets, done, nodes[0].part.last, current)
+    _tell_apart(cards, extents, targets)
     return cards
+
+
+def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
+    """Gives cards of one title in one place what tells them apart: where their pictures lead, or their first links."""
+
+    def address(index: int) -> str | None:
+        first, last = extents[index]
+        return _address(targets[first:last])
+
+    keys = (
+        lambda index: rest(cards[index].title),
+        lambda index: words_key(address(index), cards[index].title_word()),
+        lambda index: address_key(address(index)),
+    )
+    for index, words in tell_apart(
+        [(card.parent and card.parent.named, card.title_word()) for card in cards], keys
+    ).items():
+        cards[index].apart = words
 
 
 def _settle(targets: list[Target], start: int, end: int, node: _Node) -> tuple[int, _Node]:
@@ -257,3 +327,11 @@ def _settle(targets: list[Target], start: int, end: int, node: _Node) -> tuple[i
         if not targets[index].is_container:
             targets[index].scope = node.scope
     return end, node
+
+
+def _address(targets: list[Target]) -> str | None:
+    """Where the links lead, if more than half of them or one of two lead to one place; those of a list do not."""
+    addresses = [address for target in targets if (address := target.attributes.get("href"))]
+    keys = [address_key(address) or words_key(address, "") for address in addresses]
+    key, often = Counter(keys).most_common(1)[0] if keys else ("", 0)
+    return addresses[keys.index(key)] if key and (2 * often > len(keys) or len(keys) <= 2) else None

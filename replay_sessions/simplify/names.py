@@ -9,22 +9,28 @@ import functools
 import re
 import unicodedata
 
-__all__ = ["Namer", "Scope", "leaf", "slug"]
+__all__ = ["Namer", "Scope", "leaf", "rest", "slug"]
 
 _MAX_LENGTH = 60
 _MAX_SCOPES = 3
+_REST = 24
 _LEAVES_KEPT = 2_000
 _LOOKED_AT = 300  # more of a text is never in its slug
 
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
 _SIGNS = "[$€£¥₹₽₩₪₺₫₴₦฿]"
 _CODES = "USD|EUR|GBP|JPY|CHF|CLP|PLN|SEK|NOK|DKK|RON|CZK|INR|RUB|Rs|kr|zł|Kč|[lL]ei|лв|грн|руб"
-_MONEY = re.compile(f"{_SIGNS}|{_CODES}")  # quick to search for; most texts hold none
-_CURRENCY = rf"(?:US|CA|AU?|NZ|HK|NT|R|S|C)?{_SIGNS}|\b(?:{_CODES})\b\.?"
-_PRICE = re.compile(rf"(?:{_CURRENCY})\s*{_NUMBER}|{_NUMBER}\s*(?:{_CURRENCY})")
+_MONEY = re.compile(f"{_SIGNS}|{_CODES}|[.,]-")  # quick to search for; most texts hold none
+_CURRENCY = rf"(?:US|CA|AU?|NZ|HK|NT|R|S|C)?{_SIGNS}|(?<![^\W\d_])(?:{_CODES})(?![^\W\d_])\.?"
+_PRICE = re.compile(rf"(?:{_CURRENCY})\s*{_NUMBER}|{_NUMBER}\s*(?:{_CURRENCY})|{_NUMBER}(?<=-)")
 _CENTS = re.compile(r"[.,](?!00)\d\d(?!\d)")  # a range of prices with cents is no filter but what a product costs
 _DIGIT = re.compile(r"\d")
 _COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)")
+_DATE = re.compile(
+    r"\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)day,?\s+)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|"
+    r"aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s+\d{1,2}\b(?:\s+-\s+\d{1,2}\b)?",
+    re.IGNORECASE,
+)
 _CARRIED = re.compile(
     r"\b(cart|basket|bag|trolley|wish ?list|favou?rites|compare|notifications|messages|warenkorb|merkzettel|panier|"
     r"carrito|cesta|carrello|carrinho|koszyk|winkelwagen|корзина)\W+\d+\W*$",
@@ -49,15 +55,17 @@ class Scope:
         word: The recipe's word; "" for a card, which is named by its title, and for the page.
         repeat: For a card, the leaf of links that repeat its title; None for what is no card.
         title: A card's title; "" until one is found, and then the card adds nothing to names.
+        apart: What tells a card from others of its title in the same place.
     """
 
-    __slots__ = ("_prefix", "_title_word", "parent", "repeat", "title", "word")
+    __slots__ = ("_prefix", "_title_word", "apart", "parent", "repeat", "title", "word")
 
     def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
         self.parent = parent
         self.word = word
         self.repeat = repeat
         self.title = title
+        self.apart = ""
         self._prefix: str | None = None
         self._title_word: str | None = None
 
@@ -66,6 +74,14 @@ class Scope:
         """The nearest card that this scope is or is in."""
         scope: Scope | None = self
         while scope is not None and scope.repeat is None:
+            scope = scope.parent
+        return scope
+
+    @property
+    def named(self) -> "Scope":
+        """This scope, or if it is a card without a title the nearest around it that is none."""
+        scope = self
+        while scope.repeat is not None and not scope.title and scope.parent is not None:
             scope = scope.parent
         return scope
 
@@ -114,7 +130,7 @@ class Namer:
             if not prefix.endswith(f"{scope.word}."):
                 prefix = f"{prefix}{scope.word}."
         elif word := scope.title_word():
-            prefix = self._unique(prefix + word, ".")
+            prefix = self._unique(f"{prefix}{word}_{scope.apart}" if scope.apart else prefix + word, ".")
         if prefix.count(".") > _MAX_SCOPES:
             first, *_, before, last, _ = prefix.split(".")
             prefix = f"{first}.{before}.{last}."
@@ -148,8 +164,11 @@ def _steady(text: str) -> str:
     """The beginning of a text without what changes while the element stays."""
     text = text[:_LOOKED_AT]
     if "(" in text:
+        if _COUNT.fullmatch(text):
+            return "count"
         text = _COUNT.sub(" ", text).strip() or text
     text = _CARRIED.sub(r"\1", text)
+    text = _DATE.sub(" ", text).strip() or text
     if re.search(r"[^\W\d_]", rest := _CONTENTS.sub(" ", text)):
         text = rest
     if not _MONEY.search(text):
@@ -175,10 +194,23 @@ def slug(text: str) -> str:
         words = "_".join(text.lower().split())
     else:
         words = _gaps().sub("_", text.lower()).strip("_")
-    if len(words) <= _MAX_LENGTH:
+    return _cut(words, _MAX_LENGTH)
+
+
+def _cut(words: str, length: int) -> str:
+    if len(words) <= length:
         return words
-    end = words.rfind("_", _MAX_LENGTH // 2, _MAX_LENGTH + 1)
-    return words[: end if end > 0 else _MAX_LENGTH].rstrip("_")
+    end = words.rfind("_", length // 2, length + 1)
+    return words[: end if end > 0 else length].rstrip("_")
+
+
+def rest(text: str) -> str:
+    """What a text says after the words that are its leaf, not longer than a few words."""
+    if len(text) <= _MAX_LENGTH:
+        return ""
+    first = leaf(text)
+    place = text.lower().find(first.rpartition("_")[2], len(first) // 2)
+    return _cut(leaf(text[place:]).partition("_")[2], _REST)
 
 
 _ASCII_LETTERS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}

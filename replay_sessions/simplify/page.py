@@ -11,7 +11,8 @@ from replay_sessions.simplify.bounds import check_bounds
 from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.hidden import hide_closed_parts
 from replay_sessions.simplify.labels import Labels
-from replay_sessions.simplify.names import Namer, leaf
+from replay_sessions.simplify.last_parts import last_parts
+from replay_sessions.simplify.names import Namer
 from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
@@ -116,7 +117,8 @@ class Draft:
         """The names of all targets, in the order of the page; "" for a container that goes without."""
         namer = Namer()
         targets = self._walk.targets
-        names = [_name(target, label, namer) for target, label in zip(targets, self._labels, strict=True)]
+        lasts = last_parts(targets, self._labels)
+        names = [_name(target, last, namer) for target, last in zip(targets, lasts, strict=True)]
         for index, target in enumerate(targets):
             if target.is_container:
                 name = namer.container(target.scope)
@@ -126,13 +128,9 @@ class Draft:
         return names
 
 
-def _name(target: Target, label: str, namer: Namer) -> str:
+def _name(target: Target, last: str, namer: Namer) -> str:
     if target.is_container:
         return ""
-    last = leaf(label) or target.tag
-    card = target.scope.card
-    if card is not None and card.repeat and last == card.title_word():
-        last = card.repeat if target.steady or not target.has_image else "image"
     name = namer.name(target.scope, last)
     if target.inner is not None:
         target.inner.pin(name)

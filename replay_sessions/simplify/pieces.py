@@ -8,7 +8,9 @@ the page shows some: between words that the source keeps apart, and at the edges
 import bisect
 import functools
 import re
+from collections.abc import Mapping
 
+from replay_sessions.simplify.apart import without_remarks
 from replay_sessions.simplify.tags import BLOCK, TAGS
 from replay_sessions.simplify.words import quoted, tidy
 
@@ -22,6 +24,7 @@ _MAX_PIECES = 500
 # Texts that stand in an element of their own within what they are about, and change while it stays.
 _LONGEST_BADGE = 40
 _SHORT_TEXTS_KEPT = 2_000
+_NONE: Mapping[str, str | None] = {}
 _COUNT_OR_PRICE = re.compile(
     r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"
 )
@@ -142,8 +145,12 @@ class PieceWriter:
             self.pieces.append(_ENDS[tag])
         self._blank = True
 
-    def steady_text(self, piece: int, words: str) -> str:
-        """The text from a piece on, `words`, without badges, and without the prices and counts at its end."""
+    def steady_text(self, piece: int, words: str, alt: str = "", attributes: Mapping[str, str | None] = _NONE) -> str:
+        """The text from a piece on, `words`, without badges, and without the prices and counts at its end.
+
+        Where an image's description or the address has the words of some texts and of others not, those are remarks
+        (`2 for 1`, `Last one!`) and left out, too; "" if there is nothing else.
+        """
         visible = self.visible
         is_badge = self.badges and self.badges[-1][0] >= piece
         if not is_badge and (len(visible) < 2 or visible[-2] < piece):
@@ -159,6 +166,10 @@ class PieceWriter:
             left = [index for index in left if len(pieces[index]) > _LONGEST_BADGE or not _is_badge(pieces[index])]
         while len(left) > 1 and len(pieces[left[-1]]) <= _LONGEST_BADGE and _is_count_or_price(pieces[left[-1]]):
             left.pop()
+        address = attributes.get("href")
+        if left and (alt or address):
+            kept_texts = without_remarks([pieces[index] for index in left], alt, address, attributes.get("title"))
+            left = [index for index, is_kept in zip(left, kept_texts, strict=True) if is_kept]
         if len(left) == len(shown):
             return words
         kept = set(left)

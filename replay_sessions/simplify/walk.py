@@ -272,7 +272,7 @@ class Walk(PieceWriter):
         if isinstance(opened, Target):
             self._target = opened.outer
             opened.text = words = self.text_since(piece + 1)
-            opened.steady = self.steady_text(piece + 1, words)
+            opened.steady = self.steady_text(piece + 1, words, opened.alt, opened.attributes)
             self.end_target(piece, tag)
             if opened.rule.title:
                 self._head(piece, words or opened.alt or opened.label)
@@ -315,7 +315,7 @@ class Walk(PieceWriter):
     def _head(self, piece: int, words: str) -> None:
         """Keeps a heading, which is the title of the card and the label of the target that it is in."""
         if words:
-            self.headings.append(Heading(piece, words))
+            self.headings.append(Heading(piece, words, -1 if self._target is None else self._target.piece))
             if self._target is not None and not self._target.heading:
                 self._target.heading = words
 

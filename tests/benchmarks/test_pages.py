@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pages.changes import CHANGES
 from benchmarks.pages.measure import numbered, stability
+
+# What still fails, by the beginning of the page's name and the change, with the cause.
+EXCEPTIONS = {
+    ("01efbb74", "card gone at the start"): "variants of one product behind a redirection that holds no number",
+    ("2a84a964", "cards"): "pop-ups of one wording: whether it titles them goes by the most of them, and one is added",
+    ("2c08ee46", "sponsored card"): "a list without list tags is known by its first links; the mark is one of them",
+}
 
 pytestmark = pytest.mark.slow
 
@@ -22,11 +28,12 @@ def test_at_most_one_name_in_twelve_is_another_ones_with_a_number(pages: dict[st
     assert sum(count["numbered"] for count in counts) <= 0.08 * sum(count["names"] for count in counts)
 
 
-def test_names_stay_under_other_prices_badges_counts_and_added_cards(pages: dict[str, bytes]) -> None:
-    """Of all names 98% and more; on nearly every single page too (benchmarks/results/pages names the others)."""
-    stayed = {name: stability(page, name) for name, page in pages.items()}
-    for change in CHANGES:
-        of_pages = [figures[change] for figures in stayed.values()]
-        elements = sum(figures["elements"] for figures in of_pages)
-        assert sum(figures["elements"] * figures["stayed"] for figures in of_pages) >= 0.98 * elements
-        assert sum(figures["stayed"] < 0.98 for figures in of_pages) <= 5
+def test_names_stay_under_every_change_on_every_page(pages: dict[str, bytes]) -> None:
+    """98% of the names of what a change does not touch, for all pairs of page and change but the exceptions."""
+    below = {
+        (name[:8], change): round(figures["stayed"], 4)
+        for name, page in pages.items()
+        for change, figures in stability(page, name).items()
+        if figures is not None and figures["stayed"] < 0.98
+    }
+    assert below.keys() <= EXCEPTIONS.keys(), below

@@ -1,0 +1,128 @@
+"""What tells elements of one name apart: the rest of a long label, the words of an address, the end of what counts it.
+
+A number says where an element stands, and another one before it makes it another number. So elements that would bear
+the same name in the same place get more words, each of its own; only what is left the same after that is numbered.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Sequence
+from urllib.parse import unquote
+
+__all__ = ["address_key", "tell_apart", "without_remarks", "words_key"]
+
+Key = Callable[[int], str]
+
+_LONGEST = 24
+_TAIL = 4  # of an article's number: enough to tell it apart, too little to be anybody's number
+_HOST = re.compile(r"^\s*(?:\w+:)?//[^/]*")
+_GAPS = re.compile(r"[-_.,+ ]+")
+_WORD = re.compile(r"[^\W\d_][a-z]+|[A-Z]{2,}|(?:(?![A-Za-z])[^\W\d_]){2,}")  # of one case, so no part of a key
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_IDENTIFIER = re.compile(r"[A-Za-z]*\d[\dA-Za-z]{2,}")
+_IDENTIFIED = re.compile(
+    r"(?:^|&)(?:(?:products?|items?|art(?:icle|ikel)?|p|variant|category|cat)?_?(?:id|no|nr)|sku|item|product|p)=([^&]*)",
+    re.IGNORECASE,
+)
+_LONGEST_REMARK = 40
+_MOSTLY = 0.5
+_PAGES = frozenset({"asp", "aspx", "htm", "html", "jsp", "php"})
+
+
+def tell_apart(names: Sequence[Hashable], keys: Sequence[Key]) -> dict[int, str]:
+    """What to add to those of the names that are the same; the keys are asked in turn until one tells them apart."""
+    first: dict[Hashable, int] = {}
+    groups: dict[Hashable, list[int]] = {}
+    for index, name in enumerate(names):
+        if (other := first.setdefault(name, index)) != index:
+            groups.setdefault(name, [other]).append(index)
+    added: dict[int, str] = {}
+    for group in groups.values():
+        _split(group, keys, added)
+    return added
+
+
+def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None:
+    for position, key in enumerate(keys):
+        found: dict[str, list[int]] = {}
+        for index in group:
+            found.setdefault(key(index), []).append(index)
+        if len(found) == 1:
+            continue
+        plain = "" if "" in found else min(found)  # one needs nothing, and then it may be the only one of its name
+        for words, alike in found.items():
+            if words != plain:
+                for index in alike:
+                    added[index] = f"{added[index]}_{words}" if index in added else words
+            if len(alike) > 1:
+                _split(alike, keys[position + 1 :], added)
+        return
+
+
+def words_key(address: str | None, known: str) -> str:
+    """The words at the end of an address that a name does not hold yet.
+
+    >>> words_key("https://shop.example/p/kettle-with-filter-00402813/?ref=7", "kettle")
+    'with_filter'
+    """
+    segments = _segments(address)
+    words = [word.lower() for word in _GAPS.split(segments[-1]) if _WORD.fullmatch(word)] if segments else []
+    held = frozenset(known.split("_")) | _PAGES
+    key = ""
+    for word in words:
+        if word not in held and len(key) + len(word) < _LONGEST:
+            key = f"{key}_{word}" if key else word
+    return key
+
+
+def address_key(address: str | None) -> str:
+    """The last characters of the number that an address counts its page by; "" if it does not.
+
+    >>> address_key("/dp/B07XYZ1234/ref=sr_1_5?qid=1"), address_key("/item.php?lang=2&id=40281"), address_key("/about")
+    ('1234', '0281', '')
+    """
+    numbers = [found for segment in _segments(address) for found in _IDENTIFIER.findall(segment)]
+    if numbers:
+        return str(max(reversed(numbers), key=len)[-_TAIL:]).lower()
+    query = (address or "").partition("#")[0].partition("?")[2]
+    found = [part for value in _IDENTIFIED.findall(query) for part in _IDENTIFIER.findall(value)]
+    return found[0][-_TAIL:].lower() if found else ""
+
+
+def _segments(address: str | None) -> list[str]:
+    """The parts of an address's path, without such as `ref=sr_1_5`, which say how somebody came there."""
+    if not address or address.lstrip()[:11].lower() == "javascript:":
+        return []
+    path = _HOST.sub("", address.partition("#")[0].partition("?")[0])
+    return [
+        segment for segment in (unquote(path) if "%" in path else path).split("/") if segment and "=" not in segment
+    ]
+
+
+def without_remarks(texts: list[str], alt: str, address: str | None, title: str | None = None) -> list[bool]:
+    """Which texts of a link are more than remarks: those with a word of the address or of the image's description."""
+    path = _plain(" ".join(_segments(address)))
+    told = path + " " + _plain(alt)
+    shares = [_share(text, told) for text in texts]
+    if max(shares) >= _MOSTLY:
+        return [share > 0 or len(text) > _LONGEST_REMARK for share, text in zip(shares, texts, strict=True)]
+    is_remark = len(texts) == 1 and not shares[0] and len(texts[0]) <= _LONGEST_REMARK and _is_told(alt, path, title)
+    return [not is_remark] * len(texts)
+
+
+def _is_told(alt: str, path: str, title: str | None) -> bool:
+    """Whether the description of an image is that of where its link leads."""
+    return bool(alt) and (alt == title or _share(alt, path) >= _MOSTLY)
+
+
+def _share(text: str, told: str) -> float:
+    """The share of a text's longer words that is told elsewhere."""
+    words = _LONG_WORD.findall(_plain(text))
+    return sum(word in told for word in words) / len(words) if words else 0.0
+
+
+def _plain(text: str) -> str:
+    """Text in small letters without accents."""
+    if text.isascii():
+        return text.lower()
+    return "".join([sign for sign in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(sign)])

@@ -1,0 +1,57 @@
+"""Names stay as they are when the page changes beside what they name."""
+
+from replay_sessions.simplify import simplify
+
+
+def _names(body: str) -> list[str]:
+    return [element.name for element in simplify(f"<body>{body}</body>").elements]
+
+
+def _cards(*cards: str) -> str:
+    return "".join(f"<div class=card>{card}</div>" for card in cards)
+
+
+def _card(title: str, number: int, remark: str = "") -> str:
+    address = f"/p/{title.lower().replace(' ', '-')}-{number}"
+    return f"<a href={address}>{remark}<span>{title}</span></a><button>Buy</button>"
+
+
+def test_place_in_a_carousel_titles_no_card() -> None:
+    def carousel(shift: int) -> str:
+        slides = [_card("Blue kettle", 4711), _card("Red pan", 4712)]
+        return "".join(
+            f"<div class=s role=group aria-label='slide {place + shift} of 7'>{slide}</div>"
+            for place, slide in enumerate(slides)
+        )
+
+    assert _names(carousel(1)) == _names(carousel(3))
+    assert "blue_kettle.buy" in _names(carousel(1))
+
+
+def test_cards_of_one_title_are_told_apart_by_their_addresses_and_not_by_their_order() -> None:
+    first, second = _card("Wall hook", 40281), _card("Wall hook", 40282)
+    other = _card("Red pan", 4712)
+    names = _names(_cards(first, second, other))
+    swapped = _names(_cards(second, first, other))
+    assert names[:2] == swapped[2:4]
+    assert names[2:4] == swapped[:2]
+
+
+def test_remark_in_a_link_is_no_part_of_names() -> None:
+    plain = _names(_cards(_card("Blue kettle", 4711), _card("Red pan", 4712)))
+    marked = _names(_cards(_card("Blue kettle", 4711, "<div>2 for 1</div>"), _card("Red pan", 4712)))
+    assert plain == marked
+
+
+def test_list_is_titled_by_the_text_before_it_and_not_by_its_first_entry() -> None:
+    def column(*entries: str) -> str:
+        links = "".join(f"<li><a href=/{entry}>{entry}</a></li>" for entry in entries)
+        jobs = "<li><a href=/x>Jobs</a></li><li><a href=/y>Press</a></li>"
+        return f"<div class=c>Help<ul>{links}</ul></div><div class=c>About us<ul>{jobs}</ul></div>"
+
+    assert "help.returns" in _names(column("Cars", "Returns"))
+    assert "help.returns" in _names(column("Delivery", "Cars", "Returns"))
+
+
+def test_price_in_letters_or_with_a_dash_is_no_part_of_names() -> None:
+    assert _names("<a href=/x>Kettle Rs17,500</a>") == _names("<a href=/x>Kettle 112,-</a>") == ["kettle"]
