@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from bs4.element import PreformattedString
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES
 from replay_sessions.simplify.labels import Labels
@@ -35,7 +35,7 @@ def soup_simplify(source: bytes) -> str:
     soup = BeautifulSoup(source, "lxml")
     labelled = soup.find_all(attrs={"aria-labelledby": True})
     labels = Labels(frozenset(identifier for tag in labelled for identifier in str(tag["aria-labelledby"]).split()))
-    walk = _SoupWalk(find_recipe(source), labels, StyleRules(LexborHTMLParser("")))
+    walk = _SoupWalk(find_recipe(source), labels, StyleRules(()))
     walk.run(soup.body.contents[0] if soup.body is not None and soup.body.contents else None)
     title = soup.head.find("title") if soup.head is not None else None
     draft = Draft(walk, " ".join(title.get_text().split()) if title is not None else "")

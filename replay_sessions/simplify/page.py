@@ -12,7 +12,7 @@ from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.hidden import hide_closed_parts
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Namer, leaf
-from replay_sessions.simplify.parsing import parse
+from replay_sessions.simplify.parsing import landmarks_of, parse
 from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
 from replay_sessions.simplify.style_rules import StyleRules
@@ -57,9 +57,10 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
     document = parse(source)
-    styles = StyleRules(document)
-    hide_closed_parts(document, styles)
-    walk = Walk(rules, Labels.of(document), styles)
+    landmarks = landmarks_of(document)
+    styles = StyleRules(landmarks.styles)
+    hide_closed_parts(document, landmarks.closing, styles)
+    walk = Walk(rules, Labels.of(landmarks.labelled), styles)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = Draft(walk, _title(document))
     removed = draft.remove_private_data() if private_data else ()

@@ -96,7 +96,10 @@ def _is_editable(attributes: Attributes) -> bool:
 def leads_to_account(attributes: Attributes) -> bool:
     """Whether a link leads to the shopper's account. No rule of a recipe: it would be tried on every link."""
     address = attributes.get("href")
-    return address is not None and _ACCOUNT.search(address) is not None
+    # Addresses are long, and few lead there: plain looks rule most of them out at a tenth of what the pattern takes.
+    if address is None or not ("ccount" in address or "/profile" in address or "/me" in address):
+        return False
+    return _ACCOUNT.search(address) is not None
 
 
 def label_of(target: Target) -> str:

@@ -130,10 +130,11 @@ class SelectorSet:
         rules, granted, steps = choice or ((), inside, ())
         if not self.attribute_names.isdisjoint(attributes) or attributes.get("id") in self.ids:
             steps += self._other_steps(tag, attributes, inside)
-        for step in steps:
-            if not step.conditions or fits(attributes, step.conditions):
-                granted |= step.grants
-                rules += step.rules
+        for _, conditions, grants, gives in steps:
+            # Most conditions fail because the attribute is not there: looking for it here spares the call.
+            if not conditions or (conditions[0][0] in attributes and fits(attributes, conditions)):
+                granted |= grants
+                rules += gives
         return (rules if len(rules) < 2 else tuple(sorted(set(rules)))), granted
 
     def _choice(self, tag: str, class_attribute: str | None, inside: int) -> Choice | None:
