@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborNode
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.page import Draft
-from replay_sessions.simplify.recipes import NO_RULE, find_recipe
+from replay_sessions.simplify.recipes import find_recipe
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, TAGS, UNKNOWN
 from replay_sessions.simplify.targets import TELLING_ATTRIBUTES
@@ -125,7 +125,7 @@ class _SoupWalk(Walk):
             opened = None
             if is_told or choice is not None or kind >= ACTED_ON:
                 fitting, inside = selectors.match(choice, tag, attributes, self.inside)
-                rule = self.recipe.merged(fitting) or NO_RULE
+                rule = self.recipe.merged[fitting]
                 if self._is_left_out(_node(node), tag, attributes, rule):
                     node = node.next_sibling
                     continue

@@ -117,11 +117,14 @@ class Walk(PieceWriter):
                 opened = None
                 may_hide = is_styled[classes] or is_told
                 if may_hide or choice is not None or kind >= ACTED_ON:
+                    if tag == "input" and not acts_by_tag(tag, attributes):
+                        node = node.next
+                        continue
                     rule, inside = NO_RULE, self.inside
                     if is_told or choice is not None:
                         fitting, inside = match(choice, tag, attributes, inside)
-                        rule = merged(fitting) or NO_RULE
-                    if (may_hide or rule.drop or tag == "input") and self._is_left_out(node, tag, attributes, rule):
+                        rule = merged[fitting]
+                    if (may_hide or rule.drop) and self._is_left_out(node, tag, attributes, rule):
                         node = node.next
                         continue
                     if kind == IMAGE:
