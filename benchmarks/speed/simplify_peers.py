@@ -19,7 +19,7 @@ from replay_sessions.simplify.page import Draft
 from replay_sessions.simplify.recipes import find_recipe
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, TAGS, UNKNOWN
-from replay_sessions.simplify.targets import TELLING_ATTRIBUTES
+from replay_sessions.simplify.targets import TELLING_ATTRIBUTES, acts_by_tag
 from replay_sessions.simplify.walk import Walk
 from replay_sessions.simplify.words import tidy
 
@@ -39,7 +39,7 @@ def soup_simplify(source: bytes) -> str:
     walk.run(soup.body.contents[0] if soup.body is not None and soup.body.contents else None)
     title = soup.head.find("title") if soup.head is not None else None
     draft = Draft(walk, " ".join(title.get_text().split()) if title is not None else "")
-    return draft.html()
+    return draft.html(draft.names())
 
 
 def prune(page: str) -> str:
@@ -123,6 +123,9 @@ class _SoupWalk(Walk):
             choice = choices[tag, attributes.get("class"), self.inside]
             is_told = not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
             opened = None
+            if tag == "input" and not acts_by_tag(tag, attributes):
+                node = node.next_sibling
+                continue
             if is_told or choice is not None or kind >= ACTED_ON:
                 fitting, inside = selectors.match(choice, tag, attributes, self.inside)
                 rule = self.recipe.merged[fitting]

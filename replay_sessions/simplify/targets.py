@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping
 
+from selectolax.lexbor import LexborNode
+
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.tags import ACTED_ON
@@ -59,6 +61,7 @@ class Target:
     is_unread = False  # whether what is around it is hidden from screen readers
     is_block = False  # whether it begins a line of its own
     is_container = False
+    node: LexborNode | None = None  # where it stands in the raw page
     label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
     lead = ""  # the blank before it
     outer: "Target | None" = None  # the target that it stands in
