@@ -11,15 +11,15 @@ from typing import Any, cast
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from bs4.element import PreformattedString
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.page import Draft
-from replay_sessions.simplify.recipes import NO_RULE, find_recipe
+from replay_sessions.simplify.recipes import find_recipe
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, TAGS, UNKNOWN
-from replay_sessions.simplify.targets import TELLING_ATTRIBUTES
+from replay_sessions.simplify.targets import TELLING_ATTRIBUTES, acts_by_tag
 from replay_sessions.simplify.walk import Walk
 from replay_sessions.simplify.words import tidy
 
@@ -35,11 +35,11 @@ def soup_simplify(source: bytes) -> str:
     soup = BeautifulSoup(source, "lxml")
     labelled = soup.find_all(attrs={"aria-labelledby": True})
     labels = Labels(frozenset(identifier for tag in labelled for identifier in str(tag["aria-labelledby"]).split()))
-    walk = _SoupWalk(find_recipe(source), labels, StyleRules(LexborHTMLParser("")))
+    walk = _SoupWalk(find_recipe(source), labels, StyleRules(()))
     walk.run(soup.body.contents[0] if soup.body is not None and soup.body.contents else None)
     title = soup.head.find("title") if soup.head is not None else None
     draft = Draft(walk, " ".join(title.get_text().split()) if title is not None else "")
-    return draft.html()
+    return draft.html(draft.names())
 
 
 def prune(page: str) -> str:
@@ -123,9 +123,12 @@ class _SoupWalk(Walk):
             choice = choices[tag, attributes.get("class"), self.inside]
             is_told = not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
             opened = None
+            if tag == "input" and not acts_by_tag(tag, attributes):
+                node = node.next_sibling
+                continue
             if is_told or choice is not None or kind >= ACTED_ON:
                 fitting, inside = selectors.match(choice, tag, attributes, self.inside)
-                rule = self.recipe.merged(fitting) or NO_RULE
+                rule = self.recipe.merged[fitting]
                 if self._is_left_out(_node(node), tag, attributes, rule):
                     node = node.next_sibling
                     continue

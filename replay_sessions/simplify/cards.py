@@ -82,12 +82,29 @@ class _Node:
     def __init__(self, part: Part, parent: "_Node | None") -> None:
         self.part = part
         self.parent = parent
-        self.children: list[_Node] = []
-        self.headings: list[Heading] = []  # those in it and in no card inside
+        # Most parts have neither; lists for each of them would keep the garbage collector busy.
+        self.children: list[_Node] = _NO_NODES
+        self.headings: list[Heading] = _NO_HEADINGS  # those in it and in no card inside
         self.first_inner = part.last  # the first target that is in a card inside
         self.title = ""
         self.is_one_of_many = False  # a link with its heading, beside others; what is around has another title
         self.scope = part.inside  # the one of what is in it, once all titles are known
+
+    def add_child(self, child: "_Node") -> None:
+        if self.children:
+            self.children.append(child)
+        else:
+            self.children = [child]
+
+    def add_headings(self, headings: list[Heading]) -> None:
+        if self.headings:
+            self.headings += headings
+        elif headings:
+            self.headings = list(headings)
+
+
+_NO_NODES: list[_Node] = []
+_NO_HEADINGS: list[Heading] = []
 
 
 def set_cards(
@@ -121,14 +138,14 @@ def _tree(parts: list[Part], headings: list[Heading]) -> list[_Node]:
         piece = part.piece
         while left and left[-1].piece < piece:
             node = _around(node, left[-1].piece)
-            node.headings.append(left.pop())
+            node.add_headings([left.pop()])
         around = _around(node, piece)
         node = _Node(part, around)
-        around.children.append(node)
+        around.add_child(node)
         nodes.append(node)
     while left:
         node = _around(node, left[-1].piece)
-        node.headings.append(left.pop())
+        node.add_headings([left.pop()])
     return nodes
 
 
@@ -168,7 +185,7 @@ def _hand_up(node: _Node) -> None:
         if child.title or inner < child.part.last:
             node.first_inner = min(node.first_inner, inner)
         if not child.title and not child.is_one_of_many:
-            node.headings += child.headings
+            node.add_headings(child.headings)
 
 
 def _by_class(nodes: list[_Node]) -> list[list[_Node]]:

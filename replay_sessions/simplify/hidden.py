@@ -9,7 +9,7 @@ are left out, but what can be clicked there stays.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -55,9 +55,13 @@ def is_behind_dialog(node: LexborNode) -> bool:
     return node.tag in ("div", "main", "section") and node.css_first("h1") is not None
 
 
-def hide_closed_parts(document: LexborHTMLParser, styles: StyleRules) -> None:
-    """Marks as `inert` what is in closed dialogs and details, and what style rules about tags alone hide."""
-    for node in document.css("dialog, details"):
+def hide_closed_parts(document: LexborHTMLParser, closing: Iterable[LexborNode], styles: StyleRules) -> None:
+    """Marks as `inert` what is in closed dialogs and details, and what style rules about tags alone hide.
+
+    Args:
+        closing: The page's dialogs and details.
+    """
+    for node in closing:
         if "open" in node.attributes:
             continue
         if node.tag == "dialog":

@@ -1,6 +1,8 @@
 """Labels that one element of a page holds for another: `aria-labelledby`, `<label for=…>`, `<label>` around a field."""
 
-from selectolax.lexbor import LexborHTMLParser
+from collections.abc import Iterable
+
+from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.targets import Attributes, Target
@@ -27,9 +29,8 @@ class Labels:
         self.unlabelled: list[tuple[Scope, Attributes]] = []
 
     @classmethod
-    def of(cls, document: LexborHTMLParser) -> "Labels":
-        """The labels of a page that is yet to be walked."""
-        asking = document.css("[aria-labelledby]")
+    def of(cls, asking: Iterable[LexborNode]) -> "Labels":
+        """The labels of a page that is yet to be walked, given its elements with `aria-labelledby`."""
         return cls(frozenset(word for node in asking for word in (node.attributes["aria-labelledby"] or "").split()))
 
     def settle(self, targets: list[Target]) -> None:

@@ -13,7 +13,7 @@ from replay_sessions.simplify.hidden import hide_closed_parts
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.last_parts import last_parts
 from replay_sessions.simplify.names import Namer
-from replay_sessions.simplify.parsing import parse
+from replay_sessions.simplify.parsing import landmarks_of, parse
 from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
 from replay_sessions.simplify.style_rules import StyleRules
@@ -21,7 +21,7 @@ from replay_sessions.simplify.targets import Target, label_of, shown_attributes
 from replay_sessions.simplify.walk import Walk
 from replay_sessions.simplify.words import quoted, tidy
 
-__all__ = ["SimplifiedPage", "simplify"]
+__all__ = ["LocatedPage", "SimplifiedPage", "locate", "simplify"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +42,20 @@ class SimplifiedPage:
         return find_elements(self.html)
 
 
+@dataclasses.dataclass(frozen=True)
+class LocatedPage:
+    """A simplified page, and where on the raw page its named elements stand.
+
+    Attributes:
+        document: The raw page, its closed parts marked `inert`.
+        names: The names of what can be acted on, by the nodes (`mem_id`) of the document.
+    """
+
+    page: SimplifiedPage
+    document: LexborHTMLParser
+    names: dict[int, str]
+
+
 def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, private_data: bool = True) -> SimplifiedPage:
     """Simplifies a page.
 
@@ -54,17 +68,35 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
         BadConfig: no such recipe.
         BadSession: the page nests deeper than any browser would show, or the parser gave it up.
     """
+    draft, removed, _ = _drafted(raw_html, recipe, private_data=private_data)
+    return SimplifiedPage(draft.html(draft.names()), removed)
+
+
+def locate(raw_html: str | bytes, recipe: Recipe | None = None, *, private_data: bool = True) -> LocatedPage:
+    """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
+    draft, removed, document = _drafted(raw_html, recipe, private_data=private_data)
+    names = draft.names()
+    nodes = {
+        target.node.mem_id: name for target, name in zip(draft.targets, names, strict=True) if target.node and name
+    }
+    return LocatedPage(SimplifiedPage(draft.html(names), removed), document, nodes)
+
+
+def _drafted(
+    raw_html: str | bytes, recipe: Recipe | str | None, *, private_data: bool
+) -> tuple["Draft", tuple[Removal, ...], LexborHTMLParser]:
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
     document = parse(source)
-    styles = StyleRules(document)
-    hide_closed_parts(document, styles)
-    walk = Walk(rules, Labels.of(document), styles)
+    landmarks = landmarks_of(document)
+    styles = StyleRules(landmarks.styles)
+    hide_closed_parts(document, landmarks.closing, styles)
+    walk = Walk(rules, Labels.of(landmarks.labelled), styles)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = Draft(walk, _title(document))
     removed = draft.remove_private_data() if private_data else ()
-    return SimplifiedPage(draft.html(), removed)
+    return draft, removed, document
 
 
 class Draft:
@@ -73,6 +105,7 @@ class Draft:
     def __init__(self, walk: Walk, title: str) -> None:
         walk.labels.settle(walk.targets)
         self._cards = set_cards(walk.parts, walk.headings, walk.targets, walk.visible, walk.pieces)
+        self.targets = walk.targets
         self._walk = walk
         self._title = quoted(title)
         self._attributes = [shown_attributes(target) for target in walk.targets]
@@ -87,7 +120,7 @@ class Draft:
         texts += [self._attributes[index] for index in shown]
         texts.append(self._title)
         in_account = self._walk.in_account + [
-            len(visible) + position for position, index in enumerate(shown) if self._walk.targets[index].in_account
+            len(visible) + position for position, index in enumerate(shown) if self.targets[index].in_account
         ]
         changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued, in_account)
         for position, text in changed.items():
@@ -104,19 +137,19 @@ class Draft:
                 self._cards[position].title = text
         return removed
 
-    def html(self) -> str:
-        """The page, with all names in it."""
+    def html(self, names: list[str]) -> str:
+        """The page, with the names of its targets in it."""
         pieces = self._walk.pieces
-        for target, name, attributes in zip(self._walk.targets, self._names(), self._attributes, strict=True):
+        for target, name, attributes in zip(self.targets, names, self._attributes, strict=True):
             start = f"\n<{target.tag}" if target.is_block else f"{target.lead}<{target.tag}"
             pieces[target.piece] = f'{start} name="{name}"{attributes}>' if name else f"{start}{attributes}>"
         body = "".join(pieces)
         return f"<html>\n<head><title>{self._title}</title></head>\n<body>{body}\n</body>\n</html>"
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """The names of all targets, in the order of the page; "" for a container that goes without."""
         namer = Namer()
-        targets = self._walk.targets
+        targets = self.targets
         lasts = last_parts(targets, self._labels)
         names = [_name(target, last, namer) for target, last in zip(targets, lasts, strict=True)]
         for index, target in enumerate(targets):

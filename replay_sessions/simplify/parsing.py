@@ -1,16 +1,30 @@
-"""The bytes of a page -> the document that a browser makes of them: characters, tree, shadow roots, own style rules."""
+"""The bytes of a page -> the document that a browser makes of them: characters, tree, shadow roots; what stands out."""
 
 import re
+from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.errors import BadSession
 
-__all__ = ["parse"]
+__all__ = ["Landmarks", "landmarks_of", "parse"]
 
 _SHADOW_ROOT = re.compile(rb"<template(?=[\s/])[^>]{0,1000}?\sshadowrootmode\s*=", re.IGNORECASE)
 _TEMPLATE = re.compile(rb"<(/?)template(?=[\s/>])", re.IGNORECASE)
 _SHADOW_TAG = b"shadow-root"
+_DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
+_OTHER_ENCODING = re.compile(
+    rb"\A(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe)|<\?xml|charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])", re.IGNORECASE
+)
+_LANDMARKS = "style, dialog, details, [aria-labelledby]"
+
+
+class Landmarks(NamedTuple):
+    """What is to be known of a page before it is walked, each in the order of the page."""
+
+    styles: list[LexborNode]
+    closing: list[LexborNode]  # dialogs and details, which may be closed
+    labelled: list[LexborNode]  # what other elements are the labels of
 
 
 def parse(source: bytes) -> LexborHTMLParser:
@@ -23,12 +37,27 @@ def parse(source: bytes) -> LexborHTMLParser:
     """
     if b"shadowrootmode" in source:
         source = _open_shadow_roots(source)
+    # A page that declares UTF-8 or nothing is read as UTF-8 in any case; most are, and need not be tried.
+    declares_other = _OTHER_ENCODING.search(source, 0, _DECLARING) is not None
     try:
-        return LexborHTMLParser(source, encoding=source.isascii() or not _is_utf8(source))
+        return LexborHTMLParser(source, encoding=declares_other and (source.isascii() or not _is_utf8(source)))
     except UnicodeError:
         return LexborHTMLParser(source, encoding=False)
     except SelectolaxError as error:
         raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
+
+
+def landmarks_of(document: LexborHTMLParser) -> Landmarks:
+    """Finds them by one search: each search goes through all of a page."""
+    landmarks = Landmarks([], [], [])
+    for node in document.css(_LANDMARKS):
+        if "aria-labelledby" in node.attributes:
+            landmarks.labelled.append(node)
+        if node.tag == "style":
+            landmarks.styles.append(node)
+        elif node.tag in ("dialog", "details"):
+            landmarks.closing.append(node)
+    return landmarks
 
 
 def _is_utf8(source: bytes) -> bool:

@@ -4,28 +4,24 @@ Style sheets in files of their own are no part of a page and are not known; whic
 style_sheets.py.
 """
 
-import bisect
-import itertools
-import re
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.simplify.recipes.selectors import fits
-from replay_sessions.simplify.style_sheets import SETTING, Block, Rule, blocks_of, rules_of
+from replay_sessions.simplify.style_sheets import SETTING, Placed, Rule, Sheet, sheets_of
 
 __all__ = ["StyleRules"]
 
 _MAX_SEARCHES = 30  # selectors without class or id, for each of which the page is searched
 _MAX_KNOWN = 1_000_000  # answers that are remembered for a page
 _MAX_FITTING = 100  # rules that are looked at for one element
-
-_NOTHING_IN = frozenset({"br", "hr", "i", "iframe", "img", "link", "script", "style", "svg", "template"})
-_KEY = re.compile(r"([.#][\w-]+)(?:\[[^\]]*\])?\s*(?:,|\Z)")
-
+_MAX_WORDS = 1_000  # tags, ids and classes around an element that are remembered
 
 Attributes = Mapping[str, str | None]
 _Keys = tuple[str, str | None, str | None]  # tag, class attribute, id
+_Weighed = tuple[tuple[int, ...], Rule]  # a rule with all that decides between rules, its place on the page included
 
 
 class StyleRules:
@@ -36,47 +32,32 @@ class StyleRules:
         is_styled: Class attribute -> whether a hiding rule is about one of its classes.
     """
 
-    def __init__(self, document: LexborHTMLParser) -> None:
-        self._hiding: dict[str, list[Block]] = {}  # by the class or id at the end of a selector; "" for other ends
-        self._showing: list[Block] = []
-        self._showing_text = ""  # the selectors of those, one after the other, and where each begins
-        self._showing_starts: list[int] = []
-        self._blocks: dict[int, list[Rule]] = {}  # by place, as far as they are read
-        self._hiding_rules: dict[str, list[Rule]] = {}
-        self._showing_rules: dict[str, list[Rule]] = {}
-        self._hides: dict[_Keys, list[Rule]] = {}
-        self._shows: dict[_Keys, list[Rule]] = {}
+    def __init__(self, styles: Iterable[LexborNode]) -> None:
+        sheets = list(enumerate(sheets_of(styles)))
+        self._hiding = [(number, sheet) for number, sheet in sheets if sheet.keys]
+        self._showing = [(number, sheet) for number, sheet in sheets if sheet.shows]
+        self._hides: dict[_Keys, list[_Weighed]] = {}
+        self._shows: dict[_Keys, list[_Weighed]] = {}
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
         self._nodes: dict[int, _Around] = {}
-        for block in blocks_of(document):
-            if not block.hides:
-                self._showing.append(block)
-            elif block.may_hide:
-                keys = _KEY.findall(block.selectors)
-                if len(keys) <= block.selectors.count(","):
-                    keys.append("")
-                for key in keys:
-                    self._hiding.setdefault(key, []).append(block)
-        self.ids = frozenset(key[1:] for key in self._hiding if key[:1] == "#")
-        self.is_styled = _Styled(frozenset(key[1:] for key in self._hiding if key[:1] == "."))
-        others = [rule for block in self._hiding.get("", ()) for rule in self._read(block)]
-        self._searched = [rule.selector for rule in others if _is_searched(rule)][:_MAX_SEARCHES]
+        keys = frozenset[str]().union(*(sheet.keys for _, sheet in self._hiding))
+        self.ids = frozenset(key[1:] for key in keys if key[:1] == "#")
+        self.is_styled = _Styled(frozenset(key[1:] for key in keys if key[:1] == "."))
 
     def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
         """The elements that hiding rules about neither a class nor an id hide."""
-        for selector in self._searched:
-            try:
-                found = document.css(selector)
-            except SelectolaxError:
-                continue
-            yield from (node for node in found if self.hide(node, node.tag or "", node.attributes))
+        selectors = [selector for _, sheet in self._hiding for selector in sheet.searched][:_MAX_SEARCHES]
+        for node in _found(document, selectors):
+            if self.hide(node, node.tag or "", node.attributes):
+                yield node
 
     def show(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
         """Whether the rules show an element that is `hidden` by its attribute: any of them is stronger."""
         if not self._showing:
             return False
-        showing = self._fitting(self._shows, (tag, attributes.get("class"), attributes.get("id")), self._showing_by)
-        return self._strongest((rule for rule in showing if "display" in rule.properties), node, attributes) is not None
+        showing = self._showing_about((tag, attributes.get("class"), attributes.get("id")))
+        deciding = (weighed for weighed in showing if "display" in weighed[1].properties)
+        return self._strongest(deciding, node, attributes) is not None
 
     def may_hide(self, attributes: Attributes) -> bool:
         """Whether a hiding rule is about an element's id or one of its classes."""
@@ -85,77 +66,44 @@ class StyleRules:
     def hide(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
         """Whether the rules hide an element; what its own `style` says is stronger than all but important ones."""
         keys = (tag, attributes.get("class"), attributes.get("id"))
-        hiding = self._fitting(self._hides, keys, self._hiding_by)
-        hides = self._strongest(hiding, node, attributes) if hiding else None
-        if hides is None or (not hides.weight[0] and SETTING.search(attributes.get("style") or "")):
+        hiding = self._hides.get(keys)
+        if hiding is None:
+            hiding = self._hides[keys] = _fitting(keys, self._hiding, Sheet.hiding)
+        strongest = self._strongest(hiding, node, attributes) if hiding else None
+        if strongest is None:
             return False
-        showing = self._fitting(self._shows, keys, self._showing_by)
-        stronger = (rule for rule in showing if rule.weight > hides.weight and rule.properties >= hides.properties)
+        weight, hides = strongest
+        if not hides.weight[0] and SETTING.search(attributes.get("style") or ""):
+            return False
+        stronger = (
+            weighed
+            for weighed in self._showing_about(keys)
+            if weighed[0] > weight and weighed[1].properties >= hides.properties
+        )
         return self._strongest(stronger, node, attributes) is None
 
-    def _fitting(
-        self, known: dict[_Keys, list[Rule]], keys: _Keys, rules_by: Callable[[str], Iterable[Rule]]
-    ) -> list[Rule]:
-        """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first."""
-        if keys not in known:
-            tag, attribute, identifier = keys
-            classes = frozenset((attribute or "").split())
-            words = [*(f".{name}" for name in sorted(classes)), f"#{identifier}", tag]
-            rules = (rule for word in words for rule in rules_by(word))
-            fitting = [
-                rule
-                for rule in rules
-                if rule.steps[-1][1].may_fit(tag, classes) and rule.steps[-1][1].id in ("", identifier)
-            ][-_MAX_FITTING:]
-            known[keys] = sorted(fitting, key=_weight, reverse=True)
-        return known[keys]
+    def _showing_about(self, keys: _Keys) -> list[_Weighed]:
+        if keys not in self._shows:
+            self._shows[keys] = _fitting(keys, self._showing, Sheet.showing)
+        return self._shows[keys]
 
-    def _hiding_by(self, word: str) -> list[Rule]:
-        if word not in self._hiding_rules:
-            blocks = self._hiding.get(word if word[:1] in ("#", ".") else "", ())
-            self._hiding_rules[word] = [rule for block in blocks for rule in self._read(block) if rule.is_about(word)]
-        return self._hiding_rules[word]
-
-    def _showing_by(self, word: str) -> list[Rule]:
-        if word not in self._showing_rules:
-            blocks = self._showing_with(word) if word[:1] in ("#", ".") or self._hiding_by(word) else []
-            self._showing_rules[word] = [rule for block in blocks for rule in self._read(block) if rule.is_about(word)]
-        return self._showing_rules[word]
-
-    def _showing_with(self, word: str) -> list[Block]:
-        """The rules that show in whose selectors a word is found: by one look at all of them."""
-        if not self._showing_starts:
-            self._showing_text = "\n".join(block.selectors for block in self._showing)
-            lengths = (len(block.selectors) + 1 for block in self._showing)
-            self._showing_starts = list(itertools.accumulate(lengths, initial=0))
-        blocks: list[Block] = []
-        text = self._showing_text
-        place = text.find(word)
-        while place >= 0:
-            end = place + len(word)
-            if (after := text[end : end + 1]).isalnum() or after in ("-", "_"):  # a longer word
-                place = text.find(word, place + 1)
-                continue
-            number = bisect.bisect_right(self._showing_starts, place)
-            blocks.append(self._showing[number - 1])
-            place = text.find(word, self._showing_starts[number])
-        return blocks
-
-    def _read(self, block: Block) -> list[Rule]:
-        if block.place not in self._blocks:
-            rules = rules_of(block.selectors, block.declarations)
-            self._blocks[block.place] = [rule._replace(weight=(*rule.weight[:-1], block.place)) for rule in rules]
-        return self._blocks[block.place]
-
-    def _strongest(self, rules: Iterable[Rule], node: LexborNode, attributes: Attributes) -> Rule | None:
+    def _strongest(self, rules: Iterable[_Weighed], node: LexborNode, attributes: Attributes) -> _Weighed | None:
         """The one of some rules, the strongest first, that decides about an element."""
-        for rule in rules:
+        around: _Around | None = None
+        for weighed in rules:
+            rule = weighed[1]
             steps = rule.steps
             conditions = steps[-1][1].conditions
-            if (not conditions or fits(attributes, conditions)) and (
-                len(steps) == 1 or self._is_inside(self._around(node.parent), rule, len(steps) - 1)
-            ):
-                return rule
+            if conditions and not fits(attributes, conditions):
+                continue
+            if len(steps) == 1:
+                return weighed
+            around = around or self._around(node.parent)
+            # Most rules ask for a class that no element around has: one look at all their words is enough for those.
+            if around is None or (around.words is not None and not rule.around <= around.words):
+                continue
+            if self._is_inside(around, rule, len(steps) - 1):
+                return weighed
         return None
 
     def _is_inside(self, element: "_Around | None", rule: Rule, depth: int) -> bool:
@@ -177,13 +125,13 @@ class StyleRules:
                 and (not tag or tag == element.tag)
                 and (not identifier or identifier == element.identifier)
                 and (not conditions or fits(element.attributes, conditions))
-                and (depth == 1 or self._is_inside(self._parent_of(element), rule, depth - 1))
+                and (depth == 1 or self._is_inside(element.parent, rule, depth - 1))
             ):
                 found = True
                 break
             if is_parent_asked:
                 break
-            element = self._parent_of(element)
+            element = element.parent
         if len(known) > _MAX_KNOWN:
             known.clear()
         known.update(dict.fromkeys(passed, found))
@@ -191,44 +139,40 @@ class StyleRules:
 
     def _around(self, node: LexborNode | None) -> "_Around | None":
         """What selectors ask of an element that others are in."""
-        if node is None:
-            return None
-        number = node.mem_id
-        found = self._nodes.get(number)
-        if found is None:
-            found = self._nodes[number] = _Around(number, node)
-        return found
-
-    def _parent_of(self, element: "_Around") -> "_Around | None":
-        if not element.is_parent_known:
-            element.parent = self._around(element.node.parent)
-            element.is_parent_known = True
-        return element.parent
+        nodes = self._nodes
+        unknown: list[LexborNode] = []
+        around: _Around | None = None
+        while node is not None and (around := nodes.get(node.mem_id)) is None:
+            unknown.append(node)
+            node = node.parent
+        while unknown:
+            around = _Around(unknown.pop(), around)
+            nodes[around.number] = around
+        return around
 
 
 class _Around:
-    """An element that others are in."""
+    """An element that others are in.
 
-    __slots__ = ("attributes", "classes", "identifier", "is_parent_known", "node", "number", "parent", "tag")
+    Attributes:
+        words: The tags, ids and classes of it and of all around it; None where they are too many.
+    """
 
-    def __init__(self, number: int, node: LexborNode) -> None:
-        self.number = number
-        self.node = node
+    __slots__ = ("attributes", "classes", "identifier", "number", "parent", "tag", "words")
+
+    def __init__(self, node: LexborNode, parent: "_Around | None") -> None:
+        self.number = node.mem_id
         self.tag = node.tag
         self.attributes: Attributes = node.attributes
         self.classes = frozenset((self.attributes.get("class") or "").split())
         self.identifier = self.attributes.get("id")
-        self.parent: _Around | None = None
-        self.is_parent_known = False
-
-
-def _weight(rule: Rule) -> tuple[bool, int, int, int, int]:
-    return rule.weight
-
-
-def _is_searched(rule: Rule) -> bool:
-    last = rule.steps[-1][1]
-    return not last.classes and not last.id and last.tag not in _NOTHING_IN
+        self.parent = parent
+        own = self.classes | {self.tag or "", self.identifier or ""}
+        self.words: frozenset[str] | None = own if parent is None else parent.words
+        # Elements that add nothing share the words around them: a deep nest costs no more than a shallow one.
+        if self.words is not None and not own <= self.words:
+            words = self.words | own
+            self.words = words if len(words) <= _MAX_WORDS else None
 
 
 class _Styled(dict[str | None, bool]):
@@ -241,3 +185,30 @@ class _Styled(dict[str | None, bool]):
     def __missing__(self, attribute: str | None) -> bool:
         known = self[attribute] = not self._classes.isdisjoint((attribute or "").split())
         return known
+
+
+def _fitting(
+    keys: _Keys, sheets: list[tuple[int, Sheet]], rules_about: Callable[[Sheet, str], Iterable[Placed]]
+) -> list[_Weighed]:
+    """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first."""
+    tag, attribute, identifier = keys
+    classes = frozenset((attribute or "").split())
+    fitting: list[_Weighed] = []
+    for word in (*(f".{name}" for name in sorted(classes)), f"#{identifier}", tag):
+        for number, sheet in sheets:
+            for place, rule in rules_about(sheet, word):
+                last = rule.steps[-1][1]
+                if last.may_fit(tag, classes) and last.id in ("", identifier):
+                    fitting.append(((*rule.weight, number, place), rule))
+    return sorted(fitting[-_MAX_FITTING:], key=operator.itemgetter(0), reverse=True)
+
+
+def _found(document: LexborHTMLParser, selectors: list[str]) -> Iterator[LexborNode]:
+    """What some selectors find: by one search for all of them, or by one each if that understands one of them not."""
+    if not selectors:
+        return
+    try:
+        yield from document.css(", ".join(selectors))
+    except SelectolaxError:
+        for selector in selectors if len(selectors) > 1 else ():
+            yield from _found(document, [selector])

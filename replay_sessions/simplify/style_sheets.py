@@ -3,32 +3,35 @@
 A rule counts if a browser would apply it in a window 1280 pixels wide; where a media query asks for something else, its
 rules can show but not hide. Selectors with a colon (hovering, printing, parts of elements) are passed over, and so are
 rules nested in other rules. What the rules say of an element is up to style_rules.py.
+
+Sheets are long and the pages of a shop repeat them, so a sheet is only cut into blocks when it is read; a block's
+selectors are read when an element asks for one of their words, and all of it is remembered for the next page.
 """
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborNode
 
 from replay_sessions.errors import BadConfig
 from replay_sessions.simplify.recipes.selectors import Compound, parse_compound
+from replay_sessions.simplify.style_media import applies, applies_in
 
-__all__ = ["SETTING", "Block", "Rule", "blocks_of", "rules_of"]
+__all__ = ["SETTING", "Placed", "Rule", "Sheet", "sheets_of"]
 
-_WINDOW_WIDTH = 1280
-_SHEETS_KEPT, _LONGEST_KEPT = 128, 1_000_000
+_MOST_KEPT = 16_000_000  # characters of the sheets that are remembered
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-_MAY_HIDE = re.compile("none|hidden|collapse", re.IGNORECASE)
 SETTING = re.compile(r"(?:\A|;)\s*(display|visibility)\s*:\s*[\w-]+\s*(!\s*important)?", re.IGNORECASE)
 _STEP = re.compile(r"\s*([\s>])\s*")
-_CONDITION = re.compile(r"\(\s*([\w-]+)\s*(?::\s*([\w.]+)\s*)?\)")
-_LENGTH = re.compile(r"([\d.]+)(px|em|rem)?")
 _HIDING = re.compile(
     r"(?:\A|;)\s*(display(?=\s*:\s*none)|visibility(?=\s*:\s*(?:hidden|collapse)))\s*:\s*\w+\s*(!\s*important)?",
     re.IGNORECASE,
 )
+_KEY = re.compile(r"([.#][\w-]+)(?:\[[^\]]*\])?\s*(?:,|\Z)")  # the class or id at the end of a selector
+_WORD = re.compile(r"[.#]?[\w-]+")
+_NOTHING_IN = frozenset({"br", "hr", "i", "iframe", "img", "link", "script", "style", "svg", "template"})
 
 _Steps = tuple[tuple[str, Compound], ...]  # what stands before a compound (a blank or ">"), and the compound
 
@@ -38,55 +41,138 @@ class Rule(NamedTuple):
 
     Attributes:
         properties: `display`, `visibility` or both: what it sets, or for a rule that hides what it hides by.
-        weight: What decides between rules: importance, specificity, place on the page.
+        weight: What decides between rules before their places do: importance, specificity.
+        around: The tags, ids and classes that it asks for around the element.
     """
 
     selector: str
     steps: _Steps
     properties: frozenset[str]
-    weight: tuple[bool, int, int, int, int]
+    weight: tuple[bool, int, int, int]
+    around: frozenset[str]
 
-    def is_about(self, key: str) -> bool:
+    def is_about(self, word: str) -> bool:
         """Whether it asks for a class, an id, or a tag alone."""
         last = self.steps[-1][1]
-        if key[:1] == ".":
-            return key[1:] in last.classes
-        return last.id == key[1:] if key[:1] == "#" else not last.classes and not last.id and last.tag == key
+        if word[:1] == ".":
+            return word[1:] in last.classes
+        return last.id == word[1:] if word[:1] == "#" else not last.classes and not last.id and last.tag == word
 
 
-class Block(NamedTuple):
-    """A rule as it is written: its selectors, and what it sets."""
+Placed = tuple[int, Rule]  # a rule, and which of its sheet's blocks it stands in
+
+
+class _Block(NamedTuple):
+    """A rule as it is written: its selectors, what it sets, and which one of its sheet it is."""
 
     selectors: str
     declarations: str
     place: int
-    hides: bool
-    may_hide: bool
+
+    def rules(self) -> list[Placed]:
+        return [(self.place, rule) for rule in _rules_of(self.selectors, self.declarations)]
 
 
-def blocks_of(document: LexborHTMLParser) -> Iterator[Block]:
-    """The rules of a page that set `display` or `visibility`, in the order of the page."""
-    place = 0
-    for style in document.css("style"):
+class Sheet:
+    """The blocks of one style sheet that set `display` or `visibility`.
+
+    Attributes:
+        keys: The classes (`.name`) and ids (`#name`) that selectors of its hiding rules end in; "" for other ends.
+        shows: Whether it has rules that show.
+    """
+
+    def __init__(self, written: str, *, may_hide: bool) -> None:
+        self._hiding: dict[str, list[_Block]] = {}
+        self._showing: list[_Block] = []
+        self._hiding_rules: dict[str, list[Placed]] = {}
+        self._showing_rules: dict[str, list[Placed]] = {}
+        hides: dict[str, bool] = {}  # declarations repeat each other
+        for place, (selectors, declarations, is_sure) in enumerate(_blocks(written)):
+            if declarations not in hides:
+                hides[declarations] = _hides(declarations)
+            if not hides[declarations]:
+                self._showing.append(_Block(selectors, declarations, place))
+            elif is_sure and may_hide:
+                block = _Block(selectors, declarations, place)
+                keys = _KEY.findall(selectors)
+                if len(keys) <= selectors.count(","):
+                    keys.append("")
+                for key in keys:
+                    self._hiding.setdefault(key, []).append(block)
+        self.keys = frozenset(self._hiding)
+        self.shows = bool(self._showing)
+
+    def hiding(self, word: str) -> Iterable[Placed]:
+        """The hiding rules about a class, an id, or a tag alone."""
+        key = word if word[:1] in ("#", ".") else ""
+        if key not in self._hiding:
+            return ()
+        if word not in self._hiding_rules:
+            self._hiding_rules[word] = _about(word, self._hiding[key])
+        return self._hiding_rules[word]
+
+    def showing(self, word: str) -> Iterable[Placed]:
+        """The rules about a class, an id, or a tag alone that show."""
+        if word not in self._showing_by_word:
+            return ()
+        if word not in self._showing_rules:
+            self._showing_rules[word] = _about(word, self._showing_by_word[word])
+        return self._showing_rules[word]
+
+    @functools.cached_property
+    def searched(self) -> tuple[str, ...]:
+        """The selectors of its hiding rules that end in neither a class nor an id."""
+        others = [rule for block in self._hiding.get("", ()) for _, rule in block.rules()]
+        return tuple(rule.selector for rule in others if _is_searched(rule))
+
+    @functools.cached_property
+    def _showing_by_word(self) -> dict[str, list[_Block]]:
+        blocks: dict[str, list[_Block]] = {}
+        for block in self._showing:
+            for word in set(_WORD.findall(block.selectors)):
+                blocks.setdefault(word, []).append(block)
+        return blocks
+
+
+class _Sheets:
+    """The sheets that were read last, as many as are not too long together."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bool], Sheet] = {}  # the one used last at the end
+        self._length = 0
+
+    def read(self, written: str, *, may_hide: bool) -> Sheet:
+        key = (written, may_hide)
+        sheet = self._known.pop(key, None)
+        if sheet is None:
+            sheet = Sheet(written, may_hide=may_hide)
+            self._length += len(written)
+            while self._length > _MOST_KEPT and self._known:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._length -= len(oldest[0])
+        self._known[key] = sheet
+        return sheet
+
+
+_SHEETS = _Sheets()
+
+
+def sheets_of(styles: Iterable[LexborNode]) -> list[Sheet]:
+    """The sheets of a page that set `display` or `visibility`, in its order, given its `<style>` elements."""
+    sheets: list[Sheet] = []
+    for style in styles:
         written = style.text()
-        applies = _applies(style.attributes.get("media") or "all")
-        if applies is False or not _sets(written) or (style.parent is not None and style.parent.tag == "noscript"):
+        if not _sets(written) or (style.parent is not None and style.parent.tag == "noscript"):
             continue
-        read = _known_sheet if len(written) <= _LONGEST_KEPT else _read_sheet
-        for block in read(written):
-            place += 1
-            selectors, declarations, _, hides, may_hide = block
-            yield Block(selectors, declarations, place, hides, may_hide and applies is True)
+        applying = applies(style.attributes.get("media") or "all")
+        if applying is not False:
+            sheets.append(_SHEETS.read(written, may_hide=applying is True))
+    return sheets
 
 
-@functools.lru_cache(_SHEETS_KEPT)
-def _known_sheet(written: str) -> tuple[Block, ...]:
-    """The pages of a shop repeat their style sheets."""
-    return _read_sheet(written)
-
-
-def _read_sheet(written: str) -> tuple[Block, ...]:
-    blocks: list[Block] = []
+def _blocks(written: str) -> Iterable[tuple[str, str, bool]]:
+    """The blocks of a sheet that set something: selectors, declarations, and whether they are sure to apply."""
     around: list[bool | None] = [True]  # for each open block, whether what is in it applies
     for chunk in (_COMMENT.sub("", written) if "/*" in written else written).split("}"):
         opened = chunk.count("{")
@@ -98,57 +184,32 @@ def _read_sheet(written: str) -> tuple[Block, ...]:
             continue
         *outer, prelude, declarations = chunk.split("{")
         for block in outer:
-            around.append(_applies_in(block, around[-1]))
-        if _sets(declarations) and around[-1] is not False:
-            hides = bool(_MAY_HIDE.search(declarations)) and bool(_HIDING.search(declarations))
-            blocks.append(Block(prelude.rpartition(";")[2], declarations, 0, hides, around[-1] is True))
-    return tuple(blocks)
+            around.append(applies_in(block, around[-1]))
+        if around[-1] is not False and _sets(declarations):
+            yield prelude.rpartition(";")[2], declarations, around[-1] is True
 
 
 def _sets(css: str) -> bool:
     return "display" in css or "visibility" in css
 
 
-@functools.lru_cache(1_000)
-def _applies_in(opened: str, around: bool | None) -> bool | None:
-    """Whether the rules in a block apply; None where the window does not decide it."""
-    name, _, condition = opened.rpartition(";")[2].strip().partition(" ")
-    if around is False or name not in ("@media", "@supports", "@layer"):
-        return False
-    applies = _applies(condition) if name == "@media" else True
-    return around if applies else applies
+def _hides(declarations: str) -> bool:
+    lowered = declarations.lower()  # three looks that rule out most spare the pattern
+    may_hide = "none" in lowered or "hidden" in lowered or "collapse" in lowered
+    return may_hide and _HIDING.search(declarations) is not None
 
 
-def _applies(media: str) -> bool | None:
-    """Whether a list of media queries holds in the window; None where it does not decide it.
-
-    >>> [_applies(query) for query in ("screen and (min-width: 48em)", "print, (max-width: 767px)", "(hover: none)")]
-    [True, False, None]
-    """
-    found = [_holds(query.strip().lower()) for query in media.split(",")]
-    return True if True in found else None if None in found else False
+def _about(word: str, blocks: list[_Block]) -> list[Placed]:
+    return [placed for block in blocks for placed in block.rules() if placed[1].is_about(word)]
 
 
-def _holds(query: str) -> bool | None:
-    known: bool | None = True
-    for part in re.split(r"\s+and\s+", query):
-        condition = _CONDITION.fullmatch(part)
-        length = _LENGTH.fullmatch(condition[2] or "") if condition else None
-        if part in ("all", "screen", "only screen", "only all"):
-            continue
-        if part in ("print", "only print", "speech", "tty"):
-            return False
-        if condition and length and condition[1] in ("min-width", "max-width"):
-            pixels = float(length[1]) * (1 if length[2] == "px" else 16)
-            if (pixels > _WINDOW_WIDTH) if condition[1] == "min-width" else (pixels < _WINDOW_WIDTH):
-                return False
-            continue
-        known = None
-    return known
+def _is_searched(rule: Rule) -> bool:
+    last = rule.steps[-1][1]
+    return not last.classes and not last.id and last.tag not in _NOTHING_IN
 
 
 @functools.lru_cache(10_000)
-def rules_of(selectors: str, declarations: str) -> tuple[Rule, ...]:
+def _rules_of(selectors: str, declarations: str) -> tuple[Rule, ...]:
     """The rules of a block, one for each selector that is understood."""
     said = _HIDING.findall(declarations) or SETTING.findall(declarations)
     rules: list[Rule] = []
@@ -162,7 +223,8 @@ def rules_of(selectors: str, declarations: str) -> tuple[Rule, ...]:
         except BadConfig:
             continue
         ids, classes, tags = (sum(counts) for counts in zip(*(_specificity(step) for _, step in steps), strict=True))
-        rules.append(Rule(selector.strip(), tuple(steps), properties, (is_important, ids, classes, tags, 0)))
+        around = frozenset(word for _, step in steps[:-1] for word in (*step.classes, step.tag, step.id) if word)
+        rules.append(Rule(selector.strip(), tuple(steps), properties, (is_important, ids, classes, tags), around))
     return tuple(rules)
 
 

@@ -3,17 +3,18 @@
 By the simplified page's own name, by a CSS selector in the raw page, or by the element's text, in this order; what
 cannot be told apart is not guessed at.
 
-A selector finds a node of the raw page, and a simplified page does not tell which node an element was. So every node of
-a copy of the page is numbered in an attribute that the simplifier keeps (`aria-current`); the copy, simplified too,
-tells the name of each number. A click on an icon in a link lands on the link: the nearest named node around it.
+A selector finds a node of the raw page. The simplifier parses the page for itself, since it marks what is closed, and
+says which of its nodes the names stand for; the elements of both parses come in the same order. A click on an icon in
+a link lands on the link: the nearest named node around it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from replay_sessions.simplify import Recipe, SimplifiedPage, simplify
+from replay_sessions.simplify import Recipe, SimplifiedPage
+from replay_sessions.simplify.page import locate
 from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.private_data import remove_from_text
 from replay_sessions.simplify.private_data.people import is_person
@@ -22,10 +23,6 @@ from replay_sessions.simplify.private_data.sessions import name_without
 __all__ = ["RawPage", "Target", "Unresolved"]
 
 Target = Mapping[str, str | None]  # name, selector, element_text: what a log says was acted on
-
-_MARK = "shopr1-"
-_DIGITS = str.maketrans("0123456789", "abcdefghij")  # a long number could be taken for somebody's
-_ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
 
 
 class Unresolved(Exception):
@@ -41,9 +38,9 @@ class RawPage:
 
     def __init__(self, content: bytes, recipe: Recipe | None, *, private_data: bool = True) -> None:
         self._content = content
-        self._recipe = recipe
         self._private_data = private_data
-        self.page: SimplifiedPage = simplify(content, recipe, private_data=private_data)
+        self._located = locate(content, recipe, private_data=private_data)
+        self.page: SimplifiedPage = self._located.page
         self._names = {element.name for element in self.page.elements}
 
     def find(self, target: Target, *, typed: bool) -> str:
@@ -134,22 +131,9 @@ class RawPage:
     @cached_property
     def _name_of_node(self) -> dict[int, str]:
         """The names of the numbered nodes that can be acted on."""
-        copy = parse(self._content)
-        for number, node in enumerate(copy.css("*")):
-            if node.tag != "a" or not _ANCHOR_ATTRIBUTES.issuperset(
-                node.attributes
-            ):  # a bare anchor would become a link
-                node.attrs["aria-current"] = f"{_MARK}{number}".translate(_DIGITS)
-        numbered = simplify(copy.html or "", self._recipe, private_data=self._private_data).html
-        return dict(self._numbered(numbered))
-
-    def _numbered(self, page: str) -> Iterator[tuple[int, str]]:
-        numbers = {f"{_MARK}{number}".translate(_DIGITS): number for number in self._number_of_node.values()}
-        for node in LexborHTMLParser(page).css("[name][aria-current]"):
-            number = numbers.get(node.attributes["aria-current"] or "")
-            name = node.attributes["name"] or ""
-            if number is not None and name in self._names:
-                yield number, name
+        names = self._located.names
+        numbered = enumerate(self._located.document.css("*"))
+        return {number: name for number, node in numbered if (name := names.get(node.mem_id)) in self._names and name}
 
 
 def _only(names: set[str], what: str) -> str:

@@ -71,30 +71,39 @@ class _RecipeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     detect: tuple[str, ...] = ()
 
 
+class _Merged(dict[tuple[int, ...], Rule]):
+    """The indices of rules, lowest first -> one rule out of them, NO_RULE if they say nothing between them."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        super().__init__({(): NO_RULE})
+        self._rules = rules
+
+    def __missing__(self, fitting: tuple[int, ...]) -> Rule:
+        said: dict[str, str | bool] = {}
+        for index in fitting:
+            for field in Rule.__struct_fields__[1:]:
+                value = getattr(self._rules[index], field)
+                if value is not None:
+                    said.setdefault(field, value)
+        said = {field: value for field, value in said.items() if value or field == "card"}
+        rule = self[fitting] = msgspec.convert(said, Rule) if said else NO_RULE
+        return rule
+
+
 class Recipe:
-    """Rules ready to be matched: `match` gives the one rule that sums up all that fit an element."""
+    """Rules ready to be matched.
+
+    Attributes:
+        selectors: Which rules fit an element.
+        merged: The one rule that sums those up.
+    """
 
     def __init__(self, name: str, rules: tuple[Rule, ...], detect: tuple[str, ...] = ()) -> None:
         self.name = name
         self.rules = rules
         self.detect = tuple(text.encode() for text in detect)
         self.selectors = SelectorSet([rule.select for rule in rules])
-        self._merged: dict[tuple[int, ...], Rule | None] = {(): None}
-
-    def merged(self, fitting: tuple[int, ...]) -> Rule | None:
-        """One rule out of several, given by their indices in order; None if they say nothing between them."""
-        try:
-            return self._merged[fitting]
-        except KeyError:
-            said: dict[str, str | bool] = {}
-            for index in fitting:
-                for field in Rule.__struct_fields__[1:]:
-                    value = getattr(self.rules[index], field)
-                    if value is not None:
-                        said.setdefault(field, value)
-            said = {field: value for field, value in said.items() if value or field == "card"}
-            rule = self._merged[fitting] = msgspec.convert(said, Rule) if said else None
-            return rule
+        self.merged = _Merged(rules)
 
     def recognises(self, raw_html: bytes) -> bool:
         """Whether a page's source looks like this recipe's site."""

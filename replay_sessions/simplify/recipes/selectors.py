@@ -64,7 +64,7 @@ class Choice(NamedTuple):
     """What an element's tag and classes and the place where it stands decide.
 
     Attributes:
-        rules: The rules that fit in any case.
+        rules: The rules that fit in any case, lowest first.
         inside: The bits that hold for what is inside it in any case.
         conditional: The steps that depend on its other attributes.
     """
@@ -130,10 +130,13 @@ class SelectorSet:
         rules, granted, steps = choice or ((), inside, ())
         if not self.attribute_names.isdisjoint(attributes) or attributes.get("id") in self.ids:
             steps += self._other_steps(tag, attributes, inside)
-        for step in steps:
-            if not step.conditions or fits(attributes, step.conditions):
-                granted |= step.grants
-                rules += step.rules
+        if not steps:
+            return rules, granted
+        for _, conditions, grants, gives in steps:
+            # Most conditions fail because the attribute is not there: looking for it here spares the call.
+            if not conditions or (conditions[0][0] in attributes and fits(attributes, conditions)):
+                granted |= grants
+                rules += gives
         return (rules if len(rules) < 2 else tuple(sorted(set(rules)))), granted
 
     def _choice(self, tag: str, class_attribute: str | None, inside: int) -> Choice | None:
@@ -146,7 +149,7 @@ class SelectorSet:
         for step in steps:
             granted |= step.grants if not step.conditions else 0
         return Choice(
-            rules=tuple(rule for step in steps if not step.conditions for rule in step.rules),
+            rules=tuple(sorted({rule for step in steps if not step.conditions for rule in step.rules})),
             inside=granted,
             conditional=tuple(step for step in steps if step.conditions),
         )

@@ -44,6 +44,7 @@ def test_what_is_closed_or_hidden_by_the_pages_own_style_is_left_out(hidden: str
         "<style>.a{display:none}</style><p class=a style='display:block'>shown</p>",
         "<style>@media (max-width: 700px){.a{display:none}}@media print{.a{display:none}}</style><p class=a>shown</p>",
         "<style>@media (hover: none){.a{display:none}}</style><p class=a>shown</p>",
+        "<style>@media (min-width: 1.2.3px){.a{display:none}}</style><p class=a>shown</p>",
         "<style>.b .a{display:none}.a:hover{display:none}.a::before{display:none}</style><p class=a>shown</p>",
         "<style>.b>.a{display:none}</style><div class=b><div><p class=a>shown</p></div></div>",
         "<style>@keyframes x{from{visibility:hidden}}.a{color:red}</style><p class=a>shown</p>",

@@ -1,0 +1,203 @@
+"""What the elements of a page become as they begin and end: targets, scopes, headings, labels, and what is private.
+
+Which elements these are, and which are left out, the walk decides.
+"""
+
+from selectolax.lexbor import LexborNode
+
+from replay_sessions.simplify.cards import Heading
+from replay_sessions.simplify.labels import Labels
+from replay_sessions.simplify.names import Scope
+from replay_sessions.simplify.pieces import PieceWriter
+from replay_sessions.simplify.recipes import NO_RULE, Rule
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK
+from replay_sessions.simplify.targets import Attributes, Target, leads_to_account
+from replay_sessions.simplify.words import tidy
+
+__all__ = ["ElementWriter", "Opened"]
+
+_LABELLED = frozenset({"input", "textarea"})
+_UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
+
+
+class Opened:
+    """An element that is no target but more than a wrapper: what to go back to, and what to do, when it ends."""
+
+    __slots__ = (
+        "attributes", "container", "fields_before", "inside", "is_label", "is_unread", "kind", "private", "rule",
+        "scope",
+    )  # fmt: skip
+
+    def __init__(self, writer: "ElementWriter", kind: int, attributes: Attributes, rule: Rule) -> None:
+        self.kind = kind
+        self.attributes = attributes
+        self.rule = rule
+        self.scope = writer.scope
+        self.inside = writer.inside
+        self.private = writer.private
+        self.is_unread = writer.is_unread
+        self.container: Target | None = None
+        self.is_label = False
+        self.fields_before = len(writer.labels.fields)
+
+
+class ElementWriter(PieceWriter):
+    """Begins and ends elements.
+
+    Attributes:
+        targets: What can be acted on and the parts of the page that have names, in the order of the page.
+        headings: What titles cards, in the order of their ends.
+        labels: What labels something else.
+        scope, inside, is_unread: What holds where the walk stands: the scope, the recipe's selector bits, and whether
+            it is hidden from screen readers.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        super().__init__()
+        self.labels = labels
+        self.targets: list[Target] = []
+        self.headings: list[Heading] = []
+        self.scope = Scope(None, "")
+        self.inside = 0
+        self.is_unread = False
+        self._target: Target | None = None  # the innermost open one
+
+    def _begin_target(
+        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int
+    ) -> Target:
+        if rule.private is not None and rule.private != "shopper" and (value := tidy(attributes.get("value"))):
+            self.concealed.append((rule.private, value))
+            attributes = {**attributes, "value": f"[{rule.private}]"}
+        target = Target(tag, attributes, rule, self.scope, len(self.pieces))
+        target.node = node
+        target.outer = self._target
+        target.inside = self.inside
+        target.is_unread, self.is_unread = self.is_unread, False
+        if self.private:
+            target.private = self.private
+        elif tag == "a" and leads_to_account(attributes):
+            self.private = "shopper"
+        if "aria-label" in attributes:
+            target.label = tidy(attributes["aria-label"])
+        if kind < ACTED_ON:
+            target.is_block = kind >= BLOCK
+        if self._blank and self._tail:
+            target.lead = " "
+        self._target = target
+        self.targets.append(target)
+        if tag in _LABELLED:
+            self.labels.fields.append(target)
+        self.inside = inside
+        self._tail = ""
+        if tag == "select":
+            self.scope = target.inner = Scope(self.scope, "")
+        elif rule is not NO_RULE:
+            self._enter(rule, attributes, tag)
+        target.in_account = self.private == "shopper"
+        return target
+
+    def _begin_other(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Opened:
+        part = Opened(self, kind if kind < ACTED_ON or kind == STRUCK else INLINE, attributes, rule)
+        self.inside = inside
+        part.is_label = kind == LABEL
+        self._enter(rule, attributes, tag)
+        if rule.scope:
+            part.kind = BLOCK
+            part.container = Target(tag, attributes, rule, self.scope, len(self.pieces))
+            part.container.is_container = part.container.is_block = True
+            self.targets.append(part.container)
+        return part
+
+    def _enter(self, rule: Rule, attributes: Attributes, tag: str) -> None:
+        """Changes the scope and the kind of private data for what is inside an element."""
+        if rule.private is not None:
+            self.private = rule.private
+        if rule.scope:
+            self.scope = Scope(self.scope, rule.scope)
+        if rule.card:
+            self.scope = Scope(self.scope, "", rule.card)
+            if tag not in _UNLABELLED:
+                self.scope.title = tidy(attributes.get("aria-label"))
+                if not self.scope.title and "aria-labelledby" in attributes:
+                    self.labels.unlabelled.append((self.scope, attributes))
+
+    def _end(self, opened: Target | Opened, kind: int, piece: int, tag: str) -> None:
+        """Ends an element that is more than a wrapper."""
+        self.scope = opened.scope
+        self.inside = opened.inside
+        self.private = opened.private
+        self.is_unread = opened.is_unread
+        if self.labels.ids and (identifier := opened.attributes.get("id")) in self.labels.ids:
+            words = self.text_since(piece) or tidy(opened.attributes.get("aria-label"))
+            self.labels.texts[identifier or ""] = words or self.labels.texts.get(identifier or "", "")
+        if isinstance(opened, Target):
+            self._target = opened.outer
+            opened.text = words = self.text_since(piece + 1)
+            opened.steady = self.steady_text(piece + 1, words, opened.alt, opened.attributes) if words else ""
+            self.end_target(piece, tag)
+            if opened.rule.title:
+                self._head(piece, words or opened.alt or opened.label)
+            return
+        self._end_other(opened, piece)
+        if kind == STRUCK:
+            self.end_struck(piece, tag)
+        elif kind < BLOCK:
+            self._edge = True
+        elif opened.container is not None:
+            self.write_end(piece, tag)  # its start tag is written when it has its name
+        else:
+            self.end_block(kind, piece, tag)
+
+    def _end_other(self, opened: Opened, piece: int) -> None:
+        """Keeps what an element's content tells: a container's extent, a heading, the label of a field."""
+        if opened.container is not None:
+            opened.container.end = len(self.targets)
+            if self.targets[-1] is opened.container:
+                self.targets.pop()
+                opened.container = None
+        elif (
+            "aria-label" in opened.attributes
+            and len(self.pieces) == piece + (opened.kind >= BLOCK)
+            and not self.is_unread
+        ):
+            self.write_text(opened.attributes["aria-label"] or "")  # a drawing with a description, such as stars
+        if opened.rule.badge:
+            self.badges.append((piece, len(self.pieces)))
+        if opened.rule.title:
+            self._head(
+                piece, self.steady_text(piece, self.text_since(piece)) or tidy(opened.attributes.get("aria-label"))
+            )
+        if opened.is_label and (words := self.text_since(piece)):
+            if labelled := opened.attributes.get("for"):
+                self.labels.by_field.setdefault(labelled, words)
+            for target in self.labels.fields[opened.fields_before : opened.fields_before + 1]:
+                target.label = target.label or words
+
+    def _head(self, piece: int, words: str) -> None:
+        """Keeps a heading, which is the title of the card and the label of the target that it is in."""
+        if words:
+            self.headings.append(Heading(piece, words, -1 if self._target is None else self._target.piece))
+            if self._target is not None and not self._target.heading:
+                self._target.heading = words
+
+    def _image(self, words: str, rule: Rule) -> None:
+        self._blank = True
+        target = self._target
+        if target is not None:
+            target.has_image = True
+        if words:
+            while target is not None and not target.alt:
+                target.alt = words
+                target = target.outer
+            if self.is_unread:
+                return
+            if rule.title:
+                self.headings.append(Heading(len(self.pieces), words))
+            self.write_image(words)
+
+    def _drawing(self, node: LexborNode, target: Target) -> None:
+        """A drawing inside a target names it by its label or title."""
+        if not target.alt:
+            label = tidy(node.attributes.get("aria-label"))
+            title = None if label else node.css_first("title")
+            target.alt = label if title is None else tidy(title.text())
