@@ -22,8 +22,9 @@ from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
 from shop_env.personas import persona_texts
-from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
+from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.grpo.trainer import GrpoTrainer
+from train.models import load_model
 from train.policy import Policy
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention

@@ -7,7 +7,7 @@ import torch
 
 from replay_sessions.errors import CheckpointMismatch
 from tests.train.conftest import Tiny
-from train.checkpoints import load_model
+from train.models import load_model
 
 
 def test_a_model_saved_in_bfloat16_takes_updates_of_the_papers_size(tiny: Tiny, tmp_path: Path) -> None:
