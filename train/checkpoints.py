@@ -87,8 +87,13 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
     except (OSError, msgspec.DecodeError) as error:
         raise CheckpointMismatch(f"'{folder}' is no checkpoint of shop-r1: {CHECKPOINT_FILE}: {error}") from error
     tokenizer = load_tokenizer(str(folder), own_tokenizer=info.own_tokenizer)
-    model = load_weights(base or str(folder), max_tokens=info.max_tokens, device=device)
-    return load_adapter(model, folder) if base else model, tokenizer, info
+    if base is None:
+        return load_weights(str(folder), max_tokens=info.max_tokens, device=device), tokenizer, info
+    try:
+        model = load_weights(base, max_tokens=info.max_tokens, device=device)
+    except CheckpointMismatch as error:
+        raise CheckpointMismatch(f"the adapter in '{folder}' belongs to the model '{base}': {error}") from error
+    return load_adapter(model, folder), tokenizer, info
 
 
 def merge_checkpoint(path: Path, out: Path) -> None:

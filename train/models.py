@@ -74,6 +74,11 @@ def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu
     Weights are held in float32, whatever they are saved in: at the papers' learning rates (1e-7) a bfloat16 weight
     would round its updates to nothing.
     """
+    if (Path(path) / ADAPTER_FILE).exists():
+        raise CheckpointMismatch(
+            f"'{path}' holds a LoRA adapter and no model; merge it with its base first: "
+            f"python -m train.merge {path} --out DIR"
+        )
     model = _load(AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32).to(device)
     # What an adapter of this model will name as its base. A GGUF file brings another name, which leads nowhere.
     model.name_or_path = model.config._name_or_path = str(Path(path).resolve()) if Path(path).exists() else path
@@ -90,11 +95,6 @@ def _load(loader: Any, path: str, **options: Any) -> Any:
         _check_gguf(path, file)
     else:
         name = path
-        if (file / ADAPTER_FILE).exists() and not (file / "config.json").exists():
-            raise CheckpointMismatch(
-                f"'{path}' holds a LoRA adapter and no model; merge it with its base first: "
-                f"python -m train.merge {path} --out DIR"
-            )
     try:
         return loader.from_pretrained(name, trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError, ImportError, NotImplementedError, SafetensorError) as error:
