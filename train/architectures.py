@@ -100,8 +100,9 @@ def _tried_reason(model: Any) -> str | None:
         states = hidden_states(model, counted.packed.input_ids, counted.packed.position_ids, counted)
         logits = states[counted.packed.predicted_from] @ model.get_output_embeddings().weight.T
         ours = torch.log_softmax(logits, dim=-1)
-    except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        return f"it does not run with a packed sequence ({type(error).__name__}: {str(error).splitlines()[0]})"
+    except (AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        first_line = next(iter(str(error).splitlines()), "")
+        return f"it does not run with a packed sequence ({type(error).__name__}: {first_line})"
     finally:
         model.train(before)
     if not counted.calls:

@@ -97,8 +97,8 @@ def _load(loader: Any, path: str, **options: Any) -> Any:
         name = path
     try:
         return loader.from_pretrained(name, trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError, ImportError, NotImplementedError, SafetensorError) as error:
-        reason = str(error).splitlines()[0]
+    except (OSError, ValueError, LookupError, ImportError, NotImplementedError, SafetensorError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise CheckpointMismatch(
             f"the model '{path}' cannot be loaded: {reason}. Give a folder with config.json, model.safetensors and "
             "tokenizer files, the hub id of such a model, or a .gguf file."

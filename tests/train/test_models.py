@@ -132,12 +132,17 @@ def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs
         load_model("package:no_such_models/x.gguf")
 
 
-def test_what_is_no_gguf_file_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_gguf_file_is_refused(gguf_file: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointMismatch, match="there is no file"):
         load_model(str(tmp_path / "missing.gguf"))
     (tmp_path / "text.gguf").write_text("hello")
     with pytest.raises(CheckpointMismatch, match="no GGUF file"):
         load_model(str(tmp_path / "text.gguf"))
+    whole = gguf_file.read_bytes()
+    for kept in (20, len(whole) // 4, len(whole) - 5000):
+        (tmp_path / "cut.gguf").write_bytes(whole[:kept])
+        with pytest.raises(CheckpointMismatch, match=r"^[^\n]*cannot be loaded[^\n]*$"):
+            load_model(str(tmp_path / "cut.gguf"))
 
 
 def test_without_the_package_gguf_the_error_names_it(gguf_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
