@@ -1,8 +1,9 @@
 """Checkpoints and training state on disk: safetensors and JSON only, written beside the target and then renamed.
 
 A checkpoint is a Hugging Face model folder (config.json, model.safetensors, tokenizer files) with one more file,
-`shop_r1_checkpoint.json`, that says how to prompt it. The training state (weights, optimiser moments, place in the run)
-lets a stopped run go on bit for bit.
+`shop_r1_checkpoint.json`, that says how to prompt it. Of a run with LoRA it holds peft's adapter in place of the model,
+with the name of the base that it belongs to. The training state (the weights that learn, optimiser moments, place in
+the run) lets a stopped run go on bit for bit.
 """
 
 import json
@@ -16,27 +17,27 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
-from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.errors import CheckpointMismatch
+from replay_sessions.store.durable_files import sync_file, sync_folder, sync_tree, writing
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
-from train.session_tree import enable_tree_attention
+from train.lora import adapter_base, has_adapter, load_adapter, merged, save_adapter
+from train.models import load_tokenizer, load_weights
+from train.policy import Precision
 
 __all__ = [
     "CHECKPOINT_FILE",
     "CheckpointInfo",
     "load_checkpoint",
-    "load_model",
     "load_state",
+    "merge_checkpoint",
     "save_checkpoint",
+    "save_model",
     "save_state",
 ]
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"
-# transformers' bars for reading and writing weights would break into the run's own.
-disable_progress_bar()
 
 
 class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,8 +47,8 @@ class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         made_by: Phase and step, such as "grpo step 120".
         temperature, max_new_tokens: How replies are sampled unless told otherwise.
         max_tokens: Prompt and reply together.
-        own_tokenizer: The tokenizer was trained with the model; it is loaded as it is saved, not as the class that
-            transformers would choose for the model's type (which would put another pre-tokenizer in its place).
+        own_tokenizer: The tokenizer was trained with the model (train.models.load_tokenizer).
+        precision: What it was trained and validated in.
     """
 
     made_by: str
@@ -58,17 +59,34 @@ class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     max_new_tokens: int
     max_tokens: int
     own_tokenizer: bool
+    precision: Precision = "float32"
 
 
 def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo) -> None:
     """Writes a checkpoint folder, in place of an older one."""
+    _save_folder(path, model, tokenizer, {CHECKPOINT_FILE: msgspec.json.format(msgspec.json.encode(info), indent=2)})
+
+
+def save_model(path: Path, model: Any, tokenizer: Any) -> None:
+    """Writes a model to start from, in place of an older one."""
+    _save_folder(path, model, tokenizer, {})
+
+
+def _save_folder(path: Path, model: Any, tokenizer: Any, files: dict[str, bytes]) -> None:
     partial = path.with_name(path.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    model.save_pretrained(partial)
-    tokenizer.save_pretrained(partial)
-    (partial / CHECKPOINT_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(info), indent=2))
-    shutil.rmtree(path, ignore_errors=True)
-    partial.rename(path)
+    with writing(path):
+        if has_adapter(model):
+            save_adapter(model, partial)
+        else:
+            model.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
+        for name, content in files.items():
+            (partial / name).write_bytes(content)
+        sync_tree(partial)
+        shutil.rmtree(path, ignore_errors=True)
+        partial.rename(path)
+        sync_folder(path.parent)
 
 
 def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:
@@ -80,33 +98,29 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
     folder = Path(path)
     try:
         info = msgspec.json.decode((folder / CHECKPOINT_FILE).read_bytes(), type=CheckpointInfo)
+        base = adapter_base(folder)
     except (OSError, msgspec.DecodeError) as error:
         raise CheckpointMismatch(f"'{folder}' is no checkpoint of shop-r1: {CHECKPOINT_FILE}: {error}") from error
-    model, tokenizer = load_model(str(folder), own_tokenizer=info.own_tokenizer, device=device)
-    return model, tokenizer, info
+    tokenizer = load_tokenizer(str(folder), own_tokenizer=info.own_tokenizer)
+    if base is None:
+        return load_weights(str(folder), max_tokens=info.max_tokens, device=device), tokenizer, info
+    try:
+        model = load_weights(base, max_tokens=info.max_tokens, device=device)
+    except CheckpointMismatch as error:
+        raise CheckpointMismatch(f"the adapter in '{folder}' belongs to the model '{base}': {error}") from error
+    return load_adapter(model, folder), tokenizer, info
 
 
-def load_model(name: str, *, own_tokenizer: bool = False, device: str = "cpu") -> tuple[Any, Any]:
-    """A causal language model and its tokenizer, from a folder or a hub id; safetensors only, no remote code.
-
-    Weights are held in float32, whatever they are saved in: at the papers' learning rates (1e-7) a bfloat16 weight
-    would round its updates to nothing.
+def merge_checkpoint(path: Path, out: Path) -> None:
+    """Writes a checkpoint of LoRA as one of a whole model.
 
     Raises:
-        CheckpointMismatch: It cannot be loaded.
+        CheckpointMismatch: The folder is no checkpoint, or one without an adapter.
     """
-    loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
-    try:
-        tokenizer = loader.from_pretrained(name)
-        model = AutoModelForCausalLM.from_pretrained(name, use_safetensors=True, dtype=torch.float32).to(device)
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).splitlines()[0]
-        raise CheckpointMismatch(
-            f"the model '{name}' cannot be loaded: {reason}. Give a folder with config.json, model.safetensors and "
-            "tokenizer files, or the hub id of such a model."
-        ) from error
-    enable_tree_attention(model)
-    return model, tokenizer
+    model, tokenizer, info = load_checkpoint(path)
+    if not has_adapter(model):
+        raise CheckpointMismatch(f"'{path}' holds no adapter: it is a whole model already.")
+    save_checkpoint(out, merged(model), tokenizer, info)
 
 
 def save_state(folder: Path, tensors: dict[str, Tensor], place: dict[str, Any]) -> None:
@@ -114,8 +128,11 @@ def save_state(folder: Path, tensors: dict[str, Tensor], place: dict[str, Any]) 
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / "state.partial"
     contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    save_file(contiguous, partial, metadata={"place": json.dumps(place)})
-    os.replace(partial, folder / "state.safetensors")
+    with writing(folder):
+        save_file(contiguous, partial, metadata={"place": json.dumps(place)})
+        sync_file(partial)
+        os.replace(partial, folder / "state.safetensors")
+        sync_folder(folder)
 
 
 def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -137,5 +154,5 @@ def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
 
 
 def model_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
-    """The weights by name; tied ones once."""
-    return {name: parameter.data for name, parameter in model.named_parameters()}
+    """The weights that learn by name; tied ones once."""
+    return {name: parameter.data for name, parameter in model.named_parameters() if parameter.requires_grad}

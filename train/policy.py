@@ -1,25 +1,36 @@
-"""The one way to a language model in training: packed trees in, statistics of their reply tokens out.
+"""The one way to a language model: sequences in, what a head makes of the states at some places out.
 
     PackedTrees ─► decoder (tree attention) ─► the states that predict reply tokens ─► head, in chunks ─► PolicyStats
+    prompts     ─► decoder (rollouts)       ─► the last states                      ─► logits
 
-Decoder and head run inside one `forward`, so what acts on a module's forward acts on all of it: mixed precision here,
-and whatever wraps a module (hooks of sharding, compilation, adapters) without a change to the trainers.
+Decoder and head run inside one `forward`, so what acts on a module's forward acts on all of it: mixed precision,
+adapters and recomputation here, and whatever wraps a module (hooks of sharding, compilation) without a change to the
+trainers, to sampling or to evaluation.
 """
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from shop_env.reward.score import SelfCertainty
+from train.lora import copy_adapter, has_adapter, using_adapter
 from train.policy_stats import PolicyStats, log_probabilities, policy_stats
-from train.session_tree import PackedTrees, predicting_states
+from train.session_tree import Attention, PackedTrees, hidden_states
 
-__all__ = ["Policy"]
+__all__ = ["Policy", "Precision", "autocast_dtype"]
 
 T = TypeVar("T")
+Precision = Literal["float32", "bfloat16_autocast"]
+
+
+def autocast_dtype(precision: Precision) -> torch.dtype | None:
+    """What `Policy` is to compute matrix products in."""
+    return torch.bfloat16 if precision == "bfloat16_autocast" else None
 
 
 class Policy(nn.Module):
@@ -27,31 +38,105 @@ class Policy(nn.Module):
 
     Args:
         autocast: What matrix products are computed in while weights, gradients and the softmax stay float32; None: as
-            the weights are. bfloat16 needs no loss scaling.
+            the weights are. bfloat16 needs no loss scaling. Frozen matrices are then held in it, which halves their
+            memory and changes no result: a product would round them to it anyway.
+        adapter: The LoRA adapter that acts in this policy alone, and never learns; None: the model as it is.
+        gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
     """
 
-    def __init__(self, model: Any, *, autocast: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        autocast: torch.dtype | None = None,
+        adapter: str | None = None,
+        gradient_checkpointing: bool = False,
+    ) -> None:
         super().__init__()
         self.model = model
-        self._autocast = autocast
+        self.training = model.training and adapter is None
+        self._autocast, self._adapter = autocast, adapter
+        if autocast is not None:
+            _hold_frozen(model, autocast)
+        if gradient_checkpointing:
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
     @property
     def device(self) -> torch.device:
         found: torch.device = self.model.device
         return found
 
-    def forward(self, packed: PackedTrees, head: Callable[[Tensor, Tensor], T]) -> T:
-        """`head` of the states (N, H) that predict the reply tokens, and of the output weight (V, H)."""
-        with torch.autocast(self.device.type, dtype=self._autocast, enabled=self._autocast is not None):
-            return head(predicting_states(self.model, packed), self.model.get_output_embeddings().weight)
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """The model in this policy's precision, mode and adapter; many passes inside share the weights' conversion."""
+        before = self.model.training
+        if before != self.training:
+            self.model.train(self.training)
+        try:
+            with (
+                using_adapter(self.model, self._adapter),
+                torch.autocast(self.device.type, dtype=self._autocast, enabled=self._autocast is not None),
+            ):
+                yield
+        finally:
+            # The backward pass of whoever trains this model may compute layers again, in the mode that it left.
+            if self._adapter is not None and before != self.training:
+                self.model.train(before)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        position_ids: Tensor,
+        attention: Attention,
+        places: Tensor | None,
+        head: Callable[[Tensor, Tensor], T],
+    ) -> T:
+        """`head` of the states (N, H) at `places` (N,) of a packed sequence, None for all, and of the weight (V, H)."""
+        with self.acting():
+            states = hidden_states(self.model, input_ids, position_ids, attention)
+            if places is not None:
+                # All replies to a prompt begin at one place, so places repeat. `index_select` adds their gradients up
+                # in order; indexing adds them as its threads come along, and no two runs on a busy machine would be
+                # alike.
+                states = states.index_select(0, places)
+            return head(states, self.model.get_output_embeddings().weight)
 
     def log_probs(self, packed: PackedTrees, *, temperature: float = 1.0) -> Tensor:
         """(N,) of the reply tokens under softmax(logits / temperature)."""
-        found: Tensor = self(packed, partial(log_probabilities, targets=packed.targets, temperature=temperature))
-        return found
+        return self._of_replies(packed, partial(log_probabilities, targets=packed.targets, temperature=temperature))
 
     def stats(self, packed: PackedTrees, *, temperature: float, definition: SelfCertainty) -> PolicyStats:
         """Log-probabilities, entropy and self-certainty of the reply tokens."""
-        measure = partial(policy_stats, targets=packed.targets, temperature=temperature, definition=definition)
-        found: PolicyStats = self(packed, measure)
+        return self._of_replies(
+            packed, partial(policy_stats, targets=packed.targets, temperature=temperature, definition=definition)
+        )
+
+    def logits(
+        self, input_ids: Tensor, position_ids: Tensor, attention: Attention, places: Tensor | None = None
+    ) -> Tensor:
+        """(N, V) in float32: what follows the tokens at `places` (N,) of a packed sequence, None for all."""
+        found: Tensor = self(input_ids, position_ids, attention, places, _logits)
         return found
+
+    def frozen(self) -> "Policy":
+        """This policy as it is now, for the KL term: a copy, or the same model under a frozen copy of its adapter."""
+        if has_adapter(self.model):
+            return Policy(self.model, autocast=self._autocast, adapter=copy_adapter(self.model))
+        model = copy.deepcopy(self.model).requires_grad_(False).eval()
+        return Policy(model, autocast=self._autocast)
+
+    def _of_replies(self, packed: PackedTrees, head: Callable[[Tensor, Tensor], T]) -> T:
+        found: T = self(packed.input_ids, packed.position_ids, packed, packed.predicted_from, head)
+        return found
+
+
+def _logits(states: Tensor, output_weight: Tensor) -> Tensor:
+    return (states @ output_weight.T).float()
+
+
+def _hold_frozen(model: Any, dtype: torch.dtype) -> None:
+    """Holds in `dtype` the frozen matrices that are used in products alone, and so not those of tokens."""
+    embedded = model.get_input_embeddings().weight
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and module.weight is not embedded and not module.weight.requires_grad:
+            module.to(dtype)

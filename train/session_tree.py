@@ -9,7 +9,8 @@ pages instead of T·(T+1)/2·G. Several sessions are packed one after the other;
 
 The unchanged model runs with this module's attention and the layout as a keyword argument: each trunk is one causal
 attention, and each step's replies are one masked attention against the trunk up to their fork and themselves, so that
-almost no masked pair is computed. On GPU the same code runs (untested here).
+almost no masked pair is computed. On GPU the same code runs (untested here). Dropout of attention weights, which a
+configuration may ask for, is not done.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,6 @@ __all__ = [
     "hidden_states",
     "pack",
     "pack_trunks",
-    "predicting_states",
 ]
 
 IMPLEMENTATION = "session_tree"
@@ -199,7 +199,7 @@ def _group_mask(visible: int, lengths: Sequence[int]) -> Tensor:
 
 
 def enable_tree_attention(model: Any) -> None:
-    """Lets `model` run with a layout from this module; without one it still runs as plain causal attention."""
+    """Makes `model` attend by a layout from this module, and by nothing else; train.architectures: which models may."""
     AttentionInterface.register(IMPLEMENTATION, _tree_attention)
     model.set_attn_implementation(IMPLEMENTATION)
 
@@ -210,14 +210,6 @@ def hidden_states(model: Any, input_ids: Tensor, position_ids: Tensor, attention
     output = decoder(input_ids=input_ids, position_ids=position_ids, layout=attention, use_cache=False)
     states: Tensor = output.last_hidden_state
     return states[0]
-
-
-def predicting_states(model: Any, packed: PackedTrees) -> Tensor:
-    """The hidden states (N, H) that predict the reply tokens of packed trees."""
-    states = hidden_states(model, packed.input_ids, packed.position_ids, packed)
-    # All replies to a prompt begin at one place, so places repeat. `index_select` adds their gradients up in order;
-    # indexing adds them as its threads come along, and no two runs on a busy machine would be alike.
-    return states.index_select(0, packed.predicted_from)
 
 
 def _tree_attention(

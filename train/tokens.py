@@ -36,6 +36,7 @@ __all__ = [
     "prompt_tokens",
     "rationale_tokens",
     "reply_tokens",
+    "stop_token",
     "tokenize_session",
 ]
 
@@ -218,12 +219,36 @@ def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...])
 
 
 def reply_tokens(tokenizer: Any, replies: Sequence[str]) -> list[list[int]]:
-    """The tokens of replies as a policy would sample them, with the end token."""
-    return [[*ids, tokenizer.eos_token_id] for ids in _encode(tokenizer, replies)]
+    """The tokens of replies as a policy would sample them, with the stop token."""
+    stop = stop_token(tokenizer)
+    return [[*ids, stop] for ids in _encode(tokenizer, replies)]
+
+
+def stop_token(tokenizer: Any) -> int:
+    """The token that ends a reply: what the chat template writes first behind one, whatever else the tokenizer names.
+
+    SFT teaches it, sampling waits for it and nothing else.
+
+    Raises:
+        BadConfig: The template writes no special token of its own there.
+    """
+    if not tokenizer.chat_template:
+        raise BadConfig("its tokenizer has no chat template, so nothing says how a prompt is written or a reply ends.")
+    roles = ("system", "user", "assistant", "user")
+    within = _template_text(tokenizer, tokenizer.chat_template, roles)[3]
+    at_the_end = _template_text(tokenizer, tokenizer.chat_template, roles[:3])[3]
+    first, last = (next(iter(ids), None) for ids in _encode(tokenizer, [within, at_the_end]))
+    named = tokenizer.added_tokens_decoder.get(first)
+    if first is None or first != last or named is None or not named.special:
+        raise BadConfig(
+            f"behind a reply its chat template writes {within!r} before another message and {at_the_end!r} at the end; "
+            "both must begin with the same special token, or nothing can end a reply."
+        )
+    return first
 
 
 def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str]:
-    """The texts of sampled replies, without the end token."""
+    """The texts of sampled replies, without the stop token."""
     return [tokenizer.decode(reply, skip_special_tokens=True) for reply in replies]
 
 

@@ -25,13 +25,13 @@ from shop_env.replies import Reply, format_reply, parse_reply
 from train.policy import Policy
 from train.rollout_engines.local import SamplingConfig, generate
 from train.session_tree import SessionTree, pack
-from train.tokens import decode_replies, reply_tokens
+from train.tokens import decode_replies, reply_tokens, stop_token
 
 __all__ = ["action_probabilities"]
 
 
 def action_probabilities(
-    model: Any,
+    policy: Policy,
     tokenizer: Any,
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
@@ -48,16 +48,16 @@ def action_probabilities(
     """
     rationales = uniforms.shape[1]
     sampling = SamplingConfig(
-        temperature=1.0, max_new_tokens=max_new_tokens, end_token=tokenizer.eos_token_id, replies=rationales
+        temperature=1.0, max_new_tokens=max_new_tokens, end_token=stop_token(tokenizer), replies=rationales
     )
     found = []
-    replies_of_prompts = generate(model, prompts, sampling, uniforms=uniforms)
+    replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms)
     for prompt, observation, drawn in zip(prompts, observations, replies_of_prompts, strict=True):
         replies = [parse_reply(text) for text in decode_replies(tokenizer, drawn)]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
         candidates = list(dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]))
         counts = Counter(reply.rationale for reply in readable)
-        shares = _shares(model, tokenizer, prompt, list(counts), candidates)
+        shares = _shares(policy, tokenizer, prompt, list(counts), candidates)
         for_none = 1 + rationales - len(readable)
         votes = torch.tensor(list(counts.values()), dtype=torch.float64) @ shares + for_none / len(candidates)
         found.append(dict(zip(candidates, (votes / (rationales + 1)).tolist(), strict=True)))
@@ -66,7 +66,7 @@ def action_probabilities(
 
 @torch.no_grad()
 def _shares(
-    model: Any, tokenizer: Any, prompt: Sequence[int], rationales: Sequence[str], candidates: Sequence[Action]
+    policy: Policy, tokenizer: Any, prompt: Sequence[int], rationales: Sequence[str], candidates: Sequence[Action]
 ) -> Tensor:
     """(rationales, candidates): each candidate's share behind each rationale; rows sum to 1."""
     if not rationales:
@@ -74,8 +74,8 @@ def _shares(
     texts = [format_reply(rationale, action) for rationale in rationales for action in candidates]
     replies = reply_tokens(tokenizer, texts)
     groups = [replies[start : start + len(candidates)] for start in range(0, len(replies), len(candidates))]
-    packed = pack([SessionTree(prompt, [len(prompt)] * len(groups), groups)]).to(model.device)
-    log_probs = Policy(model).log_probs(packed)
+    packed = pack([SessionTree(prompt, [len(prompt)] * len(groups), groups)]).to(policy.device)
+    log_probs = policy.log_probs(packed)
     # The rationale's own tokens are the same in a whole row and cancel out of its shares.
     of_replies = [part.sum() for part in log_probs.double().split(packed.reply_lengths)]
     return torch.stack(of_replies).cpu().view(len(groups), len(candidates)).softmax(dim=1)

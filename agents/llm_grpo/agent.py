@@ -15,8 +15,9 @@ from replay_sessions.errors import AgentFailed
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
+from train.policy import Policy, autocast_dtype
 from train.rollout_engines.local import SamplingConfig, generate, uniform_draws
-from train.tokens import decode_replies, prompt_tokens
+from train.tokens import decode_replies, prompt_tokens, stop_token
 
 __all__ = ["PolicyAgent"]
 
@@ -44,11 +45,12 @@ class PolicyAgent:
         rationales: int = 16,
     ) -> None:
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        self._model, self._tokenizer, self.info = policy or load_checkpoint(str(path), device)
+        model, self._tokenizer, self.info = policy or load_checkpoint(str(path), device)
+        self._policy = Policy(model, autocast=autocast_dtype(self.info.precision))
         self._sampling = SamplingConfig(
             temperature=self.info.temperature if temperature is None else temperature,
             max_new_tokens=max_new_tokens or self.info.max_new_tokens,
-            end_token=self._tokenizer.eos_token_id,
+            end_token=stop_token(self._tokenizer),
         )
         self._random = np.random.default_rng()
         self._rationales = rationales
@@ -76,7 +78,7 @@ class PolicyAgent:
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
     ) -> list[str]:
         uniforms = uniform_draws(sources, 1, self._sampling.max_new_tokens)
-        replies = generate(self._model, prompts, self._sampling, uniforms=uniforms)
+        replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms)
         return decode_replies(self._tokenizer, [reply for (reply,) in replies])
 
     def _probabilities(
@@ -84,7 +86,7 @@ class PolicyAgent:
     ) -> list[dict[Action, float]]:
         limit = self._sampling.max_new_tokens
         return action_probabilities(
-            self._model,
+            self._policy,
             self._tokenizer,
             prompts,
             observations,

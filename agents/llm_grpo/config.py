@@ -15,6 +15,8 @@ from shop_env.context import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
 from train.grpo.trainer import GrpoConfig
+from train.lora import LoraConfig
+from train.policy import Precision
 from train.sft import SftConfig
 from train.tiny import TinyModelConfig, TinyTokenizerConfig
 
@@ -34,9 +36,13 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Which model to train.
 
     Attributes:
-        path: A folder or hub id to start from; None builds a tiny one from nothing, by `tiny` and `tokenizer`.
+        path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
+            builds a tiny model from nothing, by `tiny` and `tokenizer`.
         max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
         max_new_tokens: At most so many tokens in a reply.
+        precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32.
+        lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
+        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
     """
 
     path: str | None = None
@@ -44,8 +50,13 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tokenizer: TinyTokenizerConfig = TinyTokenizerConfig()
     max_tokens: int = 4096
     max_new_tokens: int = 64
+    precision: Precision = "float32"
+    lora: LoraConfig | None = None
+    gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
+        if self.lora is not None and self.path is None:
+            raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
         if self.max_new_tokens >= self.max_tokens:
             raise BadConfig(
                 f"model.max_new_tokens {self.max_new_tokens} must be smaller than model.max_tokens {self.max_tokens}."

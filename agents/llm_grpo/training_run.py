@@ -22,10 +22,12 @@ from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import step_metrics
-from train.checkpoints import CheckpointInfo, load_checkpoint, load_model, save_checkpoint
+from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint, save_model
 from train.grpo.trainer import GrpoTrainer
 from train.loop import validation_steps
-from train.policy import Policy
+from train.lora import add_adapter, has_adapter
+from train.models import load_model
+from train.policy import Policy, autocast_dtype
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftConfig, SftStage, SftTrainer
@@ -73,6 +75,8 @@ class TrainingRun:
     def _phase(self, name: str) -> Phase:
         config = self.config.phases[name]
         model, tokenizer, started_from = self._start(config.start)
+        if self.config.model.lora is not None and config.method != "none" and not has_adapter(model):
+            model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         info = msgspec.structs.replace(started_from, context=self.config.context_of(name))
         trainer, total_steps = self._trainer(name, model, tokenizer, info)
         rule = config.validation or self.config.validation
@@ -106,13 +110,16 @@ class TrainingRun:
             return None, 0
         trunks = self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales)
         seed = self.config.seed + config.seed
+        policy = Policy(
+            model,
+            autocast=autocast_dtype(info.precision),
+            gradient_checkpointing=self.config.model.gradient_checkpointing,
+        )
         if config.method == "sft":
-            sft = SftTrainer(Policy(model), trunks, self._sft_config(name), seed=seed)
+            sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed)
             return sft, sft.total_steps
-        grpo = self.config.grpo_of(name)
-        reference = Policy(self._start(config.start)[0]).requires_grad_(False).eval()
-        trainer = GrpoTrainer(Policy(model), reference, tokenizer, trunks, grpo, self.config.reward_of(name), seed=seed)
-        return trainer, grpo.steps
+        grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
+        return GrpoTrainer(policy, policy.frozen(), tokenizer, trunks, grpo, reward, seed=seed), grpo.steps
 
     def _sft_config(self, name: str) -> SftConfig:
         config, phase = self.config.sft_of(name), self.config.phases[name]
@@ -141,16 +148,31 @@ class TrainingRun:
             max_new_tokens=config.model.max_new_tokens,
             max_tokens=config.model.max_tokens,
             own_tokenizer=config.model.path is None,
+            precision=config.model.precision,
         )
         if config.model.path is not None:
-            model, tokenizer = load_model(config.model.path, device=self._device)
-            return model, tokenizer, info
+            return *self._given_model(config.model.path), info
         tokenizer = train_tokenizer(self.store.sessions("train"), config.model.tokenizer, config.prompt)
         model = build_model(tokenizer, config.model.tiny, config.seed).to(self._device)
         enable_tree_attention(model)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         self.log.say(f"model: {parameters:,} parameters, {len(tokenizer)} tokens, made for this store")
         return model, tokenizer, info
+
+    def _given_model(self, path: str) -> tuple[Any, Any]:
+        """The model of [model] path; from a GGUF file, which takes long to read, by way of a folder in the run's."""
+        limit = self.config.model.max_tokens
+        read = self.folder / "model"
+        if not path.endswith(".gguf"):
+            return load_model(path, max_tokens=limit, device=self._device)
+        if not read.exists():
+            self.log.say(f"model: reading {path}")
+            model, tokenizer = load_model(path, max_tokens=limit, device=self._device)
+            save_model(read, model, tokenizer)
+            return model, tokenizer
+        model, tokenizer = load_model(str(read), max_tokens=limit, device=self._device)
+        model.name_or_path = path  # what an adapter names as its base, wherever the run is moved
+        return model, tokenizer
 
     def _finished_phases(self) -> dict[str, PhaseResult]:
         file = self.folder / PHASES_FILE

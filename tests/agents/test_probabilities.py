@@ -23,6 +23,7 @@ from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from tests.train.conftest import Tiny
 from tests.train.conftest import tiny as tiny
+from train.policy import Policy
 from train.rollout_engines.local import uniform_draws
 from train.tokens import prompt_tokens, reply_tokens
 
@@ -116,7 +117,7 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
     candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
     rationales = ["I look at it.", "Too dear."]
     plain = tiny.plain_model()
-    shares = _shares(tiny.model, tiny.tokenizer, prompt, rationales, candidates)
+    shares = _shares(Policy(tiny.model), tiny.tokenizer, prompt, rationales, candidates)
     for rationale, row in zip(rationales, shares, strict=True):
         scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
         expected = torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
@@ -128,7 +129,7 @@ def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
     prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
     uniforms = uniform_draws([np.random.default_rng(0)], 2, 4)
     (found,) = action_probabilities(
-        tiny.model, tiny.tokenizer, [prompt], [observation], max_new_tokens=4, uniforms=uniforms
+        Policy(tiny.model), tiny.tokenizer, [prompt], [observation], max_new_tokens=4, uniforms=uniforms
     )  # untrained weights write no JSON
     candidates = candidate_actions(observation)
     assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))

@@ -4,6 +4,7 @@ import torch
 
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
+from train.policy import Policy
 from train.rollout_engines.local import SamplingConfig, generate
 
 
@@ -15,7 +16,7 @@ def test_greedy_replies_equal_those_of_the_models_own_generate(tiny: Tiny) -> No
     prompts = prompts_of(tiny, 4)
     config = SamplingConfig(temperature=0, max_new_tokens=9, end_token=tiny.tokenizer.eos_token_id)
     plain = tiny.plain_model()
-    for prompt, (reply,) in zip(prompts, generate(tiny.model, prompts, config), strict=True):
+    for prompt, (reply,) in zip(prompts, generate(Policy(tiny.model), prompts, config), strict=True):
         expected = plain.generate(
             torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)), max_new_tokens=9, do_sample=False
         )
@@ -26,14 +27,14 @@ def test_order_of_prompts_and_batch_size_do_not_change_a_greedy_reply(tiny: Tiny
     prompts = prompts_of(tiny, 6)
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)
     small = SamplingConfig(temperature=0, max_new_tokens=6, end_token=config.end_token, max_batch_tokens=100)
-    backwards = generate(tiny.model, prompts[::-1], config)[::-1]
-    assert generate(tiny.model, prompts, small) == generate(tiny.model, prompts, config) == backwards
+    backwards = generate(Policy(tiny.model), prompts[::-1], config)[::-1]
+    assert generate(Policy(tiny.model), prompts, small) == generate(Policy(tiny.model), prompts, config) == backwards
 
 
 def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:
     end = tiny.tokenizer.eos_token_id
     config = SamplingConfig(temperature=3.0, max_new_tokens=40, end_token=end, replies=20)
-    replies = [reply for group in generate(tiny.model, prompts_of(tiny, 3), config) for reply in group]
+    replies = [reply for group in generate(Policy(tiny.model), prompts_of(tiny, 3), config) for reply in group]
     assert all(end not in reply[:-1] and (reply[-1] == end or len(reply) == 40) for reply in replies)
     assert any(reply[-1] == end for reply in replies)
 
@@ -41,7 +42,7 @@ def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:
 def test_the_same_seed_samples_the_same_replies(tiny: Tiny) -> None:
     config = SamplingConfig(temperature=1.0, max_new_tokens=8, end_token=tiny.tokenizer.eos_token_id, replies=3)
     first, second = (
-        generate(tiny.model, prompts_of(tiny, 3), config, torch.Generator().manual_seed(5)) for _ in range(2)
+        generate(Policy(tiny.model), prompts_of(tiny, 3), config, torch.Generator().manual_seed(5)) for _ in range(2)
     )
     assert first == second
 
@@ -49,7 +50,7 @@ def test_the_same_seed_samples_the_same_replies(tiny: Tiny) -> None:
 def test_sampled_tokens_follow_the_models_probabilities(tiny: Tiny) -> None:
     prompt = tiny.trunks[0].tokens[: tiny.trunks[0].replies[1].start]
     config = SamplingConfig(temperature=0.6, max_new_tokens=2, end_token=-1, replies=4000)
-    (replies,) = generate(tiny.model, [prompt], config, torch.Generator().manual_seed(0))
+    (replies,) = generate(Policy(tiny.model), [prompt], config, torch.Generator().manual_seed(0))
     first = max({reply[0] for reply in replies}, key=lambda token: sum(reply[0] == token for reply in replies))
     then = [reply[1] for reply in replies if reply[0] == first]
     plain = tiny.plain_model()

@@ -14,7 +14,7 @@ from tests.train.conftest import Tiny
 from train.grpo.trainer import GrpoConfig, GrpoTrainer
 from train.loop import OptimizerConfig
 from train.policy import Policy
-from train.session_tree import SessionTree, enable_tree_attention, pack, predicting_states
+from train.session_tree import SessionTree, enable_tree_attention, pack
 from train.tiny import TinyModelConfig, build_model
 
 BUSY = "import os, time\nend = time.monotonic() + 600\nwhile time.monotonic() < end and os.getppid() > 1: pass"
@@ -26,7 +26,7 @@ def test_no_operation_behind_a_reply_token_adds_up_gradients_in_any_order(tiny: 
     trunk = tiny.trunks[0]
     groups = [[trunk.tokens[reply.start : reply.end]] * 2 for reply in trunk.replies]
     packed = pack([SessionTree(trunk.tokens, [reply.start for reply in trunk.replies], groups)])
-    assert operations(predicting_states(tiny.model, packed).grad_fn) & UNORDERED == set()
+    assert operations(Policy(tiny.model).log_probs(packed).grad_fn) & UNORDERED == set()
 
 
 def operations(node: Any) -> set[str]:

@@ -8,7 +8,7 @@ import torch
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.policy import Policy
-from train.session_tree import SessionTree, hidden_states, pack, pack_trunks
+from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack, pack_trunks
 
 TOLERANCE = 1e-5
 
@@ -47,6 +47,41 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     for (name, ours), (_, theirs) in zip(tiny.model.named_parameters(), plain.named_parameters(), strict=True):
         assert (ours.grad - theirs.grad).abs().max().item() < TOLERANCE, name
     tiny.model.zero_grad()
+
+
+def test_the_trunks_last_place_predicts_the_first_token_of_every_reply(tiny: Tiny) -> None:
+    trunk = tiny.trunks[1]
+    forks = [reply.start for reply in trunk.replies]
+    draw = random.Random(0)
+    # Replies of one token, of several, and two that begin alike.
+    firsts = [[draw.randrange(len(tiny.tokenizer)) for _ in range(3)] for _ in forks]
+    replies = [[[first], [second, 5, 6], [third, 7], [second, 8]] for first, second, third in firsts]
+    tree = SessionTree(trunk.tokens[: forks[-1]], forks, replies)
+    packed = pack([SessionTree(trunk.tokens[:9], [9], [[[3, 4]]]), tree])
+    lengths = packed.reply_lengths
+    beginnings = [sum(lengths[:number]) for number in range(1, len(lengths))]  # behind the first tree's only reply
+    assert packed.predicted_from[beginnings].tolist() == [11 + fork - 1 for fork in forks for _ in range(4)]
+    with torch.no_grad():
+        log_probs = Policy(tiny.model).log_probs(packed)[beginnings].view(len(forks), 4)
+        logits = tiny.plain_model()(torch.tensor([trunk.tokens[: forks[-1]]])).logits[0]
+    for fork, (first, second, third), found in zip(forks, firsts, log_probs, strict=True):
+        wanted = torch.log_softmax(logits[fork - 1], dim=-1)[[first, second, third, second]]
+        assert torch.allclose(found, wanted, atol=TOLERANCE)
+
+
+def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny: Tiny) -> None:
+    trunk = tiny.trunks[1]
+    fork = trunk.replies[0].start
+    packed = pack([SessionTree(trunk.tokens, [fork], [[[3], [4], [5]]])])
+    policy, reached = Policy(tiny.plain_model()), []
+    enable_tree_attention(policy.model)
+    embeddings = policy.model.get_input_embeddings()
+    hook = embeddings.register_forward_hook(lambda _module, _given, out: reached.append(out) or out.retain_grad())
+    policy.log_probs(packed).sum().backward()
+    hook.remove()
+    gradient = reached[0].grad[0].abs().sum(dim=1)
+    assert (gradient[:fork] > 0).all()
+    assert (gradient[fork:] == 0).all()
 
 
 def test_a_packed_session_does_not_see_its_neighbours(tiny: Tiny) -> None:

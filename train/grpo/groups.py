@@ -12,7 +12,7 @@ from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.terms import exact_match
 from train.session_tree import PackedTrees, SessionTree, pack
-from train.tokens import ReplySpan, SessionTokens, decode_replies
+from train.tokens import ReplySpan, SessionTokens, decode_replies, stop_token
 
 __all__ = ["Group", "Part", "Rollout", "StopReason", "parts", "score"]
 
@@ -75,7 +75,7 @@ def score(
     """Reads sampled replies and gives each its action reward."""
     rollouts = []
     for tokens, text in zip(replies, decode_replies(tokenizer, replies), strict=True):
-        stop = StopReason.END if tokens[-1] == tokenizer.eos_token_id else StopReason.LENGTH
+        stop = StopReason.END if tokens[-1] == stop_token(tokenizer) else StopReason.LENGTH
         reply = parse_reply(text)
         rollouts.append(Rollout(tokens, stop, reply, score_reply(reply, step.action, reward)))
     return Group(trunk, step, rollouts)

@@ -31,7 +31,7 @@ from train.policy import Policy
 from train.policy_stats import PolicyStats
 from train.rollout_engines.local import SamplingConfig, generate
 from train.sampler import SessionPlan, StepPlan
-from train.tokens import SessionTokens, rationale_tokens
+from train.tokens import SessionTokens, rationale_tokens, stop_token
 
 __all__ = ["GrpoConfig", "GrpoTrainer"]
 
@@ -87,13 +87,13 @@ class GrpoTrainer:
         sampling = SamplingConfig(
             temperature=config.temperature,
             max_new_tokens=config.max_new_tokens,
-            end_token=self._tokenizer.eos_token_id,
+            end_token=stop_token(self._tokenizer),
             replies=config.replies,
             max_batch_tokens=config.max_batch_tokens,
         )
         generator = torch.Generator(self._policy.device).manual_seed(self._seed * 1_000_003 + step)
         prompts_P = [trunk.tokens[: reply.start] for trunk, reply in spans_P]
-        replies_P_G = generate(self._policy.model, prompts_P, sampling, generator)
+        replies_P_G = generate(self._policy, prompts_P, sampling, generator)
         return [
             score(trunk, reply, replies_G, self._tokenizer, self._reward)
             for (trunk, reply), replies_G in zip(spans_P, replies_P_G, strict=True)

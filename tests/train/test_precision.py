@@ -1,0 +1,125 @@
+"""Mixed precision and recomputation: what changes nothing, and how little the rest changes."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.train.conftest import Tiny
+from tests.train.test_session_tree import random_tree
+from train.policy import Policy, autocast_dtype
+from train.rollout_engines.local import SamplingConfig, generate
+from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
+
+BFLOAT16 = autocast_dtype("bfloat16_autocast")
+
+
+@pytest.fixture
+def packed(tiny: Tiny) -> PackedTrees:
+    return pack([random_tree(tiny, index) for index in range(4)])
+
+
+def model_of(tiny: Tiny) -> Any:
+    """The fixture's weights in a model of the test's own."""
+    model = tiny.plain_model()
+    enable_tree_attention(model)
+    return model
+
+
+def gradients(policy: Policy, packed: PackedTrees) -> dict[str, torch.Tensor]:
+    policy.zero_grad()
+    policy.stats(packed, temperature=0.6, definition="kl_uniform_policy").log_probs.mean().backward()
+    return {name: parameter.grad for name, parameter in policy.model.named_parameters() if parameter.grad is not None}
+
+
+def test_float32_is_no_autocast() -> None:
+    assert autocast_dtype("float32") is None
+
+
+def test_statistics_under_autocast_are_float32_and_close_to_those_in_float32(tiny: Tiny, packed: PackedTrees) -> None:
+    model = model_of(tiny)
+    with torch.no_grad():
+        exact, rounded = (
+            Policy(model, autocast=autocast).stats(packed, temperature=0.6, definition="kl_uniform_policy")
+            for autocast in (None, BFLOAT16)
+        )
+    for name in ("log_probs", "entropy", "self_certainty"):
+        ours, other = getattr(rounded, name), getattr(exact, name)
+        assert ours.dtype == torch.float32
+        assert not torch.equal(ours, other), "autocast did nothing"
+        assert (ours - other).abs().max() < 0.05
+
+
+def test_gradients_under_autocast_are_float32_finite_and_close(tiny: Tiny, packed: PackedTrees) -> None:
+    model = model_of(tiny)
+    exact = {name: gradient.clone() for name, gradient in gradients(Policy(model), packed).items()}
+    rounded = gradients(Policy(model, autocast=BFLOAT16), packed)
+    assert exact.keys() == rounded.keys() == dict(model.named_parameters()).keys()
+    for name, gradient in rounded.items():
+        assert gradient.dtype == torch.float32
+        assert torch.isfinite(gradient).all()
+        assert torch.cosine_similarity(gradient.flatten(), exact[name].flatten(), dim=0) > 0.99, name
+
+
+def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny: Tiny) -> None:
+    policy = Policy(model_of(tiny), autocast=BFLOAT16)
+    trunk = tiny.trunks[0]
+    forks = [reply.start for reply in trunk.replies]
+    config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=-1)
+    replies = generate(policy, [trunk.tokens[:fork] for fork in forks], config)
+    packed = pack([SessionTree(trunk.tokens[: forks[-1]], forks, replies)])
+    with torch.no_grad():
+        seen = policy.logits(packed.input_ids, packed.position_ids, packed, packed.predicted_from)
+        exact = Policy(policy.model).logits(packed.input_ids, packed.position_ids, packed, packed.predicted_from)
+    assert seen.dtype == torch.float32
+    assert torch.equal(seen, seen.bfloat16().float())  # what the product gave
+    assert not torch.equal(exact, exact.bfloat16().float())
+    behind_the_best = seen.max(dim=1).values - seen.gather(1, packed.targets[:, None]).squeeze(1)
+    assert behind_the_best.max() < 0.05
+
+
+def test_a_frozen_copy_under_autocast_is_held_in_half_the_memory_and_gives_the_very_same_numbers(
+    tiny: Tiny, packed: PackedTrees
+) -> None:
+    policy = Policy(model_of(tiny), autocast=BFLOAT16)
+    reference = policy.frozen()
+    assert not any(parameter.requires_grad for parameter in reference.parameters())
+    matrices = [module.weight for module in reference.modules() if isinstance(module, torch.nn.Linear)]
+    tied = reference.model.get_input_embeddings().weight
+    assert {weight.dtype for weight in matrices if weight is not tied} == {torch.bfloat16}
+    assert tied.dtype == torch.float32
+    assert {parameter.dtype for parameter in policy.parameters()} == {torch.float32}
+    with torch.no_grad():
+        assert torch.equal(policy.log_probs(packed), reference.log_probs(packed))
+
+
+@pytest.mark.parametrize("autocast", [None, BFLOAT16], ids=["float32", "bfloat16"])
+def test_gradients_are_the_same_when_layers_are_computed_again(
+    tiny: Tiny, packed: PackedTrees, autocast: torch.dtype | None
+) -> None:
+    kept = gradients(Policy(model_of(tiny).train(), autocast=autocast), packed)
+    again = gradients(Policy(model_of(tiny).train(), autocast=autocast, gradient_checkpointing=True), packed)
+    assert kept.keys() == again.keys()
+    assert all(torch.equal(gradient, again[name]) for name, gradient in kept.items())
+
+
+def test_with_gradient_checkpointing_fewer_tensors_wait_for_the_backward_pass(tiny: Tiny, packed: PackedTrees) -> None:
+    kept, again = (
+        saved_bytes(Policy(model_of(tiny).train(), gradient_checkpointing=checkpointing), packed)
+        for checkpointing in (False, True)
+    )
+    assert again < kept / 2
+
+
+def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
+    """What autograd keeps of the decoder's pass."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        states = policy(packed.input_ids, packed.position_ids, packed, None, lambda states, _: states)
+    assert states.requires_grad
+    return sum(kept.values())
