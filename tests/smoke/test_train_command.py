@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from agents.llm_grpo.train import main
 from agents.registry import make_agent
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
+from tests.train.tiny_gguf import write_gguf
 
 SMALL = {
     "sft.stages.0.steps": 3,
@@ -185,6 +187,38 @@ def test_rows_that_make_no_sense_are_refused_with_their_place(table: str, messag
     with pytest.raises(BadConfig) as refused:
         load_preset("tiny_cpu", str(rows))
     assert message in str(refused.value)
+
+
+LORA = """
+[model]
+path = "{path}"
+precision = "bfloat16_autocast"
+gradient_checkpointing = true
+max_tokens = 4096
+max_new_tokens = 8
+
+[model.lora]
+rank = 2
+"""
+
+
+def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "model.gguf")
+    preset = (resources.files("train") / "presets" / "tiny_cpu.toml").read_text()
+    before, _, after = preset.partition("[model]")
+    after = after[after.index("[sft]") :]
+    (tmp_path / "lora.toml").write_text(before + LORA.format(path=tmp_path / "model.gguf") + after)
+    flags = [word for key, value in SMALL.items() if not key.startswith("model") for word in (f"--{key}", str(value))]
+    out = tmp_path / "run"
+    done = train("--preset", str(tmp_path / "lora.toml"), "--store", str(store), "--out", str(out), *flags)
+    assert done.returncode == 0, done.stderr
+    for phase in ("sft", "shop_r1", "sft_longer"):
+        assert (out / phase / "adapter_model.safetensors").exists()
+        assert not (out / phase / "model.safetensors").exists()
+    agent = make_agent(str(out / "shop_r1"))
+    agent.reset(seed=0)
+    observation = {"page": "<a name='x'>x</a>", "history": (), "persona": "", "goal": "", "step": 0}
+    assert isinstance(agent.act(observation), str)
 
 
 def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run: Path, tmp_path: Path) -> None:
