@@ -221,7 +221,7 @@ def rest(text: str) -> str:
     return _cut(leaf(text[place:]).partition("_")[2], _REST)
 
 
-_ASCII_LETTERS = bytes(ord(chr(code).lower()) if code < 0x80 and chr(code).isalnum() else ord(" ") for code in range(256))
+_ASCII_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 
 
 @functools.cache
