@@ -34,15 +34,15 @@ class StyleRules:
 
     def __init__(self, styles: Iterable[LexborNode]) -> None:
         sheets = list(enumerate(sheets_of(styles)))
-        self._hiding = [(number, sheet) for number, sheet in sheets if sheet.keys]
+        self._hiding = [(number, sheet) for number, sheet in sheets if sheet.hides]
         self._showing = [(number, sheet) for number, sheet in sheets if sheet.shows]
         self._hides: dict[_Keys, list[_Weighed]] = {}
         self._shows: dict[_Keys, list[_Weighed]] = {}
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
         self._nodes: dict[int, _Around] = {}
-        self._keys = frozenset[str]().union(*(sheet.keys for _, sheet in self._hiding))
-        self.ids = frozenset(key[1:] for key in self._keys if key[:1] == "#")
-        self.is_styled = _Styled(frozenset(key[1:] for key in self._keys if key[:1] == "."))
+        self.ids = frozenset[str]().union(*(sheet.ids for _, sheet in self._hiding))
+        self._classes = frozenset[str]().union(*(sheet.classes for _, sheet in self._hiding))
+        self.is_styled = _Styled(self._classes)
 
     def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
         """The elements that hiding rules about neither a class nor an id hide."""
@@ -68,7 +68,7 @@ class StyleRules:
         keys = (tag, attributes.get("class"), attributes.get("id"))
         hiding = self._hides.get(keys)
         if hiding is None:
-            hiding = self._hides[keys] = _fitting(keys, self._hiding, Sheet.hiding, self._keys)
+            hiding = self._hides[keys] = _fitting(keys, self._hiding, Sheet.hiding, self._classes)
         strongest = self._strongest(hiding, node, attributes) if hiding else None
         if strongest is None:
             return False
@@ -196,15 +196,13 @@ def _fitting(
     """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first.
 
     Args:
-        known: All classes and ids that rules of the sheets are about, if that is known.
+        known: All classes that rules of the sheets are about, if they are known.
     """
     tag, attribute, identifier = keys
     classes = frozenset((attribute or "").split())
-    words = [*(f".{name}" for name in sorted(classes)), f"#{identifier}"]
-    if known is not None:
-        words = [word for word in words if word in known]  # of a page's many sheets few are about any of them
+    asked = classes if known is None else classes & known  # of a page's many sheets few are about any of them
     fitting: list[_Weighed] = []
-    for word in (*words, tag):
+    for word in (*(f".{name}" for name in sorted(asked)), *([f"#{identifier}"] if identifier else []), tag):
         for number, sheet in sheets:
             for place, rule in rules_about(sheet, word):
                 last = rule.steps[-1][1]
