@@ -4,6 +4,7 @@ A number says where an element stands, and another one before it makes it anothe
 the same name in the same place get more words, each of its own; only what is left the same after that is numbered.
 """
 
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Sequence
@@ -24,6 +25,7 @@ _IDENTIFIED = re.compile(
     r"(?:^|&)(?:(?:products?|items?|art(?:icle|ikel)?|p|variant|category|cat)?_?(?:id|no|nr)|sku|item|product|p)=([^&]*)",
     re.IGNORECASE,
 )
+_ADDRESSES_KEPT = 1_000
 _LONGEST_REMARK = 40
 _MOSTLY = 0.5
 _PAGES = frozenset({"asp", "aspx", "htm", "html", "jsp", "php"})
@@ -89,6 +91,7 @@ def address_key(address: str | None) -> str:
     return found[0][-_TAIL:].lower() if found else ""
 
 
+@functools.lru_cache(_ADDRESSES_KEPT)  # they are asked for again and again while a page is named
 def _segments(address: str | None) -> list[str]:
     """The parts of an address's path, without such as `ref=sr_1_5`, which say how somebody came there."""
     if not address or address.lstrip()[:11].lower() == "javascript:":
@@ -101,12 +104,14 @@ def _segments(address: str | None) -> list[str]:
 
 def without_remarks(texts: list[str], alt: str, address: str | None, title: str | None = None) -> list[bool]:
     """Which texts of a link are more than remarks: those with a word of the address or of the image's description."""
+    if len(texts) == 1 and not (alt and len(texts[0]) <= _LONGEST_REMARK):
+        return [True]
     path = _plain(" ".join(_segments(address)))
     told = path + " " + _plain(alt)
     shares = [_share(text, told) for text in texts]
     if max(shares) >= _MOSTLY:
         return [share > 0 or len(text) > _LONGEST_REMARK for share, text in zip(shares, texts, strict=True)]
-    is_remark = len(texts) == 1 and not shares[0] and len(texts[0]) <= _LONGEST_REMARK and _is_told(alt, path, title)
+    is_remark = len(texts) == 1 and not shares[0] and _is_told(alt, path, title)
     return [not is_remark] * len(texts)
 
 
@@ -118,7 +123,7 @@ def _is_told(alt: str, path: str, title: str | None) -> bool:
 def _share(text: str, told: str) -> float:
     """The share of a text's longer words that is told elsewhere."""
     words = _LONG_WORD.findall(_plain(text))
-    return sum(word in told for word in words) / len(words) if words else 0.0
+    return sum([word in told for word in words]) / len(words) if words else 0.0
 
 
 def _plain(text: str) -> str:

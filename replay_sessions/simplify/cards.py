@@ -7,6 +7,7 @@ titles what comes after (`Women` of a menu that opens below it); where that is t
 """
 
 import bisect
+import functools
 import html
 import re
 from collections import Counter
@@ -121,6 +122,7 @@ def set_cards(
         if node.children:
             _title_children(node, targets, texts, pieces)
             _hand_up(node)
+            node.children = _NO_NODES  # so that no parts hold each other, and the page with them
     return _set_scopes(nodes, targets)
 
 
@@ -160,15 +162,17 @@ def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces
     by_tag: dict[str, list[_Node]] = {}
     for child in node.children:
         part = child.part
-        if len(child.headings) > 1:
-            child.headings.sort()
+        headings = child.headings
+        if len(headings) > 1:
+            headings.sort()
         if part.inside is not part.outside and (card := part.card) is not None:
             if card.title and _PLACE.fullmatch(card.title):
                 card.title = ""
-            if not card.title:
+            if headings and not card.title:
                 card.title = _heading(child)
             child.title = card.title
-        if not child.title and part.tag not in _NO_CARDS:
+        # What has no heading and holds one thing to act on gets no title, and helps none beside it to one.
+        if (headings or part.last - part.first > 1) and not child.title and part.tag not in _NO_CARDS:
             by_tag.setdefault(part.tag, []).append(child)
     for tag, alike in by_tag.items():
         if tag in _ITEMS:
@@ -181,10 +185,11 @@ def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces
 def _hand_up(node: _Node) -> None:
     """Tells a part what the cards inside leave to it."""
     for child in node.children:
-        inner = child.part.first if child.title else child.first_inner
-        if child.title or inner < child.part.last:
-            node.first_inner = min(node.first_inner, inner)
-        if not child.title and not child.is_one_of_many:
+        part = child.part
+        inner = part.first if child.title else child.first_inner
+        if (child.title or inner < part.last) and inner < node.first_inner:
+            node.first_inner = inner
+        if child.headings and not child.title and not child.is_one_of_many:
             node.add_headings(child.headings)
 
 
@@ -202,7 +207,7 @@ def _title_group(
     group: list[_Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool
 ) -> None:
     """Finds titles of siblings of one kind."""
-    headed = [node for node in group if leaf(_heading(node)) not in ("", "price")]
+    headed = [node for node in group if node.headings and leaf(_heading(node)) not in ("", "price")]
     if is_list or len(headed) > 1:
         for node in headed:
             node.title = _heading(node)
@@ -210,11 +215,10 @@ def _title_group(
                 node.title = ""  # a link around a heading, and nothing else
                 node.is_one_of_many = len(headed) > 1
     rest = [node for node in group if not node.headings and node.part.first < node.first_inner]
-    rest = [node for node in rest if node.part.last - node.part.first > 1]
     if len(rest) < 2 and not is_list:
         return
     rest = [node for node in rest if not _titles_a_list(node, targets, texts, pieces)]
-    if not _give(rest, [_first_words(targets[node.part.first : node.first_inner]) for node in rest]):
+    if not _give(rest, [_first_words(targets, node.part.first, node.first_inner) for node in rest]):
         _give(rest, [_first_text(node.part, targets, texts, pieces) for node in rest])
 
 
@@ -231,9 +235,10 @@ def _titles_a_list(node: _Node, targets: list[Target], texts: list[int], pieces:
     part = node.part
     begin = part.piece + 1
     before = pieces[begin : targets[part.first].piece]
-    place = next((index for index, piece in enumerate(before) if piece in _LIST), None)
-    if place is None:
-        first = targets[part.first : node.first_inner][:_SEVERAL]
+    if not _LIST.isdisjoint(before):
+        place = next(index for index, piece in enumerate(before) if piece in _LIST)
+    else:
+        first = targets[part.first : min(part.first + _SEVERAL, node.first_inner)]
         if len(first) < _SEVERAL or not all(target.tag == "a" and target.heading for target in first):
             return False
         place = len(before)
@@ -241,17 +246,18 @@ def _titles_a_list(node: _Node, targets: list[Target], texts: list[int], pieces:
     return True
 
 
-def _first_words(targets: list[Target]) -> str:
+def _first_words(targets: list[Target], start: int, end: int) -> str:
     """The words of the first link that has some, or of a picture that go on from those, else of the first target."""
-    for target in targets[:_MAX_TEXTS]:
+    first = targets[start : min(start + _MAX_TEXTS, end)]
+    for target in first:
         if (
             target.tag == "a"
             and (last := leaf(words := words_of(target))) not in ("", "price")
             and _LETTER.search(words)
         ):
-            alts = [other.alt for other in targets[:_MAX_TEXTS] if other.alt]
+            alts = [other.alt for other in first if other.alt]
             return next((alt for alt in alts if leaf(alt).startswith(f"{last}_")), words)
-    return words_of(targets[0])
+    return words_of(first[0])
 
 
 def _give(nodes: list[_Node], titles: list[str]) -> bool:
@@ -321,6 +327,7 @@ def _set_scopes(nodes: list[_Node], targets: list[Target]) -> list[Scope]:
 def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
     """Gives cards of one title in one place what tells them apart: where their pictures lead, or their first links."""
 
+    @functools.cache
     def address(index: int) -> str | None:
         first, last = extents[index]
         return _address(targets[first:last])

@@ -35,7 +35,7 @@ class Labels:
 
     def settle(self, targets: list[Target]) -> None:
         """Gives targets and cards the labels that other elements hold. Known after the walk."""
-        for target in targets:
+        for target in targets if self.ids or self.by_field else ():
             if not target.label:
                 attributes = target.attributes
                 if "aria-labelledby" in attributes:

@@ -39,6 +39,11 @@ _CARRIED = re.compile(
 _CONTENTS = re.compile(
     r"[,(]?\s*\b\d[\d.,]*[kK]?\+?\s+(?:items?|products?|reviews?|ratings?|results?)\b\)?", re.IGNORECASE
 )
+# What dates and contents hold, quick to look for; with no letter (i, k, s) that is the small one of several.
+_IN_DATES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "ep", "oct", "nov", "dec")
+_IN_CONTENTS = ("tem", "product", "rev", "rat", "ult")
+_NUMBER_AT_END = re.compile(r"\d\W*$")
+_LETTER = re.compile(r"[^\W\d_]")
 # What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
 _RANGE = re.compile(r"\s*[-–—~]\s*$|\s*[-–—+<>]\s*$")
 _BOUNDS = frozenset({
@@ -167,9 +172,12 @@ def _steady(text: str) -> str:
         if _COUNT.fullmatch(text):
             return "count"
         text = _COUNT.sub(" ", text).strip() or text
-    text = _CARRIED.sub(r"\1", text)
-    text = _DATE.sub(" ", text).strip() or text
-    if re.search(r"[^\W\d_]", rest := _CONTENTS.sub(" ", text)):
+    if _NUMBER_AT_END.search(text):
+        text = _CARRIED.sub(r"\1", text)
+    lowered = text.lower()
+    if any(map(lowered.__contains__, _IN_DATES)):
+        text = _DATE.sub(" ", text).strip() or text
+    if any(map(lowered.__contains__, _IN_CONTENTS)) and _LETTER.search(rest := _CONTENTS.sub(" ", text)):
         text = rest
     if not _MONEY.search(text):
         return text
@@ -189,7 +197,7 @@ def slug(text: str) -> str:
     ('4_stars_up', '電気ケトル_1_7l', '')
     """
     if text.isascii():
-        words = "_".join(text.translate(_ASCII_LETTERS).split())
+        words = b"_".join(text.encode().translate(_ASCII_LETTERS).split()).decode()
     elif text.replace(" ", "").isalnum():
         words = "_".join(text.lower().split())
     else:
@@ -213,7 +221,7 @@ def rest(text: str) -> str:
     return _cut(leaf(text[place:]).partition("_")[2], _REST)
 
 
-_ASCII_LETTERS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_ASCII_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 
 
 @functools.cache

@@ -13,9 +13,8 @@ _SHADOW_ROOT = re.compile(rb"<template(?=[\s/])[^>]{0,1000}?\sshadowrootmode\s*=
 _TEMPLATE = re.compile(rb"<(/?)template(?=[\s/>])", re.IGNORECASE)
 _SHADOW_TAG = b"shadow-root"
 _DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
-_OTHER_ENCODING = re.compile(
-    rb"\A(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe)|<\?xml|charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])", re.IGNORECASE
-)
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
+_OTHER_ENCODING = re.compile(rb"charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])")
 _LANDMARKS = "style, dialog, details, [aria-labelledby]"
 
 
@@ -38,7 +37,7 @@ def parse(source: bytes) -> LexborHTMLParser:
     if b"shadowrootmode" in source:
         source = _open_shadow_roots(source)
     # A page that declares UTF-8 or nothing is read as UTF-8 in any case; most are, and need not be tried.
-    declares_other = _OTHER_ENCODING.search(source, 0, _DECLARING) is not None
+    declares_other = _declares_other_encoding(source[:_DECLARING].lower())
     try:
         return LexborHTMLParser(source, encoding=declares_other and (source.isascii() or not _is_utf8(source)))
     except UnicodeError:
@@ -58,6 +57,11 @@ def landmarks_of(document: LexborHTMLParser) -> Landmarks:
         elif node.tag in ("dialog", "details"):
             landmarks.closing.append(node)
     return landmarks
+
+
+def _declares_other_encoding(head: bytes) -> bool:
+    """Whether the beginning of a page, in small letters, may declare an encoding that is not UTF-8."""
+    return head.startswith(_BYTE_ORDER_MARKS) or b"<?xml" in head or _OTHER_ENCODING.search(head) is not None
 
 
 def _is_utf8(source: bytes) -> bool:

@@ -34,15 +34,15 @@ class StyleRules:
 
     def __init__(self, styles: Iterable[LexborNode]) -> None:
         sheets = list(enumerate(sheets_of(styles)))
-        self._hiding = [(number, sheet) for number, sheet in sheets if sheet.keys]
+        self._hiding = [(number, sheet) for number, sheet in sheets if sheet.hides]
         self._showing = [(number, sheet) for number, sheet in sheets if sheet.shows]
         self._hides: dict[_Keys, list[_Weighed]] = {}
         self._shows: dict[_Keys, list[_Weighed]] = {}
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
         self._nodes: dict[int, _Around] = {}
-        keys = frozenset[str]().union(*(sheet.keys for _, sheet in self._hiding))
-        self.ids = frozenset(key[1:] for key in keys if key[:1] == "#")
-        self.is_styled = _Styled(frozenset(key[1:] for key in keys if key[:1] == "."))
+        self.ids = frozenset[str]().union(*(sheet.ids for _, sheet in self._hiding))
+        self._classes = frozenset[str]().union(*(sheet.classes for _, sheet in self._hiding))
+        self.is_styled = _Styled(self._classes)
 
     def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
         """The elements that hiding rules about neither a class nor an id hide."""
@@ -68,7 +68,7 @@ class StyleRules:
         keys = (tag, attributes.get("class"), attributes.get("id"))
         hiding = self._hides.get(keys)
         if hiding is None:
-            hiding = self._hides[keys] = _fitting(keys, self._hiding, Sheet.hiding)
+            hiding = self._hides[keys] = _fitting(keys, self._hiding, Sheet.hiding, self._classes)
         strongest = self._strongest(hiding, node, attributes) if hiding else None
         if strongest is None:
             return False
@@ -162,17 +162,17 @@ class _Around:
 
     def __init__(self, node: LexborNode, parent: "_Around | None") -> None:
         self.number = node.mem_id
-        self.tag = node.tag
+        self.tag = tag = node.tag or ""
         self.attributes: Attributes = node.attributes
-        self.classes = frozenset((self.attributes.get("class") or "").split())
-        self.identifier = self.attributes.get("id")
+        self.classes = classes = frozenset((self.attributes.get("class") or "").split())
+        self.identifier = identifier = self.attributes.get("id") or ""
         self.parent = parent
-        own = self.classes | {self.tag or "", self.identifier or ""}
-        self.words: frozenset[str] | None = own if parent is None else parent.words
+        words = frozenset[str]() if parent is None else parent.words
         # Elements that add nothing share the words around them: a deep nest costs no more than a shallow one.
-        if self.words is not None and not own <= self.words:
-            words = self.words | own
-            self.words = words if len(words) <= _MAX_WORDS else None
+        if words is not None and not (tag in words and identifier in words and classes <= words):
+            words = words.union(classes, (tag, identifier))
+            words = words if len(words) <= _MAX_WORDS else None
+        self.words: frozenset[str] | None = words
 
 
 class _Styled(dict[str | None, bool]):
@@ -188,13 +188,21 @@ class _Styled(dict[str | None, bool]):
 
 
 def _fitting(
-    keys: _Keys, sheets: list[tuple[int, Sheet]], rules_about: Callable[[Sheet, str], Iterable[Placed]]
+    keys: _Keys,
+    sheets: list[tuple[int, Sheet]],
+    rules_about: Callable[[Sheet, str], Iterable[Placed]],
+    known: frozenset[str] | None = None,
 ) -> list[_Weighed]:
-    """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first."""
+    """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first.
+
+    Args:
+        known: All classes that rules of the sheets are about, if they are known.
+    """
     tag, attribute, identifier = keys
     classes = frozenset((attribute or "").split())
+    asked = classes if known is None else classes & known  # of a page's many sheets few are about any of them
     fitting: list[_Weighed] = []
-    for word in (*(f".{name}" for name in sorted(classes)), f"#{identifier}", tag):
+    for word in (*(f".{name}" for name in sorted(asked)), *([f"#{identifier}"] if identifier else []), tag):
         for number, sheet in sheets:
             for place, rule in rules_about(sheet, word):
                 last = rule.steps[-1][1]

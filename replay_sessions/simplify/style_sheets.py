@@ -77,7 +77,8 @@ class Sheet:
     """The blocks of one style sheet that set `display` or `visibility`.
 
     Attributes:
-        keys: The classes (`.name`) and ids (`#name`) that selectors of its hiding rules end in; "" for other ends.
+        hides: Whether it has rules that hide.
+        classes, ids: What selectors of those end in.
         shows: Whether it has rules that show.
     """
 
@@ -99,7 +100,9 @@ class Sheet:
                     keys.append("")
                 for key in keys:
                     self._hiding.setdefault(key, []).append(block)
-        self.keys = frozenset(self._hiding)
+        self.hides = bool(self._hiding)
+        self.classes = frozenset(key[1:] for key in self._hiding if key[:1] == ".")
+        self.ids = frozenset(key[1:] for key in self._hiding if key[:1] == "#")
         self.shows = bool(self._showing)
 
     def hiding(self, word: str) -> Iterable[Placed]:

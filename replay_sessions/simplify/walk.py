@@ -120,9 +120,11 @@ class Walk(ElementWriter):
         """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing."""
         last = len(self.targets)
         parts = self.parts
-        outside = self.scope if opened is None else opened.scope
-        if opened is not None and opened.rule.card == "":
-            tag = ""
+        outside = self.scope
+        if opened is not None:
+            outside = opened.scope
+            if opened.rule.card == "":
+                tag = ""
         if parts and (inner := parts[-1]).first == first and inner.last == last and inner.is_plain:
             parts.pop()
         elif last - first < 2 and outside is self.scope and not (self.headings and self.headings[-1].piece >= piece):

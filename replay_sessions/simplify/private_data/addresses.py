@@ -155,6 +155,8 @@ _STREET_ENDINGS = tuple(
     for word in word_list("sure_street_endings") + word_list("street_endings")
     for written in (word, f"-{word.capitalize()}")
 )
+_ENDING_LENGTH = min(map(len, _STREET_ENDINGS))
+_ENDING_LETTERS = frozenset(ending[-_ENDING_LENGTH:] for ending in _STREET_ENDINGS)  # one look rules most words out
 _POSTCODE_END = re.compile(r"\n([0-9][A-Z][A-Z0-9])(?=\n)")  # British and Canadian
 _POSTCODE_BEGIN = re.compile(r"(?:.*\W)?[A-Z]{1,2}\d[A-Z\d]? ?$")
 # What must stand near a clue, so that most of them cost no more than a look.
@@ -168,7 +170,8 @@ def find_addresses(page: PageText) -> Iterator[Span]:
     text = page.joined
     clues = {word: _CLUES[word] for word in _CLUES.keys() & page.words}
     clues |= dict.fromkeys(page.clues(_POSTCODE_END), _TOWN_CODE)
-    clues |= dict.fromkeys([word for word in page.capitalised if word.endswith(_STREET_ENDINGS)], _ENDING)
+    likely = [word for word in page.capitalised if word[-_ENDING_LENGTH:] in _ENDING_LETTERS]
+    clues |= dict.fromkeys([word for word in likely if word.endswith(_STREET_ENDINGS)], _ENDING)
     promising: dict[re.Pattern[str], list[int]] = {}
     for place, word in page.places_of(clues):
         pattern = clues[word]

@@ -48,9 +48,9 @@ class PageText:
         separators = [SEPARATOR] * len(texts)
         for position in continued:
             separators[position] = ""
-        self.joined = "".join(chain.from_iterable(zip(separators, texts, strict=True)))
-        ends = accumulate(len(text) + len(separator) for text, separator in zip(texts, separators, strict=True))
-        self.starts = [end - len(text) for end, text in zip(ends, texts, strict=True)]
+        pieces = list(chain.from_iterable(zip(separators, texts, strict=True)))
+        self.joined = "".join(pieces)
+        self.starts = list(accumulate(map(len, pieces)))[::2]  # each text begins where its separator ends
 
     def without(self, spans: Sequence[Span]) -> dict[int, str]:
         """The texts that change when `[kind]` takes the place of each span, by their position.
@@ -87,10 +87,10 @@ class PageText:
 
     @functools.cached_property
     def _lines(self) -> str:
-        return "\n".join(("", *self.words, ""))
+        return "\n".join(("", *[word for word in self.words if not word.isalpha()], ""))
 
     def clues(self, pattern: re.Pattern[str]) -> list[str]:
-        """The words that a pattern finds in the list of all different words, one a line."""
+        """The words that a pattern finds in the list of all different words that are not all letters, one a line."""
         return pattern.findall(self._lines)
 
     @functools.cached_property

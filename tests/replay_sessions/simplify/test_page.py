@@ -1,8 +1,11 @@
 """What of a raw page stays, and how it is written out."""
 
+import gc
+
 import pytest
 
 from replay_sessions.elements import find_elements
+from replay_sessions.errors import BadSession
 from replay_sessions.simplify import simplify
 
 
@@ -143,3 +146,16 @@ def test_the_same_page_gives_the_same_bytes_and_simple_html_stays_simple() -> No
     assert first == simplify(page)
     assert first.html.startswith("<html>\n<head><title>Shop</title></head>\n<body>")
     assert first.elements == find_elements(first.html)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_garbage_collector_is_left_as_it_was_found(is_on: bool) -> None:
+    was_on = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        simplify("<a href=x>Kettle</a>")
+        with pytest.raises(BadSession):
+            simplify("<div>" * 200_000)
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if was_on else gc.disable)()
