@@ -85,9 +85,10 @@ def _scopes(named: list[tuple[str, LexborNode]]) -> set[int]:
 
 
 def _is_inside(node: LexborNode, container: LexborNode) -> bool:
+    wanted = container.mem_id  # `==` would write both out as HTML and compare that
     parent = node.parent
     while parent is not None:
-        if parent == container:
+        if parent.mem_id == wanted:
             return True
         parent = parent.parent
     return False
