@@ -8,7 +8,6 @@ the run) lets a stopped run go on bit for bit.
 
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from replay_sessions.errors import CheckpointMismatch
-from replay_sessions.store.durable_files import sync_file, sync_folder, sync_tree, writing
+from replay_sessions.store.durable_files import replace_file, sync_file, sync_folder, writing
+from replay_sessions.store.whole_folder import WorkFolder
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.lora import adapter_base, has_adapter, load_adapter, merged, save_adapter
@@ -63,30 +63,32 @@ class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo) -> None:
-    """Writes a checkpoint folder, in place of an older one."""
-    _save_folder(path, model, tokenizer, {CHECKPOINT_FILE: msgspec.json.format(msgspec.json.encode(info), indent=2)})
+    """Writes a checkpoint folder, in place of an older one.
+
+    Raises:
+        BadConfig: A folder that is no checkpoint is there.
+        WriteFailed: The system refused; the older one is there.
+    """
+    with WorkFolder(path, marker=CHECKPOINT_FILE) as work:
+        _write(work.store, model, tokenizer)
+        replace_file(work.store / CHECKPOINT_FILE, msgspec.json.format(msgspec.json.encode(info), indent=2))
+        work.put_in_place(overwrite=True)
 
 
 def save_model(path: Path, model: Any, tokenizer: Any) -> None:
     """Writes a model to start from, in place of an older one."""
-    _save_folder(path, model, tokenizer, {})
+    with WorkFolder(path, marker="config.json") as work:
+        _write(work.store, model, tokenizer)
+        work.put_in_place(overwrite=True)
 
 
-def _save_folder(path: Path, model: Any, tokenizer: Any, files: dict[str, bytes]) -> None:
-    partial = path.with_name(path.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    with writing(path):
+def _write(folder: Path, model: Any, tokenizer: Any) -> None:
+    with writing(folder):
         if has_adapter(model):
-            save_adapter(model, partial)
+            save_adapter(model, folder)
         else:
-            model.save_pretrained(partial)
-        tokenizer.save_pretrained(partial)
-        for name, content in files.items():
-            (partial / name).write_bytes(content)
-        sync_tree(partial)
-        shutil.rmtree(path, ignore_errors=True)
-        partial.rename(path)
-        sync_folder(path.parent)
+            model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
 
 
 def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:

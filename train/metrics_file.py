@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from replay_sessions.store.durable_files import sync_folder
+from replay_sessions.store.durable_files import replace_file
 
 __all__ = ["METRICS_FILE", "MetricsFile", "Row", "read_metrics"]
 
@@ -46,7 +46,7 @@ class MetricsFile:
         self._path = path
         rows, self.dropped = read_metrics(path) if path.exists() else ([], 0)
         if self.dropped:
-            _replace(path, rows)
+            replace_file(path, "".join(map(_line, rows)))
         self._stream = path.open("a", encoding="utf-8")
 
     def append(self, row: Row) -> None:
@@ -70,7 +70,7 @@ class MetricsFile:
         kept = [row for row in rows if row.phase != phase or row.step <= after]
         if len(kept) == len(rows):
             return
-        _replace(self._path, kept)
+        replace_file(self._path, "".join(map(_line, kept)))
         self._stream.close()
         self._stream = self._path.open("a", encoding="utf-8")
 
@@ -90,14 +90,3 @@ def _row(line: bytes) -> Row | None:
 
 def _line(row: Row) -> str:
     return json.dumps({"phase": row.phase, "step": row.step, **row.figures}) + "\n"
-
-
-def _replace(path: Path, rows: list[Row]) -> None:
-    """Old or new, never half: at no moment is there less than one whole file under the name."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as stream:
-        stream.writelines(map(_line, rows))
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, path)
-    sync_folder(path.parent)

@@ -5,7 +5,7 @@ checkpoint ─► agent ─► evaluate ─► records, kept in RUN/steps/ROW.js
 A row is asked once: a run that was stopped here goes on with the next, and reports read the records.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ from shop_env.context import ContextConfig
 from shop_env.metrics import StepRecord
 from shop_env.versions import SCORING_VERSION
 
-__all__ = ["Decoding", "EvaluatedRow", "decodings", "evaluated_rows"]
+__all__ = ["Decoding", "decodings", "evaluated_rows"]
 
 
 @dataclass(frozen=True)
@@ -42,41 +42,37 @@ class Decoding:
         return f"{phase}-{self.name.replace(' ', '')}"
 
 
-@dataclass(frozen=True)
-class EvaluatedRow:
-    """A row of the table and what it rests on."""
-
-    label: str
-    records: list[StepRecord]
-
-
 def decodings(config: EvaluationConfig) -> list[Decoding]:
     """Sampled as the papers do, and greedy where that is wanted."""
     sampled = Decoding(f"T {config.temperature:g}", config.temperature)
     return [sampled, Decoding("greedy", 0.0)] if config.greedy else [sampled]
 
 
-def evaluated_rows(run: TrainingRun) -> Iterator[EvaluatedRow]:
-    """Every row, in the order of the table."""
+def evaluated_rows(run: TrainingRun) -> dict[str, list[StepRecord]]:
+    """The records of every row by its label, in the order of the table."""
     config = run.config
+    rows = {}
     for name in config.evaluation.agents:
-        yield _row(run, name, name, partial(make_agent, name, store=run.store), config.context)
+        rows[name] = _records(run, name, name, partial(make_agent, name, store=run.store), config.context)
     for name, phase in config.phases.items():
         for decoding in decodings(config.evaluation):
             make = partial(PolicyAgent, str(run.checkpoint(name)), temperature=decoding.temperature)
-            yield _row(run, decoding.file_name(name), decoding.label(phase.label), make, config.context_of(name))
+            label = decoding.label(phase.label)
+            rows[label] = _records(run, decoding.file_name(name), label, make, config.context_of(name))
     if is_demo_store(run.store):
         for decoding in decodings(config.evaluation):
             make_oracle = partial(OracleAgent, decoding.temperature)
-            yield _row(run, decoding.file_name("oracle"), decoding.label("oracle"), make_oracle, config.context)
+            label = decoding.label("oracle")
+            rows[label] = _records(run, decoding.file_name("oracle"), label, make_oracle, config.context)
+    return rows
 
 
-def _row(
+def _records(
     run: TrainingRun, file_name: str, label: str, make: Callable[[], Agent], context: ContextConfig
-) -> EvaluatedRow:
+) -> list[StepRecord]:
     file = run.folder / "steps" / f"{file_name}.v{SCORING_VERSION}.jsonl"
     if file.exists():
-        return EvaluatedRow(label, msgspec.json.Decoder(StepRecord).decode_lines(file.read_bytes()))
+        return msgspec.json.Decoder(StepRecord).decode_lines(file.read_bytes())
     config = run.config
     records = evaluate(
         make(),
@@ -91,4 +87,4 @@ def _row(
     )
     file.parent.mkdir(exist_ok=True)
     replace_file(file, msgspec.json.Encoder().encode_lines(records))
-    return EvaluatedRow(label, records)
+    return records

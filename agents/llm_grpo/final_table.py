@@ -48,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
-    records = {row.label: row.records for row in evaluated_rows(run)}
+    records = evaluated_rows(run)
     rows = [summarise(rows, label=label, cluster=CLUSTER) for label, rows in records.items()]
     comparisons = _comparisons(records, run.config)
     _print(run, rows, comparisons)

@@ -18,6 +18,7 @@ from stable_baselines3.common.policies import BasePolicy
 
 from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.plugins import NoSuchName, load
+from replay_sessions.store.durable_files import replace_file
 from shop_env.wrappers import View, feature_space
 
 __all__ = ["POLICY_FILE", "SavedPolicy", "load_policy", "save_policy"]
@@ -77,8 +78,7 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
     weights = {name: tensor.detach().cpu().clone() for name, tensor in model.policy.state_dict().items()}
     save_file(weights, folder / f"{WEIGHTS_FILE}.partial")
     (folder / f"{WEIGHTS_FILE}.partial").replace(folder / WEIGHTS_FILE)
-    (folder / f"{POLICY_FILE}.partial").write_bytes(text + b"\n")
-    (folder / f"{POLICY_FILE}.partial").replace(folder / POLICY_FILE)
+    replace_file(folder / POLICY_FILE, text + b"\n")
     return saved
 
 

@@ -7,25 +7,13 @@ from agents.llm_grpo.agent import PolicyAgent
 from agents.scored_steps import scored_steps
 from replay_sessions.errors import AgentFailed
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.metrics import checked_distribution
-from shop_env.prompts import PromptConfig
-from tests.train.conftest import Tiny
+from tests.train.conftest import Tiny, checkpoint_info
 from tests.train.conftest import tiny as tiny
-from train.checkpoints import CheckpointInfo
 
 
 def policy_agent(tiny: Tiny, max_tokens: int = 4096) -> PolicyAgent:
-    info = CheckpointInfo(
-        made_by="test",
-        store_fingerprint="",
-        context=ContextConfig(),
-        prompt=PromptConfig(style="compact"),
-        temperature=1.0,
-        max_new_tokens=6,
-        max_tokens=max_tokens,
-        own_tokenizer=True,
-    )
+    info = checkpoint_info(temperature=1.0, max_new_tokens=6, max_tokens=max_tokens)
     return PolicyAgent(policy=(tiny.model, tiny.tokenizer, info), rationales=2)
 
 

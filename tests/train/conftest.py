@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -10,11 +11,27 @@ from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Session
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
+from train.checkpoints import CheckpointInfo
 from train.session_tree import enable_tree_attention
 from train.tiny import TinyModelConfig, TinyTokenizerConfig, build_model, train_tokenizer
 from train.tokens import SessionTokens, tokenize_session
 
 COMPACT = PromptConfig(style="compact")
+
+
+def checkpoint_info(**fields: Any) -> CheckpointInfo:
+    """How a checkpoint of the tiny model is asked, but for the fields given."""
+    asked = CheckpointInfo(
+        made_by="test",
+        store_fingerprint="",
+        context=ContextConfig(),
+        prompt=COMPACT,
+        temperature=0.6,
+        max_new_tokens=12,
+        max_tokens=4096,
+        own_tokenizer=True,
+    )
+    return msgspec.structs.replace(asked, **fields)
 
 
 @dataclass(frozen=True)

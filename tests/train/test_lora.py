@@ -10,14 +10,13 @@ import torch
 
 from agents.llm_grpo.agent import PolicyAgent
 from replay_sessions.errors import BadConfig, CheckpointMismatch
-from shop_env.context import ContextConfig
 from shop_env.observation import observe_session
 from shop_env.reward import RewardConfig
-from tests.train.conftest import COMPACT, Tiny
+from tests.train.conftest import Tiny, checkpoint_info
 from tests.train.test_grpo import CONFIG, changed, hand_made_groups
 from tests.train.test_session_tree import random_tree
 from tests.train.tiny_gguf import write_gguf
-from train.checkpoints import CheckpointInfo, load_checkpoint, model_tensors, save_checkpoint
+from train.checkpoints import load_checkpoint, model_tensors, save_checkpoint
 from train.grpo.groups import parts
 from train.grpo.trainer import GrpoTrainer
 from train.lora import LoraConfig, add_adapter
@@ -27,16 +26,7 @@ from train.policy import Policy
 from train.session_tree import PackedTrees, pack, pack_trunks
 
 LORA = LoraConfig(rank=4, alpha=8.0)
-INFO = CheckpointInfo(
-    made_by="sft step 1",
-    store_fingerprint="",
-    context=ContextConfig(),
-    prompt=COMPACT,
-    temperature=0.0,
-    max_new_tokens=12,
-    max_tokens=4096,
-    own_tokenizer=True,
-)
+INFO = checkpoint_info(made_by="sft step 1", temperature=0.0)
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from shop_env.context import ContextConfig
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply, parse_reply
-from tests.train.conftest import COMPACT, Tiny
-from train.checkpoints import CheckpointInfo
+from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from train.tokens import prompt_tokens, rationale_tokens, tokenize_session
 
 # The shape of Qwen2.5's template, in our own words: a header line, the text, an end mark and a new line.
@@ -21,19 +20,6 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-
-
-def checkpoint_info(prompt: PromptConfig, max_tokens: int) -> CheckpointInfo:
-    return CheckpointInfo(
-        made_by="test",
-        store_fingerprint="",
-        context=ContextConfig(),
-        prompt=prompt,
-        temperature=0.6,
-        max_new_tokens=32,
-        max_tokens=max_tokens,
-        own_tokenizer=True,
-    )
 
 
 @pytest.mark.parametrize("template", [None, CHATML])
@@ -73,10 +59,10 @@ def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(
     session = max(tiny.sessions, key=lambda session: len(session.steps))
     (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), prompt, 4096)
     shortest, longest = whole.replies[0].start, whole.replies[-1].start
-    agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, checkpoint_info(prompt, max_tokens=4096)))
+    agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, checkpoint_info(prompt=prompt, max_new_tokens=32)))
     left_out_pages = 0
     for limit in range(shortest, longest + 1, 7):
-        agent.info = checkpoint_info(prompt, max_tokens=limit + 32)
+        agent.info = checkpoint_info(prompt=prompt, max_new_tokens=32, max_tokens=limit + 32)
         trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(), prompt, limit)
         trained_on = {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
         left_out_pages += len(trunks) > 1
