@@ -23,7 +23,8 @@ from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import Reply, format_reply, parse_reply
 from train.policy import Policy
-from train.rollout_engines.local import SamplingConfig, generate
+from train.rollout_engines.local import generate
+from train.rollout_engines.sampling import SamplingConfig
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token
 
@@ -53,7 +54,7 @@ def action_probabilities(
     found = []
     replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms)
     for prompt, observation, drawn in zip(prompts, observations, replies_of_prompts, strict=True):
-        replies = [parse_reply(text) for text in decode_replies(tokenizer, drawn)]
+        replies = [parse_reply(text) for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
         candidates = list(dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]))
         counts = Counter(reply.rationale for reply in readable)

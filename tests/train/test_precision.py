@@ -8,7 +8,8 @@ import torch
 from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
 from train.policy import Policy, autocast_dtype
-from train.rollout_engines.local import SamplingConfig, generate
+from train.rollout_engines.local import generate
+from train.rollout_engines.sampling import SamplingConfig
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
 BFLOAT16 = autocast_dtype("bfloat16_autocast")
@@ -67,7 +68,9 @@ def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny:
     forks = [reply.start for reply in trunk.replies]
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=-1)
     replies = generate(policy, [trunk.tokens[:fork] for fork in forks], config)
-    packed = pack([SessionTree(trunk.tokens[: forks[-1]], forks, replies)])
+    packed = pack(
+        [SessionTree(trunk.tokens[: forks[-1]], forks, [[reply.tokens for reply in group] for group in replies])]
+    )
     with torch.no_grad():
         seen = policy.logits(packed.input_ids, packed.position_ids, packed, packed.predicted_from)
         exact = Policy(policy.model).logits(packed.input_ids, packed.position_ids, packed, packed.predicted_from)

@@ -30,6 +30,8 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         kl_estimator: How that KL is estimated from the sampled tokens (train/grpo/loss.py).
         clip: ε of the clipped ratio.
         clip_high: Its upper side, where that is to differ (DAPO's clip-higher); None: as clip.
+        importance_cap: The highest weight of a token that what sampled it found less likely than the policy does, where
+            both compute in other numerics (train/grpo/loss.py); None: no such weights, as in the papers.
         advantage_scale: What a group's centred rewards are divided by: the deviation in the group, in the batch, or
             nothing.
         advantage_epsilon: Added to that deviation.
@@ -52,6 +54,7 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kl_estimator: KlEstimator = "k3"
     clip: float = 0.2
     clip_high: float | None = None
+    importance_cap: float | None = None
     advantage_scale: AdvantageScale = "group"
     advantage_epsilon: float = 1e-6
     loss_mean: LossMean = "reply"
@@ -71,6 +74,8 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise BadConfig(f"grpo.steps_per_batch is {self.steps_per_batch}; a batch needs at least 1 step.")
         if self.updates < 1:
             raise BadConfig(f"grpo.updates is {self.updates}; each batch needs at least 1 optimiser step.")
+        if self.importance_cap is not None and self.importance_cap < 1:
+            raise BadConfig(f"grpo.importance_cap is {self.importance_cap}; give a number from 1 on, or leave it out.")
         if self.clip_high is not None and self.clip_high < self.clip:
             raise BadConfig(
                 f"grpo.clip_high is {self.clip_high}, below grpo.clip {self.clip}; leave it out or raise it."

@@ -17,7 +17,8 @@ Over all sampled replies, before any group is left out:
 
 Over the groups used only, since nobody computes them elsewhere: `loss`, `kl`, `entropy`, `self_certainty` and
 `self_certainty_std` (s(r) of the readable replies, as it is rewarded). With several updates on a batch loss, KL and
-entropy are of the last.
+entropy are of the last. `sampling_gap` is how far the log-probabilities of sampling and training lie apart, the mean of
+|log π − log π_sampled| over tokens before any update; `importance` the mean weight that is set against it (1: none).
 """
 
 import statistics
@@ -29,7 +30,8 @@ import msgspec
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply
 from shop_env.reward.terms import unlogged_fields
-from train.grpo.groups import Group, Part, StopReason
+from train.grpo.groups import Group, Part
+from train.rollout_engines.sampling import StopReason
 
 __all__ = ["certainty_figures", "sampling_figures", "tokens_processed"]
 
@@ -40,7 +42,7 @@ _TYPES = {"click": Click, "type_and_submit": TypeAndSubmit, "terminate": Termina
 def sampling_figures(groups: Sequence[Group]) -> dict[str, float]:
     """What the sampled replies of a batch are like and earn."""
     rollouts = [rollout for group in groups for rollout in group.rollouts]
-    unreadable = [rollout.stop for rollout in rollouts if isinstance(rollout.reply, MalformedReply)]
+    unreadable = [rollout.sampled.stop for rollout in rollouts if isinstance(rollout.reply, MalformedReply)]
     readable = [rollout.reply for rollout in rollouts if isinstance(rollout.reply, Reply)]
     scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
     count = len(rollouts)

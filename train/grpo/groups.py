@@ -5,33 +5,32 @@ Shape letters here and in the trainer: P groups (one per prompt), G replies in e
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.terms import exact_match
+from train.rollout_engines.sampling import SampledReply
 from train.session_tree import PackedTrees, SessionTree, pack
-from train.tokens import ReplySpan, SessionTokens, decode_replies, stop_token
+from train.tokens import ReplySpan, SessionTokens, decode_replies
 
-__all__ = ["Group", "Part", "Rollout", "StopReason", "parts", "score"]
-
-
-class StopReason(Enum):
-    """Why a sampled reply ended."""
-
-    END = "end"  # the policy ended it
-    LENGTH = "length"  # max_new_tokens were written
+__all__ = ["Group", "Part", "Rollout", "parts", "score"]
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """One sampled reply: its tokens, why it ended, what it says, and what it earned, self-certainty aside."""
+    """One sampled reply: how it was drawn, what it says, and what it earned, self-certainty aside."""
 
-    tokens: list[int]
-    stop: StopReason
+    sampled: SampledReply
     reply: Reply | MalformedReply
     earned: RewardBreakdown
+
+    @property
+    def tokens(self) -> list[int]:
+        return self.sampled.tokens
 
     @property
     def action_reward(self) -> float:
@@ -68,16 +67,19 @@ class Part:
         """R of them, in the order of the packed replies."""
         return [rollout for group in self.groups for rollout in group.rollouts]
 
+    def sampled_log_probs(self) -> Tensor:
+        """(N,) of the replies' tokens, as they were drawn."""
+        return torch.tensor([log_prob for rollout in self.rollouts for log_prob in rollout.sampled.log_probs])
+
 
 def score(
-    trunk: SessionTokens, step: ReplySpan, replies: Sequence[list[int]], tokenizer: Any, reward: RewardConfig
+    trunk: SessionTokens, step: ReplySpan, replies: Sequence[SampledReply], tokenizer: Any, reward: RewardConfig
 ) -> Group:
     """Reads sampled replies and gives each its action reward."""
     rollouts = []
-    for tokens, text in zip(replies, decode_replies(tokenizer, replies), strict=True):
-        stop = StopReason.END if tokens[-1] == stop_token(tokenizer) else StopReason.LENGTH
+    for sampled, text in zip(replies, decode_replies(tokenizer, [each.tokens for each in replies]), strict=True):
         reply = parse_reply(text)
-        rollouts.append(Rollout(tokens, stop, reply, score_reply(reply, step.action, reward)))
+        rollouts.append(Rollout(sampled, reply, score_reply(reply, step.action, reward)))
     return Group(trunk, step, rollouts)
 
 

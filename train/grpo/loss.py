@@ -1,6 +1,9 @@
 """The GRPO loss per token (Shao et al. 2402.03300, equations 3 and 4).
 
-    −min(ρ·A, clip(ρ, 1−ε_low, 1+ε_high)·A) + β·KL,   ρ = π/π_old
+    −w·min(ρ·A, clip(ρ, 1−ε_low, 1+ε_high)·A) + β·KL,   ρ = π/π_old,   w = min(π_old/π_sampled, cap)
+
+w is 1 unless a cap is given: the truncated importance weight of what was sampled in other numerics than those of π_old
+(Yao et al., "Your efficient RL framework secretly brings you off-policy RL training", 2025).
 
 The KL to the reference is estimated from the sampled token alone, x = log(π_ref/π) (Schulman, approximating KL):
 
@@ -17,7 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-__all__ = ["KlEstimator", "LossMean", "grpo_loss", "kl_divergence", "token_weights"]
+__all__ = ["KlEstimator", "LossMean", "grpo_loss", "importance_weights", "kl_divergence", "token_weights"]
 
 KlEstimator = Literal["k3", "k2", "k1"]
 LossMean = Literal["reply", "token", "constant"]
@@ -48,11 +51,19 @@ def kl_divergence(log_probs_N: Tensor, reference_log_probs_N: Tensor, estimator:
     return x.square() / 2 if estimator == "k2" else -x
 
 
+def importance_weights(old_log_probs_N: Tensor, sampled_log_probs_N: Tensor, cap: float | None) -> Tensor:
+    """(N,) how much likelier each token was under the policy than under what sampled it, at most `cap`; None: all 1."""
+    if cap is None:
+        return torch.ones_like(old_log_probs_N)
+    return torch.exp(old_log_probs_N - sampled_log_probs_N).clamp(max=cap)
+
+
 def grpo_loss(
     log_probs_N: Tensor,
     old_log_probs_N: Tensor,
     advantages_N: Tensor,
     kl_N: Tensor,
+    importance_N: Tensor,
     *,
     beta: float,
     clip_low: float,
@@ -66,4 +77,4 @@ def grpo_loss(
     """
     ratio = torch.exp(log_probs_N - old_log_probs_N)
     gain = torch.minimum(ratio * advantages_N, ratio.clamp(1 - clip_low, 1 + clip_high) * advantages_N)
-    return beta * kl_N - gain
+    return beta * kl_N - importance_N * gain

@@ -7,7 +7,7 @@ over the sampled reply, averaged over the tokens of the rationale.
 
 Departures from the papers: groups whose action rewards are all equal are skipped (`skip_equal_groups`), and steps share
 their session's trunk, which changes no number. With `updates = 1` the policy that samples is the policy that is
-updated, so the ratio is 1 and clipping never acts.
+updated, so the ratio is 1 and clipping never acts. An engine with other numerics can be made up for (`importance_cap`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,11 +25,12 @@ from train.grpo.advantages import informative, scaled_advantages
 from train.grpo.config import GrpoConfig
 from train.grpo.figures import certainty_figures, sampling_figures, tokens_processed
 from train.grpo.groups import Group, Part, parts, score
-from train.grpo.loss import grpo_loss, kl_divergence, token_weights
+from train.grpo.loss import grpo_loss, importance_weights, kl_divergence, token_weights
 from train.loop import Optimizer
 from train.policy import Policy
 from train.policy_stats import PolicyStats
-from train.rollout_engines.local import SamplingConfig, generate
+from train.rollout_engines.local import LocalEngine
+from train.rollout_engines.sampling import RolloutEngine, SamplingConfig
 from train.sampler import SessionPlan, StepPlan
 from train.tokens import SessionTokens, rationale_tokens, stop_token
 
@@ -41,6 +42,7 @@ class GrpoTrainer:
 
     Args:
         reference: The frozen policy for the KL term.
+        engine: What samples the replies; None: the policy itself.
         first_step: Steps before this index are given, not predicted (the papers skip the first action).
     """
 
@@ -55,6 +57,7 @@ class GrpoTrainer:
         *,
         seed: int,
         first_step: int = 1,
+        engine: RolloutEngine | None = None,
     ) -> None:
         self._policy, self._reference, self._tokenizer = policy.train(), reference, tokenizer
         scored = [replace(t, replies=[reply for reply in t.replies if reply.step_index >= first_step]) for t in trunks]
@@ -63,7 +66,7 @@ class GrpoTrainer:
             raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
         self._config, self._reward = config, reward
         self._plan = _plan(scored, config, f"{seed} grpo")
-        self._seed = seed
+        self._seed, self._engine = seed, engine or LocalEngine(self._policy)
         self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.updates)
 
     def step(self, step: int) -> dict[str, float]:
@@ -91,9 +94,8 @@ class GrpoTrainer:
             replies=config.replies,
             max_batch_tokens=config.max_batch_tokens,
         )
-        generator = torch.Generator(self._policy.device).manual_seed(self._seed * 1_000_003 + step)
         prompts_P = [trunk.tokens[: reply.start] for trunk, reply in spans_P]
-        replies_P_G = generate(self._policy, prompts_P, sampling, generator)
+        replies_P_G = self._engine.sample(prompts_P, sampling, seed=self._seed * 1_000_003 + step)
         return [
             score(trunk, reply, replies_G, self._tokenizer, self._reward)
             for (trunk, reply), replies_G in zip(spans_P, replies_P_G, strict=True)
@@ -111,7 +113,8 @@ class GrpoTrainer:
         tokens = sum(group.reply_tokens for part in batch for group in part.groups)
         measured = None if old is None else [self._certainties(p, stats) for p, stats in zip(batch, old, strict=True)]
         advantages = measured and self._advantages(batch, measured).split([len(p.rollouts) for p in batch])
-        figures = dict.fromkeys(("loss", "kl", "entropy"), 0.0) if batch else {}
+        names = ("loss", "kl", "entropy", "sampling_gap", "importance")
+        figures = dict.fromkeys(names, 0.0) if batch else {}
         certainties: list[float | None] = []
         for number, part in enumerate(batch):
             packed = part.packed.to(self._policy.device)
@@ -124,12 +127,15 @@ class GrpoTrainer:
             lengths_R = torch.tensor(packed.reply_lengths)
             advantages_N = advantages_R.repeat_interleave(lengths_R).to(packed.targets.device)
             weights_N = self._weights(packed.reply_lengths, replies, tokens).to(packed.targets.device)
+            sampled_N = part.sampled_log_probs().to(old_N.device)
+            importance_N = importance_weights(old_N, sampled_N, config.importance_cap)
             kl_N = kl_divergence(stats.log_probs, reference_N, config.kl_estimator)
             loss_N = grpo_loss(
                 stats.log_probs,
                 old_N,
                 advantages_N,
                 kl_N,
+                importance_N,
                 beta=config.beta,
                 clip_low=config.clip,
                 clip_high=config.clip if config.clip_high is None else config.clip_high,
@@ -139,6 +145,8 @@ class GrpoTrainer:
             figures["loss"] += loss.item()
             figures["kl"] += (weights_N * kl_N.detach()).sum().item()
             figures["entropy"] += (weights_N * stats.entropy).sum().item()
+            figures["sampling_gap"] += (old_N - sampled_N).abs().sum().item() / tokens
+            figures["importance"] += importance_N.sum().item() / tokens
             certainties += certainty_R
         return figures | certainty_figures(certainties)
 

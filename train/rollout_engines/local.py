@@ -7,34 +7,29 @@ For a session of T steps and G replies that is T pages read instead of T·(T+1)/
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from train.policy import Policy
+from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
 from train.session_tree import attend_causally
 
-__all__ = ["SamplingConfig", "generate", "uniform_draws"]
+__all__ = ["LocalEngine", "generate", "uniform_draws"]
 
 
-@dataclass(frozen=True)
-class SamplingConfig:
-    """How replies are sampled.
+class LocalEngine:
+    """The policy itself as a rollout engine."""
 
-    Attributes:
-        temperature: 0 is greedy.
-        max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
-        replies: How many replies to each prompt.
-        max_batch_tokens: Trunk tokens plus reply rows that are read at once; bounds memory.
-    """
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
 
-    temperature: float
-    max_new_tokens: int
-    end_token: int
-    replies: int = 1
-    max_batch_tokens: int = 32_768
+    def sample(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
+    ) -> list[list[SampledReply]]:
+        """Replies to each prompt, from a generator of this seed."""
+        return generate(self._policy, prompts, config, torch.Generator(self._policy.device).manual_seed(seed))
 
 
 @torch.no_grad()
@@ -46,8 +41,8 @@ def generate(
     progress: Callable[[int], None] | None = None,
     *,
     uniforms: Tensor | None = None,
-) -> list[list[list[int]]]:
-    """For each prompt its sampled replies: `config.replies` lists of tokens, the end token included where reached.
+) -> list[list[SampledReply]]:
+    """For each prompt its `config.replies` sampled replies.
 
     Args:
         generator: The source of randomness; None uses torch's own.
@@ -59,7 +54,7 @@ def generate(
         return []
     was_training = policy.training
     policy.eval()
-    replies: list[list[list[int]]] = [[] for _ in prompts]
+    replies: list[list[SampledReply]] = [[] for _ in prompts]
     for trunks in _batches(prompts, _share_trunks(prompts), config):
         rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.replies)]
         of_rows = None if uniforms is None else uniforms[rows[:: config.replies]].flatten(0, 1)
@@ -117,7 +112,7 @@ def _generate_batch(
     config: SamplingConfig,
     generator: torch.Generator | None,
     uniforms: Tensor | None,
-) -> list[list[int]]:
+) -> list[SampledReply]:
     """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
     device = policy.device
     lengths = [len(prompts[trunk[0]]) for trunk in trunks]
@@ -136,14 +131,15 @@ def _generate_batch(
         torch.tensor([tokens], device=device), torch.tensor([positions], device=device), prefill, ends
     )
     branches = _Branches(prefill, rows, places, forks)
-    replies: list[list[int]] = [[] for _ in forks]
+    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in forks]
     alive = torch.arange(len(forks), device=device)
     uniforms = None if uniforms is None else uniforms.to(device)
     for position in range(config.max_new_tokens):
         own = None if uniforms is None else uniforms[alive, position]
-        chosen = _sample(logits, config.temperature, generator, own)
-        for row, token in zip(alive.tolist(), chosen.tolist(), strict=True):
-            replies[row].append(token)
+        chosen, log_probs = _sample(logits, config.temperature, generator, own)
+        for row, token, log_prob in zip(alive.tolist(), chosen.tolist(), log_probs.tolist(), strict=True):
+            replies[row][0].append(token)
+            replies[row][1].append(log_prob)
         going_on = chosen != config.end_token
         if position + 1 == config.max_new_tokens or not going_on.any():
             break
@@ -151,19 +147,30 @@ def _generate_batch(
             alive, chosen = alive[going_on], chosen[going_on]
             branches.keep(going_on)
         logits = policy.logits(chosen[None], branches.forks[None] + position, branches)
-    return replies
+    return [SampledReply(*reply, _stop_reason(reply[0], config)) for reply in replies]
 
 
-def _sample(logits: Tensor, temperature: float, generator: torch.Generator | None, uniforms: Tensor | None) -> Tensor:
-    """(R, V) -> (R,); with `uniforms` (R,) the token at which the cumulative probability passes a row's own number."""
+def _stop_reason(tokens: Sequence[int], config: SamplingConfig) -> StopReason:
+    return StopReason.END if tokens[-1] == config.end_token else StopReason.LENGTH
+
+
+def _sample(
+    logits: Tensor, temperature: float, generator: torch.Generator | None, uniforms: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """(R, V) -> (R,) tokens, (R,) their log-probabilities.
+
+    With `uniforms` (R,) the token at which the cumulative probability passes a row's own number.
+    """
     if temperature == 0:
-        return logits.argmax(dim=-1)
+        return logits.argmax(dim=-1), torch.zeros(len(logits))
     weights = torch.softmax(logits / temperature, dim=-1)
     if uniforms is None:
-        return torch.multinomial(weights, 1, generator=generator).squeeze(1)
-    cumulative = weights.double().cumsum(dim=-1)
-    passed = torch.searchsorted(cumulative, uniforms.double()[:, None] * cumulative[:, -1:], right=True)
-    return passed.squeeze(1).clamp(max=logits.shape[-1] - 1)
+        drawn = torch.multinomial(weights, 1, generator=generator)
+    else:
+        cumulative = weights.double().cumsum(dim=-1)
+        passed = torch.searchsorted(cumulative, uniforms.double()[:, None] * cumulative[:, -1:], right=True)
+        drawn = passed.clamp(max=logits.shape[-1] - 1)
+    return drawn.squeeze(1), weights.gather(1, drawn).squeeze(1).log()
 
 
 class _Prefill:

@@ -1,0 +1,62 @@
+"""What a rollout engine is asked, and what it gives: prompts in, sampled replies out.
+
+Whoever trains on replies has to know with which probability they were drawn. An engine that reads its weights in other
+numerics than the trainer (another precision, another kernel) draws from a policy a little beside it; its
+log-probabilities say how far (`importance_cap` of train/grpo/config.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+__all__ = ["RolloutEngine", "SampledReply", "SamplingConfig", "StopReason"]
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How replies are sampled.
+
+    Attributes:
+        temperature: 0 is greedy.
+        max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
+        replies: How many replies to each prompt.
+        max_batch_tokens: Trunk tokens plus reply rows that are read at once; bounds memory.
+    """
+
+    temperature: float
+    max_new_tokens: int
+    end_token: int
+    replies: int = 1
+    max_batch_tokens: int = 32_768
+
+
+class StopReason(Enum):
+    """Why a sampled reply ended."""
+
+    END = "end"  # the policy ended it
+    LENGTH = "length"  # max_new_tokens were written
+
+
+@dataclass(frozen=True)
+class SampledReply:
+    """A reply as it was drawn.
+
+    Attributes:
+        tokens: The end token included, where it was reached.
+        log_probs: Of each token, as the engine drew it: at its temperature and in its numerics; 0 where greedy.
+    """
+
+    tokens: list[int]
+    log_probs: list[float]
+    stop: StopReason
+
+
+class RolloutEngine(Protocol):
+    """What turns prompts into sampled replies."""
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
+    ) -> list[list[SampledReply]]:
+        """To each prompt, in their order, `config.replies` replies; the same ones for the same weights and seed."""
+        ...
