@@ -5,7 +5,7 @@ Which elements these are, and which are left out, the walk decides.
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.simplify.cards import Heading
+from replay_sessions.simplify.card_tree import Heading
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.pieces import PieceWriter

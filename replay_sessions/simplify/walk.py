@@ -6,7 +6,7 @@ without the start tags of targets: names are known only when all card titles of 
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.simplify.cards import Part
+from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import ElementWriter, Opened
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden, is_unread
 from replay_sessions.simplify.labels import Labels
