@@ -86,11 +86,15 @@ _NO_NODES: list[Node] = []
 _NO_HEADINGS: list[Heading] = []
 
 
-def tree_of(parts: list[Part], headings: list[Heading]) -> list[Node]:
-    """The parts as a tree, outer ones first, with the headings in them; the first is the page itself."""
-    scope = parts[-1].outside if parts else Scope(None, "")
-    end = max((part.end for part in parts), default=0) + 1
-    page = Node(Part(None, "body", -1, end, 0, max((part.last for part in parts), default=0), scope, scope), None)
+def tree_of(parts: list[Part], headings: list[Heading], last: int) -> list[Node]:
+    """The parts as a tree, outer ones first, with the headings in them; the first is the page itself.
+
+    Args:
+        last: The number of targets of the page.
+    """
+    scope = parts[-1].outside
+    end = max(part.end for part in parts) + 1
+    page = Node(Part(None, "body", -1, end, 0, last, scope, scope), None)
     nodes = [page]
     left = sorted(headings, reverse=True)
     node = page

@@ -43,7 +43,9 @@ def set_cards(
         parts: In the order of their ends.
         texts: Which of the pieces are texts.
     """
-    nodes = tree_of(parts, headings)
+    if not parts:
+        return []
+    nodes = tree_of(parts, headings, len(targets))
     for node in reversed(nodes):
         if node.children:
             _title_children(node, targets, texts, pieces)
@@ -243,8 +245,13 @@ def _settle(targets: list[Target], start: int, end: int, node: Node) -> tuple[in
     for index in range(start, end):
         while node.part.last <= index and node.parent is not None:
             node = node.parent
-        if not targets[index].is_container:
-            targets[index].scope = node.scope
+        target = targets[index]
+        if target.is_container:
+            continue
+        if target.scope is node.part.inside:
+            target.scope = node.scope
+        else:
+            target.scope.parent = node.scope  # that of a list item which is no part
     return end, node
 
 

@@ -14,10 +14,10 @@ from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK
 from replay_sessions.simplify.targets import Attributes, Target, leads_to_account
 from replay_sessions.simplify.words import tidy
 
-__all__ = ["ElementWriter", "Opened"]
+__all__ = ["UNLABELLED", "ElementWriter", "Opened"]
 
 _LABELLED = frozenset({"input", "textarea"})
-_UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
+UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
 
 
 class Opened:
@@ -116,7 +116,7 @@ class ElementWriter(PieceWriter):
             self.scope = Scope(self.scope, rule.scope)
         if rule.card:
             self.scope = Scope(self.scope, "", rule.card)
-            if tag not in _UNLABELLED:
+            if tag not in UNLABELLED:
                 self.scope.title = tidy(attributes.get("aria-label"))
                 if not self.scope.title and "aria-labelledby" in attributes:
                     self.labels.unlabelled.append((self.scope, attributes))
