@@ -10,7 +10,7 @@ from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Rule
-from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK, TITLE
 from replay_sessions.simplify.targets import Attributes, Target, leads_to_account
 from replay_sessions.simplify.words import tidy
 
@@ -199,5 +199,5 @@ class ElementWriter(PieceWriter):
         """A drawing inside a target names it by its label or title."""
         if not target.alt:
             label = tidy(node.attributes.get("aria-label"))
-            title = None if label else node.css_first("title")
+            title = None if label else next((part for part in node.traverse() if part.tag_id == TITLE), None)
             target.alt = label if title is None else tidy(title.text())
