@@ -53,6 +53,7 @@ class Walk(ElementWriter):
         ids = selectors.ids | self.labels.ids | self._styles.ids
         is_styled = self._styles.is_styled
         targets = self.targets
+        headings = self.headings
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
         while True:
             while node is not None:
@@ -109,7 +110,8 @@ class Walk(ElementWriter):
             if not stack:
                 return
             node, kind, piece, tag, opened, first = stack.pop()
-            if len(targets) > first:
+            count = len(targets) - first
+            if count > 1 or (count and (opened is not None or (headings and headings[-1].piece >= piece))):
                 self._keep_part(node, tag, piece, first, opened)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
@@ -120,7 +122,10 @@ class Walk(ElementWriter):
             node = node.next
 
     def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | Opened | None) -> None:
-        """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing."""
+        """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing.
+
+        Not to be asked about a wrapper of one thing to act on without a heading, which is none.
+        """
         last = len(self.targets)
         parts = self.parts
         outside = self.scope
