@@ -20,7 +20,7 @@ _HOST = re.compile(r"^\s*(?:\w+:)?//[^/]*")
 _GAPS = re.compile(r"[-_.,+ ]+")
 _WORD = re.compile(r"[^\W\d_][a-z]+|[A-Z]{2,}|(?:(?![A-Za-z])[^\W\d_]){2,}")  # of one case, so no part of a key
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-_IDENTIFIER = re.compile(r"[A-Za-z]*\d[\dA-Za-z]{2,}")
+_IDENTIFIER = re.compile(r"(?<![A-Za-z])[A-Za-z]*+\d[\dA-Za-z]{2,}")  # tried once in a word, not at each letter of it
 _IDENTIFIED = re.compile(
     r"(?:^|&)(?:(?:products?|items?|art(?:icle|ikel)?|p|variant|category|cat)?_?(?:id|no|nr)|sku|item|product|p)=([^&]*)",
     re.IGNORECASE,

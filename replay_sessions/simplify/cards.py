@@ -11,17 +11,14 @@ import functools
 import html
 import re
 from collections import Counter
-from typing import NamedTuple
-
-from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.apart import address_key, tell_apart, without_remarks, words_key
+from replay_sessions.simplify.card_tree import ITEMS, Heading, Node, Part, tree_of
 from replay_sessions.simplify.names import Scope, leaf, rest
 from replay_sessions.simplify.targets import Target, words_of
 
-__all__ = ["Heading", "Part", "set_cards"]
+__all__ = ["set_cards"]
 
-_ITEMS = frozenset({"li", "tr", "article"})  # cards also where there is only one of them
 _NO_CARDS = frozenset(
     {"", "a", "body", "button", "form", "html", "label", "main", "option", "select", "tbody", "ul", "ol"}
 )
@@ -37,77 +34,6 @@ _PLACE = re.compile(  # "slide 3 of 7", "3 / 7": where a card stands in a carous
 )
 
 
-class Heading(NamedTuple):
-    """A heading, where it begins among the pieces of the page, and where the link that it is in does, -1 for none."""
-
-    piece: int
-    words: str
-    link: int = -1
-
-
-class Part(NamedTuple):
-    """An element with several things to act on, with a heading, or with scopes of its own.
-
-    Attributes:
-        tag: "" for what a recipe says is no card.
-        piece, end: Where it begins and ends among the pieces of the page.
-        first, last: The targets in it, itself not counted.
-        outside, inside: The scopes around it and in it.
-    """
-
-    node: LexborNode | None
-    tag: str
-    piece: int
-    end: int
-    first: int
-    last: int
-    outside: Scope
-    inside: Scope
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a card only if others beside it are."""
-        return self.inside is self.outside and self.tag not in _ITEMS
-
-    @property
-    def card(self) -> Scope | None:
-        """The card that a rule makes of it."""
-        return self.inside if self.inside is not self.outside and self.inside.repeat is not None else None
-
-
-class _Node:
-    """A part in the tree of parts."""
-
-    __slots__ = ("children", "first_inner", "headings", "is_one_of_many", "parent", "part", "scope", "title")
-
-    def __init__(self, part: Part, parent: "_Node | None") -> None:
-        self.part = part
-        self.parent = parent
-        # Most parts have neither; lists for each of them would keep the garbage collector busy.
-        self.children: list[_Node] = _NO_NODES
-        self.headings: list[Heading] = _NO_HEADINGS  # those in it and in no card inside
-        self.first_inner = part.last  # the first target that is in a card inside
-        self.title = ""
-        self.is_one_of_many = False  # a link with its heading, beside others; what is around has another title
-        self.scope = part.inside  # the one of what is in it, once all titles are known
-
-    def add_child(self, child: "_Node") -> None:
-        if self.children:
-            self.children.append(child)
-        else:
-            self.children = [child]
-
-    def add_headings(self, headings: list[Heading]) -> None:
-        if self.headings:
-            self.headings += headings
-        elif headings:
-            self.headings = list(headings)
-
-
-_NO_NODES: list[_Node] = []
-_NO_HEADINGS: list[Heading] = []
-
-
 def set_cards(
     parts: list[Part], headings: list[Heading], targets: list[Target], texts: list[int], pieces: list[str]
 ) -> list[Scope]:
@@ -117,49 +43,20 @@ def set_cards(
         parts: In the order of their ends.
         texts: Which of the pieces are texts.
     """
-    nodes = _tree(parts, headings)
+    if not parts:
+        return []
+    nodes = tree_of(parts, headings, len(targets))
     for node in reversed(nodes):
         if node.children:
             _title_children(node, targets, texts, pieces)
             _hand_up(node)
-            node.children = _NO_NODES  # so that no parts hold each other, and the page with them
+            node.forget_children()
     return _set_scopes(nodes, targets)
 
 
-def _tree(parts: list[Part], headings: list[Heading]) -> list[_Node]:
-    """The parts as a tree, outer ones first, with the headings in them; the first is the page itself."""
-    scope = parts[-1].outside if parts else Scope(None, "")
-    end = max((part.end for part in parts), default=0) + 1
-    page = _Node(Part(None, "body", -1, end, 0, max((part.last for part in parts), default=0), scope, scope), None)
-    nodes = [page]
-    left = sorted(headings, reverse=True)
-    node = page
-    outer_first = parts[::-1]
-    outer_first.sort(key=lambda part: part.piece * end - part.end)
-    for part in outer_first:
-        piece = part.piece
-        while left and left[-1].piece < piece:
-            node = _around(node, left[-1].piece)
-            node.add_headings([left.pop()])
-        around = _around(node, piece)
-        node = _Node(part, around)
-        around.add_child(node)
-        nodes.append(node)
-    while left:
-        node = _around(node, left[-1].piece)
-        node.add_headings([left.pop()])
-    return nodes
-
-
-def _around(node: _Node, piece: int) -> _Node:
-    while node.part.end <= piece and node.parent is not None:
-        node = node.parent
-    return node
-
-
-def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces: list[str]) -> None:
+def _title_children(node: Node, targets: list[Target], texts: list[int], pieces: list[str]) -> None:
     """Finds titles of a part's children; those inside them are known."""
-    by_tag: dict[str, list[_Node]] = {}
+    by_tag: dict[str, list[Node]] = {}
     for child in node.children:
         part = child.part
         headings = child.headings
@@ -175,14 +72,14 @@ def _title_children(node: _Node, targets: list[Target], texts: list[int], pieces
         if (headings or part.last - part.first > 1) and not child.title and part.tag not in _NO_CARDS:
             by_tag.setdefault(part.tag, []).append(child)
     for tag, alike in by_tag.items():
-        if tag in _ITEMS:
+        if tag in ITEMS:
             _title_group(alike, targets, texts, pieces, is_list=True)
         elif len(alike) > 1:
             for group in _by_class(alike):
                 _title_group(group, targets, texts, pieces, is_list=False)
 
 
-def _hand_up(node: _Node) -> None:
+def _hand_up(node: Node) -> None:
     """Tells a part what the cards inside leave to it."""
     for child in node.children:
         part = child.part
@@ -193,9 +90,9 @@ def _hand_up(node: _Node) -> None:
             node.add_headings(child.headings)
 
 
-def _by_class(nodes: list[_Node]) -> list[list[_Node]]:
+def _by_class(nodes: list[Node]) -> list[list[Node]]:
     """Those of the nodes that have others of their first class beside them; other classes say their state."""
-    groups: dict[str, list[_Node]] = {}
+    groups: dict[str, list[Node]] = {}
     for node in nodes:
         classes = (node.part.node.attributes.get("class") or "").split() if node.part.node is not None else []
         if classes:
@@ -204,7 +101,7 @@ def _by_class(nodes: list[_Node]) -> list[list[_Node]]:
 
 
 def _title_group(
-    group: list[_Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool
+    group: list[Node], targets: list[Target], texts: list[int], pieces: list[str], *, is_list: bool
 ) -> None:
     """Finds titles of siblings of one kind."""
     headed = [node for node in group if node.headings and leaf(_heading(node)) not in ("", "price")]
@@ -222,7 +119,7 @@ def _title_group(
         _give(rest, [_first_text(node.part, targets, texts, pieces) for node in rest])
 
 
-def _heading(node: _Node) -> str:
+def _heading(node: Node) -> str:
     """The heading that titles a part; "" if it has none, or only such as stand in several links, of which none does."""
     headings = node.headings
     if not headings or (headings[0].link >= 0 and len({heading.link for heading in headings}) >= _SEVERAL):
@@ -230,7 +127,7 @@ def _heading(node: _Node) -> str:
     return headings[0].words
 
 
-def _titles_a_list(node: _Node, targets: list[Target], texts: list[int], pieces: list[str]) -> bool:
+def _titles_a_list(node: Node, targets: list[Target], texts: list[int], pieces: list[str]) -> bool:
     """Whether a part is a list or several links with headings; what else it says before those is its title."""
     part = node.part
     begin = part.piece + 1
@@ -260,7 +157,7 @@ def _first_words(targets: list[Target], start: int, end: int) -> str:
     return words_of(first[0])
 
 
-def _give(nodes: list[_Node], titles: list[str]) -> bool:
+def _give(nodes: list[Node], titles: list[str]) -> bool:
     """Gives siblings their titles, unless most of those are the same."""
     leaves = [leaf(title) for title in titles]
     if len(leaves) > 1 and max(Counter(leaves).values()) > _MOST_ALIKE * len(leaves):
@@ -291,7 +188,7 @@ def _first_text(part: Part, targets: list[Target], texts: list[int], pieces: lis
     return found[kept.index(True)]
 
 
-def _set_scopes(nodes: list[_Node], targets: list[Target]) -> list[Scope]:
+def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
     """Makes scopes of the cards, sets them between those of the walk, and gives each target the one that it is in."""
     cards: list[Scope] = []
     extents: list[tuple[int, int]] = []  # of the targets by whose addresses cards are told apart
@@ -343,13 +240,18 @@ def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: lis
         cards[index].apart = words
 
 
-def _settle(targets: list[Target], start: int, end: int, node: _Node) -> tuple[int, _Node]:
+def _settle(targets: list[Target], start: int, end: int, node: Node) -> tuple[int, Node]:
     """Gives targets the scopes of the parts that they are in, of which `node` is the innermost for the first."""
     for index in range(start, end):
         while node.part.last <= index and node.parent is not None:
             node = node.parent
-        if not targets[index].is_container:
-            targets[index].scope = node.scope
+        target = targets[index]
+        if target.is_container:
+            continue
+        if target.scope is node.part.inside:
+            target.scope = node.scope
+        else:
+            target.scope.parent = node.scope  # that of a list item which is no part
     return end, node
 
 

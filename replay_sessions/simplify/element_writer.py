@@ -5,19 +5,19 @@ Which elements these are, and which are left out, the walk decides.
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.simplify.cards import Heading
+from replay_sessions.simplify.card_tree import Heading
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Rule
-from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK, TITLE
 from replay_sessions.simplify.targets import Attributes, Target, leads_to_account
 from replay_sessions.simplify.words import tidy
 
-__all__ = ["ElementWriter", "Opened"]
+__all__ = ["UNLABELLED", "ElementWriter", "Opened"]
 
 _LABELLED = frozenset({"input", "textarea"})
-_UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
+UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
 
 
 class Opened:
@@ -116,7 +116,7 @@ class ElementWriter(PieceWriter):
             self.scope = Scope(self.scope, rule.scope)
         if rule.card:
             self.scope = Scope(self.scope, "", rule.card)
-            if tag not in _UNLABELLED:
+            if tag not in UNLABELLED:
                 self.scope.title = tidy(attributes.get("aria-label"))
                 if not self.scope.title and "aria-labelledby" in attributes:
                     self.labels.unlabelled.append((self.scope, attributes))
@@ -199,5 +199,5 @@ class ElementWriter(PieceWriter):
         """A drawing inside a target names it by its label or title."""
         if not target.alt:
             label = tidy(node.attributes.get("aria-label"))
-            title = None if label else node.css_first("title")
+            title = None if label else next((part for part in node.traverse() if part.tag_id == TITLE), None)
             target.alt = label if title is None else tidy(title.text())

@@ -16,7 +16,7 @@ from replay_sessions.simplify.hidden import hide_closed_parts
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.last_parts import last_parts
 from replay_sessions.simplify.names import Namer
-from replay_sessions.simplify.parsing import landmarks_of, parse
+from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
 from replay_sessions.simplify.style_rules import StyleRules
@@ -111,8 +111,7 @@ def _drafted(
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
-    document = parse(source)
-    landmarks = landmarks_of(document)
+    document, landmarks = parse(source)
     styles = StyleRules(landmarks.styles)
     hide_closed_parts(document, landmarks.closing, styles)
     walk = Walk(rules, Labels.of(landmarks.labelled), styles)

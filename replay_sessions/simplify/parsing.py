@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.errors import BadSession
 
-__all__ = ["Landmarks", "landmarks_of", "parse"]
+__all__ = ["Landmarks", "parse"]
 
 _SHADOW_ROOT = re.compile(rb"<template(?=[\s/])[^>]{0,1000}?\sshadowrootmode\s*=", re.IGNORECASE)
 _TEMPLATE = re.compile(rb"<(/?)template(?=[\s/>])", re.IGNORECASE)
@@ -15,7 +15,7 @@ _SHADOW_TAG = b"shadow-root"
 _DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 _OTHER_ENCODING = re.compile(rb"charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])")
-_LANDMARKS = "style, dialog, details, [aria-labelledby]"
+_LANDMARKS = "style, dialog, details, template[shadowrootmode], [aria-labelledby]"
 
 
 class Landmarks(NamedTuple):
@@ -24,18 +24,28 @@ class Landmarks(NamedTuple):
     styles: list[LexborNode]
     closing: list[LexborNode]  # dialogs and details, which may be closed
     labelled: list[LexborNode]  # what other elements are the labels of
+    shadow_roots: list[LexborNode]
 
 
-def parse(source: bytes) -> LexborHTMLParser:
-    """Parses a page: as UTF-8 if it is that, else in the encoding that it declares.
-
-    Recorders that save a page as the browser holds it write UTF-8 and leave the `<meta charset>` of old in it.
+def parse(source: bytes) -> tuple[LexborHTMLParser, Landmarks]:
+    """Parses a page as a browser does, shadow roots included, and finds its landmarks.
 
     Raises:
         BadSession: the parser gave it up.
     """
-    if b"shadowrootmode" in source:
-        source = _open_shadow_roots(source)
+    document = _parsed(source)
+    landmarks = _landmarks_of(document)
+    if landmarks.shadow_roots:
+        document = _parsed(_open_shadow_roots(source))
+        landmarks = _landmarks_of(document)
+    return document, landmarks
+
+
+def _parsed(source: bytes) -> LexborHTMLParser:
+    """A page as UTF-8 if it is that, else in the encoding that it declares.
+
+    Recorders that save a page as the browser holds it write UTF-8 and leave the `<meta charset>` of old in it.
+    """
     # A page that declares UTF-8 or nothing is read as UTF-8 in any case; most are, and need not be tried.
     declares_other = _declares_other_encoding(source[:_DECLARING].lower())
     try:
@@ -46,9 +56,9 @@ def parse(source: bytes) -> LexborHTMLParser:
         raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
 
 
-def landmarks_of(document: LexborHTMLParser) -> Landmarks:
+def _landmarks_of(document: LexborHTMLParser) -> Landmarks:
     """Finds them by one search: each search goes through all of a page."""
-    landmarks = Landmarks([], [], [])
+    landmarks = Landmarks([], [], [], [])
     for node in document.css(_LANDMARKS):
         if "aria-labelledby" in node.attributes:
             landmarks.labelled.append(node)
@@ -56,6 +66,8 @@ def landmarks_of(document: LexborHTMLParser) -> Landmarks:
             landmarks.styles.append(node)
         elif node.tag in ("dialog", "details"):
             landmarks.closing.append(node)
+        elif "shadowrootmode" in node.attributes:
+            landmarks.shadow_roots.append(node)
     return landmarks
 
 

@@ -36,6 +36,8 @@ class StyleRules:
         sheets = list(enumerate(sheets_of(styles)))
         self._hiding = [(number, sheet) for number, sheet in sheets if sheet.hides]
         self._showing = [(number, sheet) for number, sheet in sheets if sheet.shows]
+        self._hiding_about = _RulesAbout(self._hiding, Sheet.hiding)
+        self._showing_about = _RulesAbout(self._showing, Sheet.showing)
         self._hides: dict[_Keys, list[_Weighed]] = {}
         self._shows: dict[_Keys, list[_Weighed]] = {}
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
@@ -55,7 +57,7 @@ class StyleRules:
         """Whether the rules show an element that is `hidden` by its attribute: any of them is stronger."""
         if not self._showing:
             return False
-        showing = self._showing_about((tag, attributes.get("class"), attributes.get("id")))
+        showing = self._fitting_shows((tag, attributes.get("class"), attributes.get("id")))
         deciding = (weighed for weighed in showing if "display" in weighed[1].properties)
         return self._strongest(deciding, node, attributes) is not None
 
@@ -68,7 +70,7 @@ class StyleRules:
         keys = (tag, attributes.get("class"), attributes.get("id"))
         hiding = self._hides.get(keys)
         if hiding is None:
-            hiding = self._hides[keys] = _fitting(keys, self._hiding, Sheet.hiding, self._classes)
+            hiding = self._hides[keys] = _fitting(keys, self._hiding_about, self._classes)
         strongest = self._strongest(hiding, node, attributes) if hiding else None
         if strongest is None:
             return False
@@ -77,14 +79,14 @@ class StyleRules:
             return False
         stronger = (
             weighed
-            for weighed in self._showing_about(keys)
+            for weighed in self._fitting_shows(keys)
             if weighed[0] > weight and weighed[1].properties >= hides.properties
         )
         return self._strongest(stronger, node, attributes) is None
 
-    def _showing_about(self, keys: _Keys) -> list[_Weighed]:
+    def _fitting_shows(self, keys: _Keys) -> list[_Weighed]:
         if keys not in self._shows:
-            self._shows[keys] = _fitting(keys, self._showing, Sheet.showing)
+            self._shows[keys] = _fitting(keys, self._showing_about)
         return self._shows[keys]
 
     def _strongest(self, rules: Iterable[_Weighed], node: LexborNode, attributes: Attributes) -> _Weighed | None:
@@ -187,12 +189,24 @@ class _Styled(dict[str | None, bool]):
         return known
 
 
-def _fitting(
-    keys: _Keys,
-    sheets: list[tuple[int, Sheet]],
-    rules_about: Callable[[Sheet, str], Iterable[Placed]],
-    known: frozenset[str] | None = None,
-) -> list[_Weighed]:
+class _RulesAbout(dict[str, list[_Weighed]]):
+    """A class, an id or a tag alone -> the rules of a page's sheets about it, looked for once."""
+
+    def __init__(self, sheets: list[tuple[int, Sheet]], rules_about: Callable[[Sheet, str], Iterable[Placed]]) -> None:
+        super().__init__()
+        self._sheets = sheets
+        self._rules_about = rules_about
+
+    def __missing__(self, word: str) -> list[_Weighed]:
+        rules = self[word] = [
+            ((*rule.weight, number, place), rule)
+            for number, sheet in self._sheets
+            for place, rule in self._rules_about(sheet, word)
+        ]
+        return rules
+
+
+def _fitting(keys: _Keys, rules_about: _RulesAbout, known: frozenset[str] | None = None) -> list[_Weighed]:
     """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first.
 
     Args:
@@ -203,11 +217,10 @@ def _fitting(
     asked = classes if known is None else classes & known  # of a page's many sheets few are about any of them
     fitting: list[_Weighed] = []
     for word in (*(f".{name}" for name in sorted(asked)), *([f"#{identifier}"] if identifier else []), tag):
-        for number, sheet in sheets:
-            for place, rule in rules_about(sheet, word):
-                last = rule.steps[-1][1]
-                if last.may_fit(tag, classes) and last.id in ("", identifier):
-                    fitting.append(((*rule.weight, number, place), rule))
+        for weighed in rules_about[word]:
+            last = weighed[1].steps[-1][1]
+            if last.may_fit(tag, classes) and last.id in ("", identifier):
+                fitting.append(weighed)
     return sorted(fitting[-_MAX_FITTING:], key=operator.itemgetter(0), reverse=True)
 
 

@@ -10,7 +10,7 @@ from replay_sessions.simplify.hidden import NEVER_SEEN
 
 __all__ = [
     "ACTED_ON", "BLOCK", "BREAK", "IMAGE", "INLINE", "ITEM", "LABEL", "MERGED", "SKIPPED", "STRUCK", "TAGS", "TEXT",
-    "UNKNOWN",
+    "TITLE", "UNKNOWN",
 ]  # fmt: skip
 
 # How an element is written out. Plain numbers, since they are compared for every element; from ACTED_ON on an element
@@ -54,3 +54,4 @@ def _table() -> dict[int, tuple[str, int]]:
 TAGS = _table()
 UNKNOWN = ("div", BLOCK)
 TEXT = next(node.tag_id for node in LexborHTMLParser("<p>text").css("p")[0].iter(include_text=True))
+TITLE = LexborHTMLParser("").create_node("title").tag_id

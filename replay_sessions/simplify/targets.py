@@ -48,24 +48,12 @@ _FIELDS = frozenset({"input", "select", "textarea"})
 class Target:
     """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
 
+    __slots__ = (
+        "alt", "attributes", "end", "has_image", "heading", "in_account", "inner", "inside", "is_block",
+        "is_container", "is_unread", "label", "lead", "node", "outer", "piece", "private", "rule", "scope", "steady",
+        "tag", "text",
+    )  # fmt: skip
     kind = ACTED_ON
-    alt = ""  # the alternative text of the first image in it
-    has_image = False
-    heading = ""  # the first heading in it
-    steady = ""  # what stands in it without badges, and without prices and counts at its end
-    end = 0  # for a container, the number of targets up to its end
-    inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
-    inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
-    private = ""
-    in_account = False  # whether it shows whose account it is
-    is_unread = False  # whether what is around it is hidden from screen readers
-    is_block = False  # whether it begins a line of its own
-    is_container = False
-    node: LexborNode | None = None  # where it stands in the raw page
-    label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
-    lead = ""  # the blank before it
-    outer: "Target | None" = None  # the target that it stands in
-    text = ""  # what stands in it
 
     def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:
         self.tag = tag
@@ -73,6 +61,23 @@ class Target:
         self.rule = rule
         self.scope = scope  # the one that it stands in; for a container, the one that it is
         self.piece = piece  # where its start tag stands among the pieces of the page
+        self.node: LexborNode | None = None  # where it stands in the raw page
+        self.outer: Target | None = None  # the target that it stands in
+        self.inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
+        self.lead = ""  # the blank before it
+        self.is_block = False  # whether it begins a line of its own
+        self.is_container = False
+        self.end = 0  # for a container, the number of targets up to its end
+        self.inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
+        self.private = ""
+        self.in_account = False  # whether it shows whose account it is
+        self.is_unread = False  # whether what is around it is hidden from screen readers
+        self.label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
+        self.text = ""  # what stands in it
+        self.steady = ""  # what stands in it without badges, and without prices and counts at its end
+        self.heading = ""  # the first heading in it
+        self.alt = ""  # the alternative text of the first image in it
+        self.has_image = False
 
     @property
     def input_type(self) -> str:

@@ -6,10 +6,11 @@ without the start tags of targets: names are known only when all card titles of 
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.simplify.cards import Part
-from replay_sessions.simplify.element_writer import ElementWriter, Opened
+from replay_sessions.simplify.card_tree import Part
+from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden, is_unread
 from replay_sessions.simplify.labels import Labels
+from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TAGS, TEXT, UNKNOWN
@@ -52,6 +53,7 @@ class Walk(ElementWriter):
         ids = selectors.ids | self.labels.ids | self._styles.ids
         is_styled = self._styles.is_styled
         targets = self.targets
+        headings = self.headings
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
         while True:
             while node is not None:
@@ -84,9 +86,11 @@ class Walk(ElementWriter):
                         node = node.next
                         continue
                     rule, inside = NO_RULE, self.inside
-                    if is_told or choice is not None:
+                    if is_told or (choice is not None and choice.conditional):
                         fitting, inside = match(choice, tag, attributes, inside)
                         rule = merged[fitting]
+                    elif choice is not None:
+                        rule, inside = merged[choice.rules], choice.inside
                     if (may_hide or rule.drop) and self._is_left_out(node, tag, attributes, rule):
                         node = node.next
                         continue
@@ -106,7 +110,8 @@ class Walk(ElementWriter):
             if not stack:
                 return
             node, kind, piece, tag, opened, first = stack.pop()
-            if len(targets) > first:
+            count = len(targets) - first
+            if count > 1 or (count and (opened is not None or (headings and headings[-1].piece >= piece))):
                 self._keep_part(node, tag, piece, first, opened)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
@@ -117,7 +122,10 @@ class Walk(ElementWriter):
             node = node.next
 
     def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | Opened | None) -> None:
-        """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing."""
+        """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing.
+
+        Not to be asked about a wrapper of one thing to act on without a heading, which is none.
+        """
         last = len(self.targets)
         parts = self.parts
         outside = self.scope
@@ -125,11 +133,21 @@ class Walk(ElementWriter):
             outside = opened.scope
             if opened.rule.card == "":
                 tag = ""
-        if parts and (inner := parts[-1]).first == first and inner.last == last and inner.is_plain:
+        if last - first == 1 and not (self.headings and self.headings[-1].piece >= piece):
+            if outside is self.scope or self._is_item_of_one(tag, piece, outside):
+                return
+        elif parts and (inner := parts[-1]).first == first and inner.last == last and inner.is_plain:
             parts.pop()
-        elif last - first < 2 and outside is self.scope and not (self.headings and self.headings[-1].piece >= piece):
-            return
         parts.append(Part(node, tag, piece, len(self.pieces), first, last, outside, self.scope))
+
+    def _is_item_of_one(self, tag: str, piece: int, outside: Scope) -> bool:
+        """Whether an element without a heading that holds one thing to act on is only a list item around that.
+
+        It is a card, but gets no title; pages have too many of those to look at each as a part.
+        """
+        scope = self.scope
+        is_item = tag in UNLABELLED and scope.repeat is not None and scope.parent is outside
+        return is_item and not (self.parts and self.parts[-1].piece > piece)
 
     def _is_left_out(self, node: LexborNode, tag: str, attributes: Attributes, rule: Rule) -> bool:
         """Whether a shopper does not see an element. Its text is kept all the same if it is the label of others."""

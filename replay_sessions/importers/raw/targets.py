@@ -122,7 +122,8 @@ class RawPage:
 
     @cached_property
     def _document(self) -> LexborHTMLParser:
-        return parse(self._content)
+        document, _ = parse(self._content)
+        return document
 
     @cached_property
     def _number_of_node(self) -> dict[int, int]:

@@ -20,7 +20,7 @@ from bs4 import BeautifulSoup
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.hidden import hide_closed_parts
 from replay_sessions.simplify.labels import Labels
-from replay_sessions.simplify.parsing import landmarks_of, parse
+from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.recipes import find_recipe
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.walk import Walk
@@ -54,8 +54,7 @@ def test_every_control_that_is_kept_has_a_name_of_its_own(pages: dict[str, bytes
     assert len(pages) >= 70
     for page_name, page in pages.items():
         recipe = find_recipe(page)
-        document = parse(page)
-        landmarks = landmarks_of(document)
+        document, landmarks = parse(page)
         styles = StyleRules(landmarks.styles)
         hide_closed_parts(document, landmarks.closing, styles)
         walk = Walk(recipe, Labels.of(landmarks.labelled), styles)
