@@ -24,6 +24,11 @@ from train.session_tree import Attention, PackedTrees, hidden_states
 
 __all__ = ["Policy", "Precision", "autocast_dtype"]
 
+# At the first of its vector functions in a process MKL finds out which processor it runs on. Where two threads make
+# that call at once, one of them may run other code: in one of some hundred processes the cosines of the first positions
+# had other last bits, and from there on all weights. Here one thread makes it.
+torch.cos(torch.zeros(1))
+
 T = TypeVar("T")
 Precision = Literal["float32", "bfloat16_autocast"]
 

@@ -29,6 +29,34 @@ def test_no_operation_behind_a_reply_token_adds_up_gradients_in_any_order(tiny: 
     assert operations(Policy(tiny.model).log_probs(packed).grad_fn) & UNORDERED == set()
 
 
+FIRST_COSINES = """
+import collections, hashlib, os
+import torch
+import train.policy
+angles = torch.arange(14_000) / 7
+seen = collections.Counter()
+for _ in range(4_000):
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        torch.set_num_threads(2)
+        torch.ones(100_000) + 1  # the threads are there
+        os.write(writing, hashlib.md5(torch.cos(angles).numpy().tobytes()).digest())
+        os._exit(0)
+    os.close(writing)
+    seen[os.read(reading, 16)] += 1
+    os.close(reading)
+    os.wait()
+print(len(seen))
+"""
+
+
+@pytest.mark.slow
+def test_the_first_pass_of_a_process_is_that_of_any_other() -> None:
+    """Of 4,000 processes some ten had other cosines, when none of them had called a function of MKL's before."""
+    done = subprocess.run([sys.executable, "-c", FIRST_COSINES], check=True, capture_output=True, text=True)
+    assert done.stdout == "1\n"
+
+
 def operations(node: Any) -> set[str]:
     """The names of all operations behind a tensor."""
     found: set[Any] = set()
