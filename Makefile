@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
 	@echo "make train-lm     train SmolLM2-135M, a pretrained language model, on STORE (an hour or two, two cores)"
-	@echo "make test         the quick tests"
+	@echo "make test         the quick tests, in two processes (WORKERS=N)"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
 	@echo "make test-browser the tests that look at pages in Chromium; test-gpu, test-vllm, test-verl likewise"
@@ -40,8 +40,10 @@ train-lm: $(READY)
 	@if [ -e $(LM_OUT)/run.json ]; then set -x; $(RUN) -m agents.llm_grpo.train --resume $(LM_OUT); \
 	else set -x; $(RUN) -m agents.llm_grpo.train --preset smollm2_cpu --store $(STORE) --seed $(SEED) --out $(LM_OUT) $(ARGS); fi
 
+# In WORKERS processes; the tests of a file stay in one.
+WORKERS ?= 2
 test: $(READY)
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-slow: $(READY)
 	$(RUN) -m pytest -m slow $(ARGS)

@@ -96,7 +96,7 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert isinstance(agent.act(observation), str)
 
 
-@pytest.mark.parametrize("stopping", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stopping", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
     stopping: signal.Signals, straight_run: Path, store: Path, tmp_path: Path
 ) -> None:
@@ -208,7 +208,8 @@ def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tm
     before, _, after = preset.partition("[model]")
     after = after[after.index("[sft]") :]
     (tmp_path / "lora.toml").write_text(before + LORA.format(path=tmp_path / "model.gguf") + after)
-    flags = [word for key, value in SMALL.items() if not key.startswith("model") for word in (f"--{key}", str(value))]
+    smaller = SMALL | {"grpo.steps": 2, "validation.sessions": 1, "evaluation.sessions": 1}
+    flags = [word for key, value in smaller.items() if not key.startswith("model") for word in (f"--{key}", str(value))]
     out = tmp_path / "run"
     done = train("--preset", str(tmp_path / "lora.toml"), "--store", str(store), "--out", str(out), *flags)
     assert done.returncode == 0, done.stderr

@@ -25,7 +25,9 @@ def _ctrl_c_is_heard() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
+@pytest.mark.parametrize(
+    ("number", "workers"), [pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow), (signal.SIGTERM, 1)]
+)
 def test_a_stopped_import_says_how_to_go_on_and_does(tmp_path: Path, number: signal.Signals, workers: int) -> None:
     log = tmp_path / "log.jsonl"
     page = "<p>a page of the shop</p>" * 2000
