@@ -7,6 +7,7 @@ wrappers and prints the rest. Neither takes private data out.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 
 from bs4 import BeautifulSoup, NavigableString, Tag
@@ -16,9 +17,9 @@ from selectolax.lexbor import LexborNode
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES
 from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.page import Draft
-from replay_sessions.simplify.recipes import find_recipe
+from replay_sessions.simplify.recipes import NO_RULE, find_recipe
 from replay_sessions.simplify.style_rules import StyleRules
-from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, TAGS, UNKNOWN
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, TAGS, TITLE, UNKNOWN
 from replay_sessions.simplify.targets import TELLING_ATTRIBUTES, acts_by_tag
 from replay_sessions.simplify.walk import Walk
 from replay_sessions.simplify.words import tidy
@@ -73,9 +74,13 @@ class _SoupNode:
     def text(self, separator: str = "") -> str:
         return str(self._tag.get_text(separator))
 
-    def css_first(self, name: str) -> "_SoupNode | None":
-        found = self._tag.find(name)
-        return _SoupNode(found) if isinstance(found, Tag) else None
+    @property
+    def tag_id(self) -> int:
+        return TITLE if self.tag == "title" else -1
+
+    def traverse(self) -> "Iterator[_SoupNode]":
+        yield self
+        yield from (_SoupNode(tag) for tag in self._tag.descendants if isinstance(tag, Tag))
 
 
 class _SoupWalk(Walk):
@@ -88,13 +93,15 @@ class _SoupWalk(Walk):
         looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
         ids = selectors.ids | self.labels.ids
         targets = self.targets
+        headings = self.headings
         stack: list[tuple[Tag, int, int, str, Any, int]] = []
         while True:
             if node is None:
                 if not stack:
                     return
                 node, kind, piece, tag, opened, first = stack.pop()
-                if len(targets) > first:
+                count = len(targets) - first
+                if count > 1 or (count and (opened is not None or (headings and headings[-1].piece >= piece))):
                     self._keep_part(_node(node), tag, piece, first, opened)
                 if opened is not None:
                     self._end(opened, kind, piece, tag)
@@ -127,8 +134,12 @@ class _SoupWalk(Walk):
                 node = node.next_sibling
                 continue
             if is_told or choice is not None or kind >= ACTED_ON:
-                fitting, inside = selectors.match(choice, tag, attributes, self.inside)
-                rule = self.recipe.merged[fitting]
+                rule, inside = NO_RULE, self.inside
+                if is_told or (choice is not None and choice.conditional):
+                    fitting, inside = selectors.match(choice, tag, attributes, inside)
+                    rule = self.recipe.merged[fitting]
+                elif choice is not None:
+                    rule, inside = self.recipe.merged[choice.rules], choice.inside
                 if self._is_left_out(_node(node), tag, attributes, rule):
                     node = node.next_sibling
                     continue
