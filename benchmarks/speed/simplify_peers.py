@@ -82,6 +82,10 @@ class _SoupNode:
         yield self
         yield from (_SoupNode(tag) for tag in self._tag.descendants if isinstance(tag, Tag))
 
+    def css_first(self, name: str) -> "_SoupNode | None":
+        found = self._tag.find(name)
+        return _SoupNode(found) if isinstance(found, Tag) else None
+
 
 class _SoupWalk(Walk):
     """The walk, from node to node of BeautifulSoup's tree."""

@@ -6,7 +6,7 @@ from benchmarks.speed.simplify_peers import prune, soup_simplify
 from replay_sessions.simplify import simplify
 
 PAGE = """<!doctype html><html><head><title>Tents &amp; more</title></head><body>
-<h1>Tents</h1>
+<main aria-hidden="true"><h1>Tents</h1><a href="/sale">Sale</a></main><div aria-hidden="true">unread</div>
 <form action="/s"><label for="q">Search</label><input id="q" name="q" type="search"><button>Go</button></form>
 <ul>{cards}</ul>
 <p>Was <s>$50</s> now $30. <a href="/cart" aria-label="Cart"><svg><title>3 items</title></svg></a></p>
