@@ -75,6 +75,11 @@ def test_a_declarative_shadow_root_is_read() -> None:
     assert "secret" not in body(page)
 
 
+def test_a_page_that_only_speaks_of_shadow_roots_keeps_its_templates_closed() -> None:
+    page = "<p>Set shadowrootmode=open.</p><script>'<template shadowrootmode=open>'</script><template>secret</template>"
+    assert body(page) == "<p>Set shadowrootmode=open.</p>"
+
+
 def test_what_only_screen_readers_do_not_see_can_be_clicked() -> None:
     page = """
         <li><h3><a href=1>Red kettle</a></h3><a href=1 aria-hidden=true tabindex=-1><img src=x></a></li>
