@@ -25,6 +25,7 @@ _IDENTIFIED = re.compile(
     r"(?:^|&)(?:(?:products?|items?|art(?:icle|ikel)?|p|variant|category|cat)?_?(?:id|no|nr)|sku|item|product|p)=([^&]*)",
     re.IGNORECASE,
 )
+_REDIRECT = re.compile(r"[?&](?:ad|dest|target)?_?url=((?:https?(?::|%3A))?(?:/|%2F)[^&#]*)", re.IGNORECASE)
 _ADDRESSES_KEPT = 1_000
 _LONGEST_REMARK = 40
 _MOSTLY = 0.5
@@ -82,11 +83,13 @@ def address_key(address: str | None) -> str:
 
     >>> address_key("/dp/B07XYZ1234/ref=sr_1_5?qid=1"), address_key("/item.php?lang=2&id=40281"), address_key("/about")
     ('1234', '0281', '')
+    >>> address_key("/slredirect/ref=ad_2?id=560928703&url=%2Fdp%2FB07XYZ1234%2Fref%3Dad_2")
+    '1234'
     """
     numbers = [found for segment in _segments(address) for found in _IDENTIFIER.findall(segment)]
     if numbers:
         return str(max(reversed(numbers), key=len)[-_TAIL:]).lower()
-    query = (address or "").partition("#")[0].partition("?")[2]
+    query = _destination(address or "").partition("#")[0].partition("?")[2]
     found = [part for value in _IDENTIFIED.findall(query) for part in _IDENTIFIER.findall(value)]
     return found[0][-_TAIL:].lower() if found else ""
 
@@ -96,10 +99,16 @@ def _segments(address: str | None) -> list[str]:
     """The parts of an address's path, without such as `ref=sr_1_5`, which say how somebody came there."""
     if not address or address.lstrip()[:11].lower() == "javascript:":
         return []
-    path = _HOST.sub("", address.partition("#")[0].partition("?")[0])
+    path = _HOST.sub("", _destination(address).partition("#")[0].partition("?")[0])
     return [
         segment for segment in (unquote(path) if "%" in path else path).split("/") if segment and "=" not in segment
     ]
+
+
+def _destination(address: str) -> str:
+    """Where an address leads in the end: that of an advertisement first counts the click and then goes on."""
+    found = _REDIRECT.search(address) if "url=" in address.lower() else None
+    return unquote(found[1]) if found else address
 
 
 def without_remarks(texts: list[str], alt: str, address: str | None, title: str | None = None) -> list[bool]:

@@ -9,7 +9,6 @@ from benchmarks.pages.measure import numbered, stability
 
 # What still fails, by the beginning of the page's name and the change, with the cause.
 EXCEPTIONS = {
-    ("01efbb74", "card gone at the start"): "variants of one product behind a redirection that holds no number",
     ("2a84a964", "cards"): "pop-ups of one wording: whether it titles them goes by the most of them, and one is added",
     ("2c08ee46", "sponsored card"): "a list without list tags is known by its first links; the mark is one of them",
 }
