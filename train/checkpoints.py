@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from replay_sessions.errors import CheckpointMismatch
-from replay_sessions.store.durable_files import replace_file, sync_file, sync_folder, writing
+from replay_sessions.store.durable_files import sync_file, sync_folder, writing
 from replay_sessions.store.whole_folder import WorkFolder
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
@@ -69,26 +69,26 @@ def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo
         BadConfig: A folder that is no checkpoint is there.
         WriteFailed: The system refused; the older one is there.
     """
-    with WorkFolder(path, marker=CHECKPOINT_FILE) as work:
-        _write(work.store, model, tokenizer)
-        replace_file(work.store / CHECKPOINT_FILE, msgspec.json.format(msgspec.json.encode(info), indent=2))
-        work.put_in_place(overwrite=True)
+    described = msgspec.json.format(msgspec.json.encode(info), indent=2)
+    _save_folder(path, model, tokenizer, {CHECKPOINT_FILE: described}, marker=CHECKPOINT_FILE)
 
 
 def save_model(path: Path, model: Any, tokenizer: Any) -> None:
     """Writes a model to start from, in place of an older one."""
-    with WorkFolder(path, marker="config.json") as work:
-        _write(work.store, model, tokenizer)
+    _save_folder(path, model, tokenizer, {}, marker="config.json")
+
+
+def _save_folder(path: Path, model: Any, tokenizer: Any, files: dict[str, bytes], *, marker: str) -> None:
+    with WorkFolder(path, marker=marker) as work:
+        with writing(path):
+            if has_adapter(model):
+                save_adapter(model, work.store)
+            else:
+                model.save_pretrained(work.store)
+            tokenizer.save_pretrained(work.store)
+            for name, content in files.items():
+                (work.store / name).write_bytes(content)
         work.put_in_place(overwrite=True)
-
-
-def _write(folder: Path, model: Any, tokenizer: Any) -> None:
-    with writing(folder):
-        if has_adapter(model):
-            save_adapter(model, folder)
-        else:
-            model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
 
 
 def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:
