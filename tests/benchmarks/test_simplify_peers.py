@@ -21,7 +21,7 @@ CARD = """<li class="card"><div><a href="/p/{number}"><h2>Tent for {number}</h2>
 def test_the_peer_gives_the_same_page(cards: int) -> None:
     page = PAGE.format(cards="".join(CARD.format(number=number) for number in range(1, cards + 1)))
     ours = simplify(page.encode(), private_data=False).html
-    assert "Wish list" in ours or "wish_list" in ours
+    assert 'name="wish_list"' in ours
     assert soup_simplify(page.encode()) == ours
 
 
@@ -29,4 +29,4 @@ def test_pruning_leaves_texts_and_controls_and_takes_scripts_and_wrappers() -> N
     pruned = prune("<div><p>text</p><script>x()</script><!-- no --><button>Go</button></div>")
     assert "text" in pruned
     assert "<button>" in pruned
-    assert not {"script", "<div>", "<!--"} & set(pruned.split())
+    assert not any(gone in pruned for gone in ("script", "<div", "<!--"))

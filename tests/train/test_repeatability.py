@@ -52,8 +52,10 @@ print(len(seen))
 
 @pytest.mark.slow
 def test_the_first_pass_of_a_process_is_that_of_any_other() -> None:
-    """Of 4,000 processes some ten had other cosines, when none of them had called a function of MKL's before."""
-    done = subprocess.run([sys.executable, "-c", FIRST_COSINES], check=True, capture_output=True, text=True)
+    """Before one thread began, 5 of 1,367 processes had another first pass, and 1 of 2,108 other cosines."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_COSINES], check=True, capture_output=True, text=True, timeout=1800
+    )
     assert done.stdout == "1\n"
 
 
