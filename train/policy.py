@@ -17,7 +17,9 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
+from replay_sessions.errors import BadConfig
 from shop_env.reward.score import SelfCertainty
+from train.depth_first import Head, Piece, depth_first
 from train.lora import copy_adapter, has_adapter, using_adapter
 from train.policy_stats import PolicyStats, log_probabilities, policy_stats
 from train.session_tree import Attention, PackedTrees, hidden_states
@@ -47,6 +49,11 @@ class Policy(nn.Module):
             memory and changes no result: a product would round them to it anyway.
         adapter: The LoRA adapter that acts in this policy alone, and never learns; None: the model as it is.
         gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
+        stretch_tokens: `pieces` goes through trees depth-first, at most so many tokens of a trunk at a time
+            (train/depth_first.py); None: through all of a pack at once.
+
+    Raises:
+        BadConfig: A model with dropout is to be passed depth-first: its second reading would leave out other things.
     """
 
     def __init__(
@@ -56,11 +63,18 @@ class Policy(nn.Module):
         autocast: torch.dtype | None = None,
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
+        stretch_tokens: int | None = None,
     ) -> None:
         super().__init__()
         self.model = model
         self.training = model.training and adapter is None
-        self._autocast, self._adapter = autocast, adapter
+        self._autocast, self._adapter, self._stretch_tokens = autocast, adapter, stretch_tokens
+        dropout = max((module.p for module in model.modules() if isinstance(module, nn.Dropout)), default=0.0)
+        if stretch_tokens is not None and dropout:
+            raise BadConfig(
+                f"model.stretch_tokens reads a session twice, and the dropout of {dropout} in this model or its LoRA "
+                "would leave out other things each time; set it to 0, or leave out model.stretch_tokens."
+            )
         if autocast is not None:
             _hold_frozen(model, autocast)
         if gradient_checkpointing:
@@ -105,6 +119,16 @@ class Policy(nn.Module):
                 # alike.
                 states = states.index_select(0, places)
             return head(states, self.model.get_output_embeddings().weight)
+
+    def pieces(self, packed: PackedTrees, head: Head[T]) -> Iterator[Piece[T]]:
+        """What `head` makes of a pack's reply tokens, to learn from: in one piece, or in several, depth-first.
+
+        Each piece is taken through loss and backward pass before the next is asked for, and all are taken.
+        """
+        if self._stretch_tokens is None:
+            found = self._of_replies(packed, partial(head, targets=packed.targets))
+            return iter([Piece(found, slice(len(packed.targets)), slice(len(packed.reply_lengths)))])
+        return depth_first(self, packed, head, self._stretch_tokens)
 
     def log_probs(self, packed: PackedTrees, *, temperature: float = 1.0) -> Tensor:
         """(N,) of the reply tokens under softmax(logits / temperature)."""

@@ -42,6 +42,14 @@ class PolicyStats:
     entropy: Tensor
     self_certainty: Tensor
 
+    def detach(self) -> "PolicyStats":
+        """The same without gradient."""
+        return PolicyStats(self.log_probs.detach(), self.entropy, self.self_certainty)
+
+    def of(self, tokens: slice) -> "PolicyStats":
+        """Those of some of the tokens."""
+        return PolicyStats(self.log_probs[tokens], self.entropy[tokens], self.self_certainty[tokens])
+
 
 def log_probabilities(
     hidden: Tensor,

@@ -14,7 +14,7 @@ configuration may ask for, is not done.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -24,6 +24,8 @@ from transformers import AttentionInterface
 
 __all__ = [
     "Attention",
+    "PackedGroup",
+    "PackedSpan",
     "PackedTrees",
     "SessionTree",
     "attend_causally",
@@ -59,22 +61,35 @@ class Attention(Protocol):
 
 
 @dataclass(frozen=True)
-class _Group:
-    """One step's replies in the packed sequence: tokens [start, end), fork at `visible` tokens of the trunk."""
+class PackedGroup:
+    """One step's replies in the packed sequence: tokens [start, end), fork at `visible` tokens of the trunk.
+
+    Attributes:
+        mask: (end - start, visible + end - start), True where a token may look.
+        targets: Which of the pack's N reply tokens they are.
+        replies: Which of its R replies.
+    """
 
     start: int
     end: int
     visible: int
-    mask: Tensor  # (end - start, visible + end - start), True where a token may look
+    mask: Tensor
+    targets: slice
+    replies: slice
 
 
 @dataclass(frozen=True)
-class _Span:
-    """One session in the packed sequence: its trunk [start, end), then its groups."""
+class PackedSpan:
+    """One session in the packed sequence: its trunk [start, end), then its groups.
+
+    Attributes:
+        targets: Which of the pack's N reply tokens lie on the trunk itself.
+    """
 
     start: int
     end: int
-    groups: tuple[_Group, ...]
+    groups: tuple[PackedGroup, ...]
+    targets: slice
 
 
 @dataclass(frozen=True)
@@ -93,7 +108,7 @@ class PackedTrees:
     predicted_from: Tensor
     targets: Tensor
     reply_lengths: list[int]
-    spans: tuple[_Span, ...]
+    spans: tuple[PackedSpan, ...]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """Trunks causally, each step's replies against the trunk up to their fork and themselves."""
@@ -118,8 +133,8 @@ class PackedTrees:
     def to(self, device: torch.device | str) -> "PackedTrees":
         """The same on another device."""
         spans = tuple(
-            _Span(s.start, s.end, tuple(_Group(g.start, g.end, g.visible, g.mask.to(device)) for g in s.groups))
-            for s in self.spans
+            replace(span, groups=tuple(replace(group, mask=group.mask.to(device)) for group in span.groups))
+            for span in self.spans
         )
         return PackedTrees(
             self.input_ids.to(device),
@@ -152,7 +167,7 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
         end = len(tokens)
         groups = []
         for fork, replies in zip(tree.forks, tree.replies, strict=True):
-            first = len(tokens)
+            first, first_target, first_reply = len(tokens), len(targets), len(lengths)
             for reply in replies:
                 predicted_from += [start + fork - 1, *range(len(tokens), len(tokens) + len(reply) - 1)]
                 targets += reply
@@ -160,8 +175,9 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
                 tokens += reply
                 positions += range(fork, fork + len(reply))
             mask = _group_mask(fork, [len(reply) for reply in replies])
-            groups.append(_Group(first, len(tokens), fork, mask))
-        spans.append(_Span(start, end, tuple(groups)))
+            own = slice(first_target, len(targets)), slice(first_reply, len(lengths))
+            groups.append(PackedGroup(first, len(tokens), fork, mask, *own))
+        spans.append(PackedSpan(start, end, tuple(groups), targets=slice(0)))
     return PackedTrees(
         input_ids=torch.tensor([tokens]),
         position_ids=torch.tensor([positions]),
@@ -180,13 +196,13 @@ def pack_trunks(trunks: Sequence[tuple[Sequence[int], Sequence[tuple[int, int]]]
     lengths: list[int] = []
     spans = []
     for trunk, replies in trunks:
-        start = len(tokens)
+        start, first_target = len(tokens), len(predicted_from)
         tokens += trunk
         positions += range(len(trunk))
-        spans.append(_Span(start, len(tokens), ()))
         for first, end in replies:
             predicted_from += range(start + first - 1, start + end - 1)
             lengths.append(end - first)
+        spans.append(PackedSpan(start, len(tokens), (), targets=slice(first_target, len(predicted_from))))
     packed, sources = torch.tensor([tokens]), torch.tensor(predicted_from, dtype=torch.long)
     return PackedTrees(packed, torch.tensor([positions]), sources, packed[0, sources + 1], lengths, tuple(spans))
 

@@ -11,6 +11,7 @@ import msgspec
 from replay_sessions.errors import BadConfig
 from train.loop import Optimizer, OptimizerConfig
 from train.policy import Policy
+from train.policy_stats import log_probabilities
 from train.sampler import SessionPlan, SessionSteps
 from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
 from train.tokens import ReplySpan, SessionTokens
@@ -106,9 +107,10 @@ class SftTrainer:
         figures = {"loss": 0.0, "tokens": 0.0}
         for part in _passes(batch, self._config.max_batch_tokens):
             packed = _pack(part).to(self._policy.device)
-            loss = -self._policy.log_probs(packed).sum() / reply_tokens
-            loss.backward()
-            figures["loss"] += loss.item()
+            for piece in self._policy.pieces(packed, log_probabilities):
+                loss = -piece.found.sum() / reply_tokens
+                loss.backward()
+                figures["loss"] += loss.item()
             figures["tokens"] += packed.input_ids.numel()
         return {**figures, **self.optimizer.step(step)}
 

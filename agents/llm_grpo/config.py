@@ -43,6 +43,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
+        stretch_tokens: Passes sessions depth-first (train/depth_first.py): in training so many tokens of a session and
+            one step's replies are kept at a time; None: all that max_batch_tokens allows.
     """
 
     path: str | None = None
@@ -53,10 +55,13 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     precision: Precision = "float32"
     lora: LoraConfig | None = None
     gradient_checkpointing: bool = False
+    stretch_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.lora is not None and self.path is None:
             raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
+        if self.stretch_tokens is not None and self.stretch_tokens < 1:
+            raise BadConfig(f"model.stretch_tokens is {self.stretch_tokens}; give at least 1, or leave it out.")
         if self.max_new_tokens >= self.max_tokens:
             raise BadConfig(
                 f"model.max_new_tokens {self.max_new_tokens} must be smaller than model.max_tokens {self.max_tokens}."

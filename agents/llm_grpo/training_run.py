@@ -114,6 +114,7 @@ class TrainingRun:
             model,
             autocast=autocast_dtype(info.precision),
             gradient_checkpointing=self.config.model.gradient_checkpointing,
+            stretch_tokens=self.config.model.stretch_tokens,
         )
         if config.method == "sft":
             sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed)

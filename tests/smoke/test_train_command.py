@@ -194,6 +194,7 @@ LORA = """
 path = "{path}"
 precision = "bfloat16_autocast"
 gradient_checkpointing = true
+stretch_tokens = 64
 max_tokens = 4096
 max_new_tokens = 8
 

@@ -193,8 +193,8 @@ def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -
     (part,) = parts([group], 10_000)
     certain = PolicyStats(*torch.full((3, group.reply_tokens), 20.0))
     trainer = trainer_of(tiny.model, tiny.model, tiny)
-    certainties = trainer._certainties(part, certain)
-    with_reason, without = trainer._rewards(part, certainties)
+    certainties = trainer._certainties(part.rollouts, certain)
+    with_reason, without = trainer._rewards(part.rollouts, certainties)
     assert certainties == [20.0, 0.0]
     assert without == pytest.approx(group.rollouts[1].action_reward)
     assert with_reason == pytest.approx(group.rollouts[0].action_reward + 0.005 * 20, abs=1e-3)
@@ -265,7 +265,8 @@ def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_p
     groups = trainer._sample(0)
     (batch,) = parts(groups, 100_000)
     figures = trainer._learn([batch], None)
-    advantages = trainer._advantages([batch], [trainer._certainties(batch, trainer._statistics([batch])[0])])
+    certainties = trainer._certainties(batch.rollouts, trainer._statistics([batch])[0])
+    advantages = trainer._advantages(batch.rollouts, certainties)
     loss = torch.tensor(0.0)
     rollouts = [(group, rollout) for group in groups for rollout in group.rollouts]
     for (group, rollout), advantage in zip(rollouts, advantages.tolist(), strict=True):

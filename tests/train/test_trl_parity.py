@@ -123,14 +123,15 @@ def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(tiny: Tiny, tmp_pat
     )
     groups = hand_made_groups(tiny)
     batch = list(parts(groups, OURS.max_batch_tokens))
-    certainties = [trainer._certainties(*of) for of in zip(batch, trainer._statistics(batch), strict=True)]
-    rewards = [reward for of in zip(batch, certainties, strict=True) for reward in trainer._rewards(*of)]
+    (part,) = batch
+    certainties = trainer._certainties(part.rollouts, trainer._statistics(batch)[0])
+    rewards = trainer._rewards(part.rollouts, certainties)
     figures = trainer._learn(batch, None)
     expected = theirs(rows, tiny, groups, rewards, tmp_path / "trl", adapter=adapter)
 
-    assert_close(trainer._advantages(batch, certainties), expected["advantages"])
+    assert_close(trainer._advantages(part.rollouts, certainties), expected["advantages"])
     with torch.no_grad():
-        reference = Policy(tree_reference).log_probs(batch[0].packed, temperature=OURS.temperature)
+        reference = Policy(tree_reference).log_probs(part.packed, temperature=OURS.temperature)
     assert_close(reference, expected["reference"])
     assert figures["loss"] == pytest.approx(expected["loss"], rel=RELATIVE, abs=1e-6)
     gradients = {

@@ -22,8 +22,9 @@ __all__ = ["Group", "Part", "Rollout", "parts", "score"]
 
 @dataclass(frozen=True)
 class Rollout:
-    """One sampled reply: how it was drawn, what it says, and what it earned, self-certainty aside."""
+    """One sampled reply to a step: how it was drawn, what it says, and what it earned, self-certainty aside."""
 
+    step: ReplySpan
     sampled: SampledReply
     reply: Reply | MalformedReply
     earned: RewardBreakdown
@@ -79,7 +80,7 @@ def score(
     rollouts = []
     for sampled, text in zip(replies, decode_replies(tokenizer, [each.tokens for each in replies]), strict=True):
         reply = parse_reply(text)
-        rollouts.append(Rollout(sampled, reply, score_reply(reply, step.action, reward)))
+        rollouts.append(Rollout(step, sampled, reply, score_reply(reply, step.action, reward)))
     return Group(trunk, step, rollouts)
 
 

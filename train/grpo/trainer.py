@@ -12,6 +12,7 @@ updated, so the ratio is 1 and clipping never acts. An engine with other numeric
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,11 +25,11 @@ from shop_env.reward.score import EMPTY_RATIONALE
 from train.grpo.advantages import informative, scaled_advantages
 from train.grpo.config import GrpoConfig
 from train.grpo.figures import certainty_figures, sampling_figures, tokens_processed
-from train.grpo.groups import Group, Part, parts, score
+from train.grpo.groups import Group, Part, Rollout, parts, score
 from train.grpo.loss import grpo_loss, importance_weights, kl_divergence, token_weights
 from train.loop import Optimizer
 from train.policy import Policy
-from train.policy_stats import PolicyStats
+from train.policy_stats import PolicyStats, policy_stats
 from train.rollout_engines.local import LocalEngine
 from train.rollout_engines.sampling import RolloutEngine, SamplingConfig
 from train.sampler import SessionPlan, StepPlan
@@ -104,81 +105,88 @@ class GrpoTrainer:
     @torch.no_grad()
     def _statistics(self, batch: Iterable[Part]) -> list[PolicyStats]:
         """The policy that sampled, part by part, before any update."""
-        return [self._stats(part) for part in batch]
+        device, temperature, definition = self._policy.device, self._config.temperature, self._reward.self_certainty
+        return [
+            self._policy.stats(part.packed.to(device), temperature=temperature, definition=definition) for part in batch
+        ]
 
     def _learn(self, batch: Sequence[Part], old: Sequence[PolicyStats] | None) -> dict[str, float]:
-        """Gathers the gradient of the batch, forward pass by forward pass, and returns its figures."""
+        """Gathers the gradient of the batch, piece by piece, and returns its figures."""
         config = self._config
         replies = sum(len(part.rollouts) for part in batch)
         tokens = sum(group.reply_tokens for part in batch for group in part.groups)
-        measured = None if old is None else [self._certainties(p, stats) for p, stats in zip(batch, old, strict=True)]
-        advantages = measured and self._advantages(batch, measured).split([len(p.rollouts) for p in batch])
+        advantages = self._batch_advantages(batch, old) if old and config.advantage_scale == "batch" else None
+        measure = partial(policy_stats, temperature=config.temperature, definition=self._reward.self_certainty)
         names = ("loss", "kl", "entropy", "sampling_gap", "importance")
         figures = dict.fromkeys(names, 0.0) if batch else {}
         certainties: list[float | None] = []
         for number, part in enumerate(batch):
             packed = part.packed.to(self._policy.device)
             with torch.no_grad():
-                reference_N = self._reference.log_probs(packed, temperature=config.temperature)
-            stats = self._stats(part)
-            old_N = stats.log_probs.detach() if old is None else old[number].log_probs
-            certainty_R = self._certainties(part, stats) if measured is None else measured[number]
-            advantages_R = advantages[number] if advantages else self._advantages([part], [certainty_R])
-            lengths_R = torch.tensor(packed.reply_lengths)
-            advantages_N = advantages_R.repeat_interleave(lengths_R).to(packed.targets.device)
-            weights_N = self._weights(packed.reply_lengths, replies, tokens).to(packed.targets.device)
-            sampled_N = part.sampled_log_probs().to(old_N.device)
-            importance_N = importance_weights(old_N, sampled_N, config.importance_cap)
-            kl_N = kl_divergence(stats.log_probs, reference_N, config.kl_estimator)
-            loss_N = grpo_loss(
-                stats.log_probs,
-                old_N,
-                advantages_N,
-                kl_N,
-                importance_N,
-                beta=config.beta,
-                clip_low=config.clip,
-                clip_high=config.clip if config.clip_high is None else config.clip_high,
-            )
-            loss = (weights_N * loss_N).sum()
-            loss.backward()
-            figures["loss"] += loss.item()
-            figures["kl"] += (weights_N * kl_N.detach()).sum().item()
-            figures["entropy"] += (weights_N * stats.entropy).sum().item()
-            figures["sampling_gap"] += (old_N - sampled_N).abs().sum().item() / tokens
-            figures["importance"] += importance_N.sum().item() / tokens
-            certainties += certainty_R
+                reference = self._reference.log_probs(packed, temperature=config.temperature)
+            sampled = part.sampled_log_probs().to(reference.device)
+            for piece in self._policy.pieces(packed, measure):
+                now, rollouts_R = piece.found, part.rollouts[piece.replies]
+                before = now.detach() if old is None else old[number].of(piece.targets)
+                certainty_R = self._certainties(rollouts_R, before)
+                if advantages is None:
+                    advantages_R = self._advantages(rollouts_R, certainty_R)
+                else:
+                    advantages_R = advantages[number][piece.replies]
+                lengths_R = [len(rollout.tokens) for rollout in rollouts_R]
+                advantages_N = advantages_R.repeat_interleave(torch.tensor(lengths_R)).to(reference.device)
+                weights_N = self._weights(lengths_R, replies, tokens).to(reference.device)
+                sampled_N = sampled[piece.targets]
+                importance_N = importance_weights(before.log_probs, sampled_N, config.importance_cap)
+                kl_N = kl_divergence(now.log_probs, reference[piece.targets], config.kl_estimator)
+                loss_N = grpo_loss(
+                    now.log_probs,
+                    before.log_probs,
+                    advantages_N,
+                    kl_N,
+                    importance_N,
+                    beta=config.beta,
+                    clip_low=config.clip,
+                    clip_high=config.clip if config.clip_high is None else config.clip_high,
+                )
+                loss = (weights_N * loss_N).sum()
+                loss.backward()
+                figures["loss"] += loss.item()
+                figures["kl"] += (weights_N * kl_N.detach()).sum().item()
+                figures["entropy"] += (weights_N * now.entropy).sum().item()
+                figures["sampling_gap"] += (before.log_probs - sampled_N).abs().sum().item() / tokens
+                figures["importance"] += importance_N.sum().item() / tokens
+                certainties += certainty_R
         return figures | certainty_figures(certainties)
 
-    def _stats(self, part: Part) -> PolicyStats:
-        packed = part.packed.to(self._policy.device)
-        temperature, definition = self._config.temperature, self._reward.self_certainty
-        return self._policy.stats(packed, temperature=temperature, definition=definition)
-
-    def _advantages(self, batch: Sequence[Part], certainties: Sequence[Sequence[float | None]]) -> Tensor:
-        """(R,) on the CPU, from the whole rewards: the action's and the rationale's self-certainty."""
-        rewards_R = [
-            reward
-            for part, certainty_R in zip(batch, certainties, strict=True)
-            for reward in self._rewards(part, certainty_R)
+    def _batch_advantages(self, batch: Sequence[Part], old: Sequence[PolicyStats]) -> Sequence[Tensor]:
+        """Part by part (R,), scaled over the whole batch."""
+        rollouts_R = [rollout for part in batch for rollout in part.rollouts]
+        certainty_R = [
+            certainty
+            for part, stats in zip(batch, old, strict=True)
+            for certainty in self._certainties(part.rollouts, stats)
         ]
+        return torch.split(self._advantages(rollouts_R, certainty_R), [len(part.rollouts) for part in batch])
+
+    def _advantages(self, rollouts_R: Sequence[Rollout], certainty_R: Sequence[float | None]) -> Tensor:
+        """(R,) on the CPU, from the whole rewards of whole groups: the action's and the rationale's self-certainty."""
         config = self._config
-        rewards_P_G = torch.tensor(rewards_R, dtype=torch.float32).view(-1, config.replies)
+        rewards_P_G = torch.tensor(self._rewards(rollouts_R, certainty_R)).view(-1, config.replies)
         return scaled_advantages(rewards_P_G, config.advantage_scale, epsilon=config.advantage_epsilon).flatten()
 
-    def _rewards(self, part: Part, certainty_R: Sequence[float | None]) -> list[float]:
+    def _rewards(self, rollouts_R: Sequence[Rollout], certainty_R: Sequence[float | None]) -> list[float]:
         """R total rewards."""
-        steps = [group.step for group in part.groups for _ in group.rollouts]
         return [
-            score_reply(rollout.reply, step.action, self._reward, self_certainty=certainty).total
-            for rollout, step, certainty in zip(part.rollouts, steps, certainty_R, strict=True)
+            score_reply(rollout.reply, rollout.step.action, self._reward, self_certainty=certainty).total
+            for rollout, certainty in zip(rollouts_R, certainty_R, strict=True)
         ]
 
-    def _certainties(self, part: Part, stats: PolicyStats) -> list[float | None]:
+    def _certainties(self, rollouts_R: Sequence[Rollout], stats: PolicyStats) -> list[float | None]:
         """R times s(r), the mean over the rationale's tokens; None of a reply that cannot be read."""
         certainties: list[float | None] = []
-        measured = stats.self_certainty.cpu().split(part.packed.reply_lengths)
-        for rollout, certainty_of_tokens in zip(part.rollouts, measured, strict=True):
+        measured = stats.self_certainty.cpu().split([len(rollout.tokens) for rollout in rollouts_R])
+        for rollout, certainty_of_tokens in zip(rollouts_R, measured, strict=True):
             certainty = None
             if isinstance(rollout.reply, Reply):
                 first, end = rationale_tokens(self._tokenizer, rollout.tokens, rollout.reply.rationale_span)
