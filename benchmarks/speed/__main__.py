@@ -2,7 +2,7 @@
 
   python -m benchmarks.speed env reward --json speed.json
   python -m benchmarks.speed simplify --data ../shared/data
-  python -m benchmarks.speed training_precision
+  python -m benchmarks.speed training training_precision
 
 Each part prints its figures beside those of the usual way to do the same, measured in the same run; `--json` writes
 them as a list of {"name", "value", "unit", "peer", "peer_value", "ratio", "runs"}. Without parts all are measured.
@@ -27,10 +27,11 @@ PARTS: dict[str, str] = {
     "env": "benchmarks.speed.env:measure",
     "reward": "benchmarks.speed.reward:measure",
     "simplify": "benchmarks.speed.simplify:measure",
+    "training": "benchmarks.speed.training:measure",
     "training_precision": "benchmarks.speed.training_precision:measure",
 }
 # The extra that a part needs, where it is not `reference`.
-EXTRAS = {"training_precision": "train"}
+EXTRAS = {"training": "train", "training_precision": "train"}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +50,7 @@ class Call(Options, frozen=True, kw_only=True):
     """What to measure.
 
     Attributes:
-        parts: Of env, reward, simplify and training_precision; all by default.
+        parts: Of env, reward, simplify, training and training_precision; all by default.
         json: Write the figures to this file.
         data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
         runs: How often each thing is measured; None: as often as the part thinks right.
