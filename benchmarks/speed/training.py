@@ -189,7 +189,7 @@ def _pass_in_process(shape: str, stretch_tokens: int | None, sender: Any) -> Non
     model = _model(shape)
     enable_tree_attention(model)
     policy = Policy(model, stretch_tokens=stretch_tokens)
-    _pass(policy, [pack([_session(4, _SHAPES[shape]["vocab_size"])])])  # gradients are there, threads have started
+    _pass(policy, [pack([SessionTree([1], [1], [[[2]]])])])  # gradients are there, threads have started
     packed = pack([_session(_LONG_PAGE, _SHAPES[shape]["vocab_size"])])
     before = _most_mebibytes()
     _pass(policy, [packed])
