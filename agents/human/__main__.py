@@ -117,7 +117,8 @@ def _ask(options: Ask) -> int:
             kept.begin_run(_asked_by(store))
             stopped = not _serve(PredictionServer(sitting, port=options.port))
         # Of how many is not said before the end: it would tell how soon sessions end.
-        print(f"{options.person}: {'' if stopped else 'all '}{sitting.answered} steps answered, in {options.out}")
+        steps = f"{'' if stopped else 'all '}{sitting.answered} step{'' if sitting.answered == 1 else 's'}"
+        print(f"{options.person}: {steps} answered, in {options.out}")
     return 130 if stopped else 0
 
 
