@@ -49,7 +49,11 @@ test-slow: $(READY)
 	$(RUN) -m pytest -m slow $(ARGS)
 
 # Tests that need something of the machine; pytest's exit code 5 says that there are none.
-test-browser test-gpu test-vllm test-verl: test-%: $(READY)
+test-browser: $(READY)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,browser]"
+	$(RUN) -m pytest -m browser $(ARGS)
+
+test-gpu test-vllm test-verl: test-%: $(READY)
 	@$(RUN) -m pytest -m $* $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked '$*' yet" || exit $$code; }
 
 # In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels.

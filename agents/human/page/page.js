@@ -17,6 +17,7 @@ const shownPage = new ShownPage(find, (name) => choose(name));
 const choices = new Choices(find, (name) => choose(name, { bring: true }));
 
 async function next() {
+  find("work").inert = true; // nothing can be chosen until page and list are those of one step
   let view;
   try {
     view = await ask("step");
@@ -43,6 +44,7 @@ async function next() {
   choices.show(view.elements);
   showTab("page");
   await shownPage.show(view.page);
+  find("work").inert = false;
   choose(null);
   find("scroll").focus({ preventScroll: true });
 }
@@ -198,7 +200,7 @@ function showTab(tab) {
 }
 
 function key(event) {
-  if (find("work").hidden || find("past").open || event.altKey) return;
+  if (find("work").hidden || find("work").inert || find("past").open || event.altKey) return;
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return void submit();
   if (event.ctrlKey || event.metaKey) return;
   if (event.key === "Escape") {
