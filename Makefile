@@ -48,11 +48,12 @@ test: $(READY)
 test-slow: $(READY)
 	$(RUN) -m pytest -m slow $(ARGS)
 
-# Tests that need something of the machine; pytest's exit code 5 says that there are none.
+# Playwright's package drives the Chromium that is installed; it brings none.
 test-browser: $(READY)
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,browser]"
 	$(RUN) -m pytest -m browser $(ARGS)
 
+# Tests that need something of the machine; pytest's exit code 5 says that there are none.
 test-gpu test-vllm test-verl: test-%: $(READY)
 	@$(RUN) -m pytest -m $* $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked '$*' yet" || exit $$code; }
 

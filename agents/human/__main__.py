@@ -1,6 +1,6 @@
 """Lets a person predict shoppers' next actions on a local page, and counts people like any other agent.
 
-  python -m agents.human --store demo --sessions 5 --person ada --out runs/people
+  python -m agents.human --sessions 5 --person ada --out runs/people
   python -m agents.human --sessions 5 --person ben --out runs/people
   python -m agents.human --store stores/mine --context.persona none \\
     --show-answer --out runs/told

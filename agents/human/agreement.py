@@ -65,7 +65,7 @@ def people_agreement(recording: Recording) -> Agreement:
     Raises:
         BadConfig: Fewer than two answered, or no two of them the same step.
     """
-    answers = {person: _answers(recording, person) for person in recording.people}
+    answers = {person: own for person in recording.people if (own := _answers(recording, person))}
     if len(answers) < 2:
         raise BadConfig(
             f"'{recording.folder}' holds the answers of {len(answers)} of at least 2 people: let others answer with "

@@ -126,7 +126,7 @@ class Recording:
 
     @property
     def people(self) -> list[str]:
-        """Everyone who has answered anything."""
+        """Everyone who has begun to answer."""
         return sorted(path.stem for path in self.folder.glob("people/*.jsonl"))
 
     def the_person(self, name: str | None) -> str:
@@ -139,7 +139,7 @@ class Recording:
         if name is None and len(people) == 1:
             return people[0]
         if not people:
-            raise BadConfig(f"Nobody has answered anything in '{self.folder}' yet")
+            raise BadConfig(f"Nobody has answered in '{self.folder}' yet")
         if name is None:
             raise BadConfig(f"Several people answered in '{self.folder}': say person={'|'.join(people)}")
         if name not in people:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents.human.recording import Recording
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.context import ContextConfig
 from tests.agents.human.conftest import Client, Serve, store_of
@@ -238,7 +239,7 @@ def test_a_page_of_the_past_shows_what_was_done_on_it(client: Client) -> None:
 
 
 def test_a_write_that_fails_is_told_and_the_next_attempt_is_recorded(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -252,6 +253,9 @@ def test_a_write_that_fails_is_told_and_the_next_attempt_is_recorded(
         assert client.step()["answered"] == 0
     assert client.predict(0, red)[0] == 200
     assert client.step()["answered"] == 1
+    recording = Recording.open(tmp_path / "people")
+    kept = recording.replies_of("ada")  # reads the whole file: nothing is left of the line that failed
+    assert [kept.reply(step.key) is not None for step in recording.steps] == [True, False, False, False]
 
 
 def test_the_end_is_told_and_ends_the_program(client: Client) -> None:
