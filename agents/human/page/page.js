@@ -71,7 +71,9 @@ async function showPast(index, said) {
   try {
     const { page } = await ask(`past/${index}`);
     find("past").querySelector("h2").textContent = said;
-    find("past").querySelector("iframe").srcdoc = page;
+    const frame = find("past").querySelector("iframe");
+    frame.onload = () => frame.contentDocument?.querySelector("[data-mark]")?.scrollIntoView({ block: "center" });
+    frame.srcdoc = page;
     find("past").showModal();
   } catch (error) {
     complain(error.message);
@@ -100,10 +102,10 @@ function showChoice() {
   if (choice === LEAVE) said.replaceChildren("The shopper leaves without buying.");
   else if (!element) said.replaceChildren(make("span", "Choose on the page or in the list.", "quiet"));
   else {
-    const label = make("strong", element.text || element.name);
     const name = make("small");
     name.append(...withBreaks(element.name));
-    said.replaceChildren(element.accepts === "type" ? "The shopper uses the field " : "The shopper clicks ", label, name);
+    const clicked = ["The shopper clicks ", make("strong", element.text || "an element without a label")];
+    said.replaceChildren(...(element.accepts === "type" ? ["The shopper uses a field"] : clicked), name);
   }
   find("submit").disabled = isSending || !action();
 }
@@ -140,7 +142,7 @@ async function submit() {
   } catch (error) {
     isSending = false;
     if (error.status === 409) return next(); // answered already, in another window
-    complain(`${error.message} Not recorded: submit again.`);
+    complain(error.status ? error.message : `${error.message} Submit again.`); // the same again is recorded once
     showChoice();
   }
 }
