@@ -64,7 +64,7 @@ test-oldest: $(OLDEST)/.ready
 
 $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn faker
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn faker html5lib
 	touch $@
 
 # The same replies through TRL's trainer, in an environment of its own.

@@ -169,9 +169,9 @@ class Sitting:
     def _next(self) -> ScoredStep | None:
         """The step that is next; None when all are answered."""
         if self._now is None and self._unanswered:
-            self._now = next(self._steps, None)
-            if self._now is None or self._now.key != self._recording.steps[self._unanswered[0]].key:
-                raise BadSession("The store has changed since this was started: start it again")
-            self._elements = find_elements(self._now.observation["page"])
+            now = next(self._steps, None)
+            if now is None or now.key != self._recording.steps[self._unanswered[0]].key:
+                raise BadSession("The steps of the store are not those that were recorded: start the program again")
+            self._now, self._elements = now, find_elements(now.observation["page"])
             self._shown_at = time.monotonic()
         return self._now
