@@ -48,8 +48,13 @@ test: $(READY)
 test-slow: $(READY)
 	$(RUN) -m pytest -m slow $(ARGS)
 
+# Playwright's package drives the Chromium that is installed; it brings none.
+test-browser: $(READY)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,browser]"
+	$(RUN) -m pytest -m browser $(ARGS)
+
 # Tests that need something of the machine; pytest's exit code 5 says that there are none.
-test-browser test-gpu test-vllm test-verl: test-%: $(READY)
+test-gpu test-vllm test-verl: test-%: $(READY)
 	@$(RUN) -m pytest -m $* $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked '$*' yet" || exit $$code; }
 
 # In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels.
@@ -59,7 +64,7 @@ test-oldest: $(OLDEST)/.ready
 
 $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn faker
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn faker html5lib
 	touch $@
 
 # The same replies through TRL's trainer, in an environment of its own.

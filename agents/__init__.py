@@ -5,7 +5,8 @@
     asking.py        observations and seeds -> replies    probabilities.py  … -> how likely it holds what was logged
     evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
     free_run.py      an agent left to itself              conformance.py    checks for authors of agents
-    scripted/        agents without a model
+    kept_replies.py  replies as they come, in a file      scripted/         agents without a model
+    human/           people as agents
 
 Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
 lets ours be told apart (agents/evaluate.py).

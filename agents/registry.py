@@ -40,6 +40,7 @@ AGENTS = {
     "copy_match": "agents.scripted.copy_match:CopyMatchAgent",
     "oracle": "agents.scripted.oracle:OracleAgent",
     "sb3": "agents.sb3.agent:Sb3Agent",
+    "human": "agents.human.agent:HumanAgent",
 }
 EXTRAS = {"agents.sb3.": "sb3", "agents.llm_grpo.": "train"}  # our agents that need more than the core
 ENTRY_POINTS = "shop_r1.agents"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.__main__ import main as agents
+from agents.human.__main__ import main as human
 from agents.llm_grpo.train import main as llm_grpo_train
 from agents.sb3.train import main as sb3_train
 from benchmarks.leaderboard.__main__ import main as leaderboard
@@ -32,6 +33,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, ["import", name]) for name in IMPORTERS),
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "check")),
+    *((human, words) for words in ([], ["agreement"])),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
     *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed, import_at_scale)),
 ]

@@ -13,6 +13,7 @@ import msgspec
 
 from agents.asking import ask_all
 from agents.evaluate import progress_bar
+from agents.kept_replies import KeptReplies
 from agents.probabilities import ask_probabilities, with_probabilities
 from agents.protocol import ProbabilityAgent
 from agents.registry import AgentSpec, agent_class, make_agent
@@ -21,7 +22,6 @@ from agents.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at, s
 from agents.scripted.oracle import ceiling, has_known_ceiling
 from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, working_alone_in
 from benchmarks.leaderboard.config import LeaderboardConfig, agent_specs, asked_with
-from benchmarks.leaderboard.kept_replies import KeptReplies
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
