@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-from agents.protocol import Agent, BatchAgent
+from agents.protocol import Agent, BatchAgent, ServedAgent
 from agents.scored_steps import ScoredStep
 from shop_env.observation import Observation
 
@@ -64,8 +64,13 @@ def ask_all(
     if calls_at_once == 1:
         for batch in batches:
             yield from answer(batch)
-    else:
+        return
+    try:
         yield from _in_threads(answer, batches, calls_at_once)
+    except BaseException:  # Ctrl-C, most often: the process ends when its threads do
+        if isinstance(agent, ServedAgent):
+            agent.stop()
+        raise
 
 
 def _in_threads(

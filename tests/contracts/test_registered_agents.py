@@ -9,10 +9,10 @@ from agents.registry import AGENTS, make_agent
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import SessionStore, StoreWriter
 
-NEED_A_FILE = {"sb3"}  # tests/agents/test_sb3.py
+NEED_MORE = {"sb3", "prompting"}  # a file, a server: tests/agents/test_sb3.py, tests/agents/prompting
 
 
-@pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_A_FILE))
+@pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_MORE))
 def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
         for session in generate_sessions(12, seed=0):
