@@ -110,6 +110,7 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["transformers"], ["agents.llm_grpo.train", "--help"], "train"),
         (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
         (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
+        (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
         (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),

@@ -7,5 +7,6 @@
     agent.py     the agent `prompting`           options.py   all it can be told, and what of that decides a reply
     formats.py   schemas for guided decoding     prices.py    tokens and money, and the most that a request can cost
 
-The key comes from the environment and goes into the request's header alone.
+The key comes from the environment and goes into the request's header alone. docs/prompting.md says how to
+rank a model in five minutes.
 """

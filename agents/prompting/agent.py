@@ -26,7 +26,7 @@ __all__ = ["PromptingAgent"]
 
 
 class PromptingAgent:
-    """Asks a model behind an OpenAI-compatible server: zero-shot, few-shot, guided or choosing (docs/prompting.md).
+    """Asks a model behind an OpenAI-compatible server: zero-shot, few-shot, guided or choosing.
 
     Args:
         store: Whose train split the examples of few-shot are drawn from.

@@ -107,13 +107,14 @@ def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store: Se
 
 
 def test_an_example_shows_the_element_that_was_used(planted_store: SessionStore) -> None:
-    text = examples_text(TrainView(planted_store), shots=1, seed=0, page_characters=90, shown="whole_replies")
+    view = TrainView(planted_store)
+    text = examples_text(view, shots=1, seed=0, page_characters=1000, shown="whole_replies")
     assert 'name="results.blue"' in text
     assert '(Here the person did: {"type": "click", "name": "results.blue"})' in text
     assert '"rationale": ""' not in text
-    assert '"rationale": ""' in examples_text(
-        TrainView(planted_store), shots=1, seed=0, page_characters=90, shown="as_trained"
-    )
+    trained = examples_text(view, shots=1, seed=0, page_characters=60, shown="as_trained")
+    assert '"rationale": ""' in trained
+    assert "characters left out" in trained
 
 
 def test_examples_need_a_store() -> None:
