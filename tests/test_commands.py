@@ -11,6 +11,7 @@ import pytest
 
 from agents.__main__ import main as agents
 from agents.llm_grpo.train import main as llm_grpo_train
+from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
@@ -33,7 +34,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "check")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
-    *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed, import_at_scale)),
+    *((main, []) for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale)),
 ]
 
 

@@ -85,7 +85,7 @@ class Chat:
         Raises:
             NoAnswer: With its cause.
         """
-        request = {**self.options.request(seed), **fields}
+        request = {**self.options.request_fields(seed), **fields}
         key = answer_key(self.options.base_url, request, seed if self.options.draws else None)
         try:
             with self._alone_with(key):

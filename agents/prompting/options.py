@@ -128,7 +128,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         name = re.sub(r"[^\w.-]+", "_", f"{urlsplit(self.base_url).netloc}-{self.model}").strip("._")
         return (Path(folder) if folder else user) / "asked" / f"{name[:150]}.sqlite"
 
-    def request(self, seed: int | None) -> dict[str, Any]:
+    def request_fields(self, seed: int | None) -> dict[str, Any]:
         """The fields of a request, but for its messages and format."""
         request: dict[str, Any] = {"model": self.model, self.limit_field: self.max_new_tokens, **self.extra}
         if self.temperature is not None:
