@@ -6,6 +6,7 @@
     evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
     free_run.py      an agent left to itself              conformance.py    checks for authors of agents
     scripted/        agents without a model
+    prompting/       models behind a server           rationales/       … write the rationales that a log lacks
 
 Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
 lets ours be told apart (agents/evaluate.py).

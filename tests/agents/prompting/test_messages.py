@@ -12,7 +12,7 @@ from agents.prompting.agent import PromptingAgent
 from agents.prompting.choice import reply_of_choice
 from agents.prompting.examples import examples_text
 from agents.prompting.messages import prompt_messages
-from agents.prompting.options import PromptingOptions
+from agents.prompting.options import PromptingOptions, read_options
 from agents.registry import make_agent
 from agents.scored_steps import scored_steps
 from agents.train_view import TrainView
@@ -226,6 +226,14 @@ def test_options_of_a_file_give_way_to_those_of_the_spec(tmp_path: Path, monkeyp
     assert (agent.options.temperature, agent.options.model) == (0.9, "m")
     assert agent.options.cache_path.is_relative_to(tmp_path / "cache")
     agent.close()
+
+
+def test_what_the_page_about_it_shows_is_a_file_of_options(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "prompting.md").read_text(encoding="utf-8")
+    _, _, behind = page.partition("```toml\n")
+    (tmp_path / "my.toml").write_text(behind.partition("```")[0])
+    assert read_options(str(tmp_path / "my.toml"), {}).extra == {"top_p": 0.95}
+    assert [name for name in PromptingOptions.__struct_fields__ if name not in page] == []
 
 
 def test_the_agent_keeps_the_contract_that_others_are_held_to(make_prompting: MakeAgent) -> None:
