@@ -29,10 +29,6 @@ __all__ = ["Account", "Answer", "Spending"]
 
 _VERSION = 1
 _BUSY_S = 60  # how long another process may hold the file
-_TABLES = """
-    CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS spending (money INTEGER, tokens INTEGER, tries INTEGER, known INTEGER);
-"""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +83,7 @@ class Account:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             self._prepare()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, WriteFailed) as error:
             raise BadConfig(f"cache '{path}' cannot be used ({error}): choose another file") from error
 
     def __enter__(self) -> Self:
@@ -138,19 +134,20 @@ class Account:
             return Spending(Cost(money, tokens), tries, tries - known - self._under_way)
 
     def _prepare(self) -> None:
-        (version,) = self._file.execute("PRAGMA user_version").fetchone()
-        others = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if version not in (0, _VERSION) or (version == 0 and others):
-            raise sqlite3.DatabaseError("it holds something else")
+        with self._transaction():  # of several processes that come at once, one makes the tables
+            (version,) = self._file.execute("PRAGMA user_version").fetchone()
+            (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if version != _VERSION and (version or tables):
+                raise sqlite3.DatabaseError("it holds something else")
+            if not tables:
+                self._file.execute("CREATE TABLE answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID")
+                self._file.execute(
+                    "CREATE TABLE spending (money INTEGER, tokens INTEGER, tries INTEGER, known INTEGER)"
+                )
+                self._file.execute("INSERT INTO spending VALUES (0, 0, 0, 0)")
+                self._file.execute(f"PRAGMA user_version = {_VERSION}")
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
-        if version == 0:
-            with self._transaction():
-                for statement in filter(str.strip, _TABLES.split(";")):
-                    self._file.execute(statement)
-                if not self._file.execute("SELECT count(*) FROM spending").fetchone()[0]:
-                    self._file.execute("INSERT INTO spending VALUES (0, 0, 0, 0)")
-                self._file.execute(f"PRAGMA user_version = {_VERSION}")
 
     def _spend(self, most: Cost, *, tries: int) -> bool:
         with self._transaction():

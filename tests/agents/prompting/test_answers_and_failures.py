@@ -108,14 +108,14 @@ def test_what_will_not_pass_is_an_error_with_its_cause_after_one_try(
         (Said(b"[" * 100_000), "malformed answer"),
         (Said(b'{"choices": [{"message": {"content": "\xff"}}]}'), "malformed answer"),
         (completion(usage=(-5, 20)), "malformed answer"),
-        (completion()._replace(after_s=1.0), "timed out"),
+        (completion()._replace(after_s=2.0), "timed out"),
         (completion()._replace(pause_s=0.02), "timed out"),  # a byte at a time, each of them in time
     ],
 )
 def test_what_may_pass_is_tried_again_and_then_an_error_or_a_reply(
     make_prompting: MakeAgent, said: Said, cause: str
 ) -> None:
-    options = {"tries": 2, "timeout_s": 0.3 if cause == "timed out" else 20}
+    options = {"tries": 2, "timeout_s": 1.0 if cause == "timed out" else 20}
     with ScriptedServer(said) as server:
         failure = answer(make_prompting(server, **options))
         assert isinstance(failure, NoAnswer)
@@ -147,6 +147,16 @@ def test_a_wait_that_is_too_long_is_not_waited_for(make_prompting: MakeAgent) ->
         assert isinstance(failure, NoAnswer)
         assert failure.cause == "too many requests"
         assert len(server.heard) == 1
+
+
+def test_a_server_that_sends_elsewhere_is_not_followed(make_prompting: MakeAgent) -> None:
+    with ScriptedServer() as elsewhere, ScriptedServer() as server:
+        there = f"{elsewhere.base_url}/chat/completions"
+        server.script = lambda request, times: error(307, "moved", location=there)
+        failure = answer(make_prompting(server))
+        assert isinstance(failure, NoAnswer)
+        assert "HTTP 307" in str(failure)
+        assert not elsewhere.heard
 
 
 def test_after_a_refused_key_nothing_further_is_sent(make_prompting: MakeAgent) -> None:

@@ -109,6 +109,28 @@ def test_another_process_with_the_same_file_has_the_same_budget(tmp_path: Path) 
         assert one.spending().cost == Cost(0, 100)
 
 
+def test_many_that_come_at_once_to_a_new_file_share_one_budget(tmp_path: Path) -> None:
+    refused: list[NoAnswer] = []
+
+    def spend() -> None:
+        with Account(tmp_path / "asked", Budget(tokens=10 * 7)) as account:
+            for _ in range(3):
+                try:
+                    account.reserve(Cost(1, 7))
+                    account.settle(Cost(1, 7), Cost(1, 7))
+                except NoAnswer as failure:
+                    refused.append(failure)
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with Account(tmp_path / "asked", Budget()) as account:
+        assert account.spending() == (Cost(10, 70), 10, 0)
+    assert len(refused) == 14
+
+
 def test_what_was_under_way_at_a_kill_stays_counted_at_its_most(tmp_path: Path) -> None:
     with Account(tmp_path / "asked", Budget(money=100)) as killed:
         killed.reserve(Cost(70, 7))

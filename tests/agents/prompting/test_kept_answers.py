@@ -103,7 +103,7 @@ def test_all_other_options_change_neither(name: str) -> None:
     assert one.request_fields(7) == two.request_fields(7)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     field=st.sampled_from(["model", "messages", "temperature", "max_tokens", "seed", "response_format", "extra_field"]),
     values=st.lists(
