@@ -15,7 +15,7 @@ power may lose the last seconds.
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -146,7 +146,8 @@ class Account:
                 )
                 self._file.execute("INSERT INTO spending VALUES (0, 0, 0, 0)")
                 self._file.execute(f"PRAGMA user_version = {_VERSION}")
-        self._file.execute("PRAGMA journal_mode = WAL")
+        with suppress(sqlite3.OperationalError):  # another process is doing just that, and SQLite does not wait for it
+            self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
 
     def _spend(self, most: Cost, *, tries: int) -> bool:
