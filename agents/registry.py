@@ -42,11 +42,8 @@ AGENTS = {
     "prompting": "agents.prompting.agent:PromptingAgent",
     "sb3": "agents.sb3.agent:Sb3Agent",
 }
-EXTRAS = {
-    "agents.prompting.": "api",
-    "agents.sb3.": "sb3",
-    "agents.llm_grpo.": "train",
-}  # our agents that need more than the core
+# Our agents that need more than the core.
+EXTRAS = {"agents.prompting.": "api", "agents.sb3.": "sb3", "agents.llm_grpo.": "train"}
 ENTRY_POINTS = "shop_r1.agents"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"
 CHECKPOINT_AGENT = "agents.llm_grpo.agent:PolicyAgent"

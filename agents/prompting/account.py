@@ -109,7 +109,7 @@ class Account:
             NoAnswer: The budget has no room for it.
         """
         with self._lock:
-            while not self._spend(most, tries=1):
+            while not self._spend(most):
                 if self._under_way == 0:
                     raise self._no_room(most)
                 self._lock.wait()
@@ -150,14 +150,13 @@ class Account:
             self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
 
-    def _spend(self, most: Cost, *, tries: int) -> bool:
+    def _spend(self, most: Cost) -> bool:
+        """Books a try at its most, if the budget has room for it."""
         with self._transaction():
             money, tokens = self._file.execute("SELECT money, tokens FROM spending").fetchone()
             if not self._budget.holds(Cost(money + most.money, tokens + most.tokens)):
                 return False
-            self._file.execute(
-                "UPDATE spending SET money = money + ?, tokens = tokens + ?, tries = tries + ?", (*most, tries)
-            )
+            self._file.execute("UPDATE spending SET money = money + ?, tokens = tokens + ?, tries = tries + 1", most)
             return True
 
     def _book(self, reserved: Cost, cost: Cost, *, known: int) -> None:
@@ -173,7 +172,7 @@ class Account:
             told = f"{in_money(money)} of {limit} is spent, and this may cost {in_money(most.money)}"
         else:
             told = f"{tokens:,} of {self._budget.tokens:,} tokens are spent, and this may take {most.tokens:,}"
-        return NoAnswer("budget used up", f"{told} (all that was asked through '{self.path}' counts)")
+        return NoAnswer("budget used up", f"{told} (all that was asked through {self.path.name} counts)")
 
     @contextmanager
     def _ended(self) -> Iterator[None]:

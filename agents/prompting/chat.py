@@ -51,7 +51,7 @@ class Chat:
 
     Attributes:
         reuse: Whether what was answered before is given again.
-        counts: Of this object's answers: `asked`, `kept` (answered before), `cut`, `refused`, `failed`.
+        counts: Of this object's answers: `asked`, `kept` (answered before), `cut`, `refused`.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -87,19 +87,14 @@ class Chat:
         """
         request = {**self.options.request_fields(seed), **fields}
         key = answer_key(self.options.base_url, request, seed if self.options.draws else None)
-        try:
-            with self._alone_with(key):
-                answer, was_kept = self._answer(key, request)
-        except NoAnswer:
-            self._count("failed")
-            raise
+        with self._alone_with(key):
+            answer, was_kept = self._answer(key, request)
         self._count("kept" if was_kept else "asked")
         if answer.ended == "length":
             self._count("cut")
         if answer.refused:
             self._count("refused")
         if answer.ended == "content_filter":
-            self._count("failed")
             raise NoAnswer("content filter", "the server took the reply away")
         return answer
 
@@ -107,17 +102,18 @@ class Chat:
         """What should be told of all that was asked so far, in words."""
         counts, spending = self.counts, self.account.spending()
         told = [f"{counts['asked']:,} answers asked for, {counts['kept']:,} were kept from before"]
+        of_all = f"of {counts['asked'] + counts['kept']:,} replies"
         if counts["cut"]:
-            told.append(f"{counts['cut']:,} replies were cut at max_new_tokens={self.options.max_new_tokens}")
+            told.append(f"cut at max_new_tokens={self.options.max_new_tokens}: {counts['cut']:,} {of_all}")
         if counts["refused"]:
-            told.append(f"{counts['refused']:,} replies are refusals")
+            told.append(f"refused by the model: {counts['refused']:,} {of_all}")
         spent = f"{spending.cost.tokens:,} tokens"
         if self.options.prices is not None:
             limit = self.options.spending.money
             spent += f" for {in_money(spending.cost.money)}" + (f" of {in_money(limit)}" if limit is not None else "")
         if spending.unknown:
             spent += f", {spending.unknown:,} tries without a known end counted at their most"
-        return [*told, f"{spent} through '{self.account.path}', all runs together"]
+        return [*told, f"{spent} through {self.account.path.name}, all runs together"]
 
     def _answer(self, key: str, request: dict[str, Any]) -> tuple[Answer, bool]:
         if self.reuse or key in self._renewed:

@@ -28,6 +28,7 @@ __all__ = ["NOT_DECIDING", "History", "PromptingOptions", "ServerOptions", "read
 
 History = Literal["as_trained", "whole_replies", "told"]
 LimitField = Literal["max_tokens", "max_completion_tokens"]
+# Fields of a request that `extra` may not hold, and the option that sets them, where there is one.
 _OURS = {
     "model": "model",
     "messages": None,
@@ -215,12 +216,9 @@ class PromptingOptions(ServerOptions, frozen=True, kw_only=True):
 
 
 _ANY_PAGE: Observation = {"page": "", "history": (), "persona": "persona", "goal": "goal", "step": 0}
-NOT_DECIDING = frozenset({"key_env", "concurrency", "timeout_s", "tries", "longest_wait_s", "cache", "reuse"}) | {
-    "input_price",
-    "output_price",
-    "budget",
-    "budget_tokens",
-}
+_HOW_IT_IS_ASKED = {"key_env", "concurrency", "timeout_s", "tries", "longest_wait_s", "cache", "reuse"}
+_WHAT_IT_COSTS = {"input_price", "output_price", "budget", "budget_tokens"}
+NOT_DECIDING = frozenset(_HOW_IT_IS_ASKED | _WHAT_IT_COSTS)
 
 
 def read_options(file: str | None, arguments: dict[str, Any]) -> PromptingOptions:
@@ -244,8 +242,6 @@ def read_options(file: str | None, arguments: dict[str, Any]) -> PromptingOption
         )
     try:
         return msgspec.convert(given, PromptingOptions)
-    except BadConfig:
-        raise
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, BadConfig):
             raise error.__cause__ from None

@@ -108,7 +108,7 @@ def run(words: Sequence[str], *, text: str | None) -> int:
 
 def _ask(store: SessionStore, given: RationaleOptions, chat: Chat, instructions: str) -> dict[StepKey, Outcome]:
     outcomes: dict[StepKey, Outcome] = {}
-    with progress_bar("asking", sum(1 for _ in steps_without(store, given.split))) as advance:
+    with progress_bar("asking", _count_lacking(store, given.split)) as advance:
         asked = ask_rationales(
             chat,
             steps_without(store, given.split),
@@ -122,6 +122,15 @@ def _ask(store: SessionStore, given: RationaleOptions, chat: Chat, instructions:
             outcomes[key] = outcome
             advance(1)
     return outcomes
+
+
+def _count_lacking(store: SessionStore, split: AnySplit) -> int:
+    count = 0
+    with progress_bar("reading", sum(split in ("all", row.split) for row in store.index())) as advance:
+        for session in store.sessions(split):
+            count += sum(not step.rationale for step in session.steps)
+            advance(1)
+    return count
 
 
 def _server_options(given: RationaleOptions) -> ServerOptions:

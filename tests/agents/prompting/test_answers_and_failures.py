@@ -43,10 +43,10 @@ def then(*said: Said) -> Script:
         (
             completion('{"rationale": "I', ended="length"),
             '{"rationale": "I',
-            "1 replies were cut at max_new_tokens=512",
+            "cut at max_new_tokens=512: 1 of 1 replies",
         ),
-        (completion(None, ended="length"), "", "1 replies were cut"),
-        (completion(None, refusal="I cannot help."), "I cannot help.", "1 replies are refusals"),
+        (completion(None, ended="length"), "", "cut at max_new_tokens=512"),
+        (completion(None, refusal="I cannot help."), "I cannot help.", "refused by the model: 1 of 1"),
         (completion(None, ended="tool_calls"), "", None),
         (completion("half a pair: \ud83d"), "half a pair: \\ud83d", None),
     ],

@@ -258,13 +258,15 @@ def test_the_leaderboard_counts_anew_from_kept_replies_and_from_kept_answers(
         words = rank_words(server, demo_store, tmp_path)
         assert leaderboard(words) == 0
         first = len(server.heard)
-        assert f"{first} replies were cut at max_new_tokens=512" in capsys.readouterr().out
+        assert f"cut at max_new_tokens=512: {first} of {first} replies" in capsys.readouterr().out
         assert leaderboard(words) == 0  # its own kept replies
         other = [word.replace("concurrency=32", "concurrency=2") for word in words]
         assert leaderboard(other) == 0  # another way to ask: the agent's kept answers
         assert len(server.heard) == first
         assert leaderboard([*words, "--fresh"]) == 0
         assert len(server.heard) == 2 * first
+        assert leaderboard(["verify", str(tmp_path / "board"), "--reask", "3"]) == 0
+        assert len(server.heard) == 2 * first + 3  # what the agent keeps proves nothing
 
 
 def test_a_changed_file_of_options_asks_anew(demo_store: SessionStore, tmp_path: Path) -> None:
