@@ -13,8 +13,9 @@ from typing import Any
 from agents.prompting.chat import Chat
 from agents.prompting.choice import reply_of_choice
 from agents.prompting.examples import examples_text
+from agents.prompting.failures import NoAnswer
 from agents.prompting.formats import choice_format, reply_format
-from agents.prompting.messages import prompt_messages
+from agents.prompting.messages import prompt_messages, without_earliest_page
 from agents.prompting.options import PromptingOptions, read_options
 from agents.train_view import TrainView
 from replay_sessions.errors import BadConfig
@@ -82,13 +83,32 @@ class PromptingAgent:
 
     def remarks(self) -> list[str]:
         """What of its answers should be told: how many were cut, what they cost."""
-        return self._chat.remarks()
+        shortened = self._chat.counts["shortened"]
+        told = [f"without the earliest pages, since all were too long: {shortened:,} replies"] if shortened else []
+        return [*told, *self._chat.remarks()]
 
     def close(self) -> None:
         """Closes the connections and the file of kept answers."""
         self._chat.close()
 
     def _reply(self, observation: Observation, seed: int | None) -> str:
+        """The reply to the observation, or to as much of its past as the server takes."""
+        seed = secrets.randbits(32) if seed is None else seed
+        shown = observation
+        while True:
+            try:
+                reply = self._reply_to(shown, seed)
+            except NoAnswer as failure:
+                shorter = without_earliest_page(shown)
+                if failure.cause != "too long" or not self.options.shorten or shorter is None:
+                    raise
+                shown = shorter
+            else:
+                if shown is not observation:
+                    self._chat.count("shortened")
+                return reply
+
+    def _reply_to(self, observation: Observation, seed: int) -> str:
         options = self.options
         candidates = candidate_actions(observation) if options.choice else []
         fields: dict[str, Any] = {
@@ -96,7 +116,7 @@ class PromptingAgent:
         }
         if options.schema:
             fields["response_format"] = choice_format(len(candidates)) if options.choice else reply_format()
-        text = self._chat.ask(fields, seed=secrets.randbits(32) if seed is None else seed).text
+        text = self._chat.ask(fields, seed=seed).text
         return reply_of_choice(text, candidates) if options.choice else text
 
     def _draw_examples(self, store: TrainView) -> str:

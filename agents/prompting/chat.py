@@ -51,7 +51,8 @@ class Chat:
 
     Attributes:
         reuse: Whether what was answered before is given again.
-        counts: Of this object's answers: `asked`, `kept` (answered before), `cut`, `refused`.
+        counts: Of this object's answers: `asked`, `kept` (answered before), `cut`, `refused`, and what
+            whoever asks counts besides.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -89,14 +90,19 @@ class Chat:
         key = answer_key(self.options.base_url, request, seed if self.options.draws else None)
         with self._alone_with(key):
             answer, was_kept = self._answer(key, request)
-        self._count("kept" if was_kept else "asked")
+        self.count("kept" if was_kept else "asked")
         if answer.ended == "length":
-            self._count("cut")
+            self.count("cut")
         if answer.refused:
-            self._count("refused")
+            self.count("refused")
         if answer.ended == "content_filter":
             raise NoAnswer("content filter", "the server took the reply away")
         return answer
+
+    def count(self, name: str) -> None:
+        """Adds one to a count."""
+        with self._lock:
+            self.counts[name] += 1
 
     def remarks(self) -> list[str]:
         """What should be told of all that was asked so far, in words."""
@@ -186,10 +192,6 @@ class Chat:
                     self._given_up = NoAnswer(
                         failure.cause, f"{most} requests in a row had no answer, the last: {failure.told}"
                     )
-
-    def _count(self, name: str) -> None:
-        with self._lock:
-            self.counts[name] += 1
 
     @contextmanager
     def _alone_with(self, key: str) -> Iterator[None]:

@@ -18,7 +18,7 @@ from replay_sessions.schema import Action
 from shop_env.observation import Observation, PastStep
 from shop_env.prompts import INSTRUCTIONS, Message, render_prompt
 
-__all__ = ["prompt_messages", "told"]
+__all__ = ["prompt_messages", "told", "without_earliest_page"]
 
 _PAGES_APART = "\n\n"
 
@@ -45,6 +45,17 @@ def prompt_messages(
     if options.choice:
         messages[-1]["content"] += f"\n\n## What can be done here\n{numbered(candidates)}"
     return messages
+
+
+def without_earliest_page(observation: Observation) -> Observation | None:
+    """The observation without the earliest of its past pages that is still shown; None where there is none."""
+    history = observation["history"]
+    for place, past in enumerate(history):
+        if past["page"]:
+            left: PastStep = {"page": "", "rationale": past["rationale"], "action": past["action"]}
+            shorter = (*history[:place], left, *history[place + 1 :])
+            return {**observation, "history": shorter}
+    return None
 
 
 def told(action: str, rationale: str) -> str:

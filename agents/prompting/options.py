@@ -168,6 +168,8 @@ class PromptingOptions(ServerOptions, frozen=True, kw_only=True):
             written, with "" for a rationale that the log lacks; `whole_replies`, as replies only those with a
             rationale, the others told in words; `told`, all in words. None: `told` with `choice`, else `whole_replies`:
             a model that was never trained on "" copies it.
+        shorten: Where the server says that a request is too long, send it again without the earliest page that is still
+            shown, and so on (Customer-R1, section 4.1; as models trained here are shown too long a session).
         shots: So many sessions of the train split are shown as examples.
         shot_seed: Which.
         shot_page_characters: How much of each of their pages, around what was done on it.
@@ -177,6 +179,7 @@ class PromptingOptions(ServerOptions, frozen=True, kw_only=True):
     schema: bool = False
     choice: bool = False
     history: History | None = None
+    shorten: bool = True
     shots: int = 0
     shot_seed: int = 0
     shot_page_characters: int = 1500

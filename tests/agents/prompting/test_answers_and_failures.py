@@ -7,6 +7,7 @@
 
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,48 @@ def test_what_may_pass_is_tried_again_and_then_an_error_or_a_reply(
     with ScriptedServer(then(said, completion())) as server:
         assert answer(make_prompting(server, **options), page(1)) == REPLY
         assert len(server.heard) == 2
+
+
+def visit(pages: int) -> Observation:
+    """A visit with so many past pages, each of 1,000 letters of its own."""
+    click = '{"type": "click", "name": "buy"}'
+    past = [{"page": chr(97 + number) * 1000, "rationale": "", "action": click} for number in range(pages)]
+    return {**PAGE, "history": tuple(past), "step": pages}  # type: ignore[typeddict-item]
+
+
+def pages_in(request: dict[str, Any]) -> str:
+    """The letters of the past pages that a request shows."""
+    shown = "".join(message["content"] for message in request["messages"])
+    return "".join(letter for letter in "abcdefgh" if letter * 1000 in shown)
+
+
+def no_more_than(pages: int) -> Script:
+    def script(request: dict[str, Any], times: int) -> Said:
+        fits = len(pages_in(request)) <= pages
+        return completion() if fits else error(400, "This model's maximum context length is 4096 tokens")
+
+    return script
+
+
+def test_what_is_too_long_is_sent_without_the_earliest_pages(make_prompting: MakeAgent) -> None:
+    with ScriptedServer(no_more_than(2)) as server:
+        agent = make_prompting(server)
+        assert answer(agent, visit(5)) == REPLY
+        assert [pages_in(one.request) for one in server.heard] == ["abcde", "bcde", "cde", "de"]
+        assert "without the earliest pages, since all were too long: 1 replies" in agent.remarks()
+        assert agent._chat.account.spending().cost.tokens == 120  # the server asks nothing for what it refuses
+        left_whole = answer(make_prompting(server, shorten=False), visit(5))
+        assert isinstance(left_whole, NoAnswer)
+        assert left_whole.cause == "too long"
+        assert len(server.heard) == 5
+
+
+def test_a_page_that_is_too_long_by_itself_is_an_error(make_prompting: MakeAgent) -> None:
+    with ScriptedServer(no_more_than(-1)) as server:
+        failure = answer(make_prompting(server), visit(2))
+        assert isinstance(failure, NoAnswer)
+        assert failure.cause == "too long"
+        assert [pages_in(one.request) for one in server.heard] == ["ab", "b", ""]
 
 
 def test_an_answer_without_an_end_is_left(make_prompting: MakeAgent, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,7 @@ OTHER: dict[str, Any] = {
     "schema": True,
     "choice": True,
     "history": "told",
+    "shorten": False,
     "shots": 1,
     "shot_seed": 4,
     "shot_page_characters": 50,
@@ -78,7 +79,19 @@ def test_every_option_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OTHER.keys() - NOT_DECIDING))
-def test_an_option_that_decides_a_reply_changes_the_request_or_the_key_and_the_rows_identity(
+def test_an_option_that_decides_a_reply_changes_the_rows_identity(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.txt").write_text("Shop as I would.")
+    given = {"base_url": OPTIONS.base_url, "model": "one"}
+    changed = given | {name: OTHER[name]}
+    assert PromptingAgent.deciding_arguments(given) != PromptingAgent.deciding_arguments(changed)
+
+
+# `shorten` decides which request is answered, and nothing of any request.
+@pytest.mark.parametrize("name", sorted(OTHER.keys() - NOT_DECIDING - {"shorten"}))
+def test_an_option_that_decides_an_answer_changes_what_it_is_kept_under(
     name: str, demo_store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -91,7 +104,6 @@ def test_an_option_that_decides_a_reply_changes_the_request_or_the_key_and_the_r
     (sent,), (sent_two,) = (heard_of(agent, demo_store) for agent in (one, two))
     keys = {answer_key(agent.options.base_url, request, 7) for agent, request in ((one, sent), (two, sent_two))}
     assert len(keys) == 2
-    assert PromptingAgent.deciding_arguments(usual) != PromptingAgent.deciding_arguments(changed)
 
 
 @pytest.mark.parametrize("name", sorted(NOT_DECIDING))
