@@ -6,7 +6,8 @@
     evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
     free_run.py      an agent left to itself              conformance.py    checks for authors of agents
     kept_replies.py  replies as they come, in a file      scripted/         agents without a model
-    human/           people as agents
+    human/           people as agents                     prompting/        models behind a server
+    rationales/      … write the rationales a log lacks
 
 Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
 lets ours be told apart (agents/evaluate.py).

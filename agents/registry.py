@@ -39,10 +39,12 @@ AGENTS = {
     "repeat_last": "agents.scripted.repeat_last:RepeatLastAgent",
     "copy_match": "agents.scripted.copy_match:CopyMatchAgent",
     "oracle": "agents.scripted.oracle:OracleAgent",
+    "prompting": "agents.prompting.agent:PromptingAgent",
     "sb3": "agents.sb3.agent:Sb3Agent",
     "human": "agents.human.agent:HumanAgent",
 }
-EXTRAS = {"agents.sb3.": "sb3", "agents.llm_grpo.": "train"}  # our agents that need more than the core
+# Our agents that need more than the core.
+EXTRAS = {"agents.prompting.": "api", "agents.sb3.": "sb3", "agents.llm_grpo.": "train"}
 ENTRY_POINTS = "shop_r1.agents"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"
 CHECKPOINT_AGENT = "agents.llm_grpo.agent:PolicyAgent"

@@ -12,6 +12,7 @@ import pytest
 from agents.__main__ import main as agents
 from agents.human.__main__ import main as human
 from agents.llm_grpo.train import main as llm_grpo_train
+from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
@@ -35,7 +36,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((agents, [name]) for name in ("list", "check")),
     *((human, words) for words in ([], ["agreement"])),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
-    *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed, import_at_scale)),
+    *((main, []) for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale)),
 ]
 
 
@@ -112,6 +113,7 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["transformers"], ["agents.llm_grpo.train", "--help"], "train"),
         (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
         (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
+        (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
         (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agents.registry import AgentSpec, parse_spec
+from agents.registry import AgentSpec, agent_class, parse_spec
 from benchmarks.leaderboard.agent_code import code_digest
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
@@ -107,9 +107,12 @@ def _split_at_commas(text: str) -> list[str]:
 
 def asked_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> dict[str, Any]:
     """Everything that decides what an agent replies to a step."""
+    deciding = getattr(agent_class(spec)[0], "deciding_arguments", None)  # agents/protocol.py, ServedAgent
+    resolved = {} if deciding is None else {"resolved": deciding(spec.arguments)}
     return {
         "target": spec.target,
         "arguments": spec.arguments,
+        **resolved,
         "code": code_digest(spec),
         "store": store.fingerprint,
         "context": msgspec.to_builtins(config.context),
