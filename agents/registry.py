@@ -31,7 +31,16 @@ from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_yo
 from replay_sessions.plugins import NoSuchName, load, member
 from replay_sessions.store import SessionStore
 
-__all__ = ["AGENTS", "CHECKPOINT_MARKER", "AgentSpec", "agent_class", "known_agents", "make_agent", "parse_spec"]
+__all__ = [
+    "AGENTS",
+    "CHECKPOINT_MARKER",
+    "GROUPS",
+    "AgentSpec",
+    "agent_class",
+    "known_agents",
+    "make_agent",
+    "parse_spec",
+]
 
 AGENTS = {
     "random": "agents.scripted.random:RandomAgent",
@@ -39,9 +48,17 @@ AGENTS = {
     "repeat_last": "agents.scripted.repeat_last:RepeatLastAgent",
     "copy_match": "agents.scripted.copy_match:CopyMatchAgent",
     "oracle": "agents.scripted.oracle:OracleAgent",
+    "context_majority": "agents.floors.context_majority:ContextMajority",
+    "ngram": "agents.floors.ngram:Ngram",
+    "nearest": "agents.floors.nearest:Nearest",
+    "logistic": "agents.floors.logistic:Logistic",
+    "boosting": "agents.floors.boosting:Boosting",
     "sb3": "agents.sb3.agent:Sb3Agent",
 }
-EXTRAS = {"agents.sb3.": "sb3", "agents.llm_grpo.": "train"}  # our agents that need more than the core
+# Our agents that need more than the core.
+EXTRAS = {"agents.floors.": "floors", "agents.sb3.": "sb3", "agents.llm_grpo.": "train"}
+# What a name in --agents stands for when it stands for several.
+GROUPS = {"floors": ("context_majority", "ngram", "nearest", "logistic", "boosting")}
 ENTRY_POINTS = "shop_r1.agents"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"
 CHECKPOINT_AGENT = "agents.llm_grpo.agent:PolicyAgent"
