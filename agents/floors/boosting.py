@@ -30,7 +30,7 @@ class Boosting(ScoredFloor):
         words = Counter(word for page, _ in rows.pages for word in page.context[STEP_WORDS:])
         self._words = sorted(words)
         self._model = HistGradientBoostingClassifier(
-            max_iter=100,
+            max_iter=200,
             learning_rate=0.1,
             categorical_features=list(range(len(self._codes))),
             early_stopping=False,

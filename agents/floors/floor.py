@@ -31,11 +31,11 @@ class Floor(ABC):
     Args:
         store: What to learn from: its train split.
         skip_first_action: Learn from the steps that are scored, without each session's first.
-        max_steps: Learn from at most so many steps, the first of the split: 10,000 are read in
-            seconds and hold some 100 MB.
+        max_steps: Learn from at most so many steps, the first of the split: 30,000 are read in half a
+            minute and hold some 400 MB.
     """
 
-    def __init__(self, store: TrainView | str, *, skip_first_action: bool = True, max_steps: int = 10_000) -> None:
+    def __init__(self, store: TrainView | str, *, skip_first_action: bool = True, max_steps: int = 30_000) -> None:
         if max_steps < 1:
             raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
         store = TrainView(SessionStore.open(store)) if isinstance(store, str) else store

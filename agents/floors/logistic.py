@@ -26,11 +26,16 @@ class Logistic(ScoredFloor):
     """Logistic regression over crossed words."""
 
     def fit(self, rows: Rows) -> None:
-        self._model = LogisticRegression(C=1.0, max_iter=200, random_state=0)
-        self._model.fit(_crossed(rows.pages), rows.taken, sample_weight=rows.weights)
+        table = _crossed(rows.pages)
+        seen = np.unique(table.indices)  # the other bins would learn nothing, and take time
+        model = LogisticRegression(C=1.0, max_iter=200, random_state=0)
+        model.fit(table[:, seen], rows.taken, sample_weight=rows.weights)
+        self._bins = np.zeros(BINS)
+        self._bins[seen] = model.coef_[0]
+        self._intercept = float(model.intercept_[0])
 
     def scores(self, pages: Sequence[tuple[Page, Sequence[Choice]]]) -> Floats:
-        found: Floats = self._model.decision_function(_crossed(pages))
+        found: Floats = _crossed(pages) @ self._bins + self._intercept
         return found
 
 

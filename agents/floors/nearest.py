@@ -21,6 +21,7 @@ from agents.floors.floor import Floats, Floor
 __all__ = ["Nearest"]
 
 K1, B = 1.2, 0.75
+COMMON = 0.1  # of the steps: from there on a word's weights are a row of a matrix, which adds up faster
 
 
 class Nearest(Floor):
@@ -35,7 +36,13 @@ class Nearest(Floor):
         for step, text in enumerate(texts):
             for word, count in text.items():
                 found.setdefault(word, []).append((step, count))
-        self._index = {word: self._weights(np.array(postings)) for word, postings in found.items()}
+        self._rare = {word: self._weights(np.array(postings)) for word, postings in found.items()}
+        common = [word for word, (steps, _) in self._rare.items() if len(steps) > COMMON * len(texts)]
+        self._common = {word: row for row, word in enumerate(common)}
+        self._matrix = np.zeros((len(common), len(texts)), dtype=np.float32)
+        for word, row in self._common.items():
+            steps, weights = self._rare.pop(word)
+            self._matrix[row, steps] = weights
 
     def _weights(self, postings: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
         """The steps that have a word, and what it adds to their scores."""
@@ -46,10 +53,13 @@ class Nearest(Floor):
 
     def scores(self, page: Page) -> Floats:
         """How much each train step is like this one, (steps,)."""
-        found = np.zeros(len(self._done))
-        for word in dict.fromkeys(_terms(page)):
-            if word in self._index:
-                steps, weights = self._index[word]
+        words = dict.fromkeys(_terms(page))
+        found: Floats = (np.array([word in words for word in self._common], dtype=np.float32) @ self._matrix).astype(
+            float
+        )
+        for word in words:
+            if word in self._rare:
+                steps, weights = self._rare[word]
                 found[steps] += weights
         return found
 
