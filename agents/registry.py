@@ -59,9 +59,10 @@ AGENTS = {
     "logistic": "agents.floors.logistic:Logistic",
     "boosting": "agents.floors.boosting:Boosting",
     "sb3": "agents.sb3.agent:Sb3Agent",
+    "local": "agents.local.agent:local",
 }
 # Our agents that need more than the core.
-EXTRAS = {"agents.floors.": "floors", "agents.sb3.": "sb3", "agents.llm_grpo.": "train"}
+EXTRAS = {"agents.floors.": "floors", "agents.sb3.": "sb3", "agents.llm_grpo.": "train", "agents.local.": "train"}
 # What a name in --agents stands for when it stands for several.
 GROUPS = {"floors": ("context_majority", "ngram", "nearest", "logistic", "boosting")}
 ENTRY_POINTS = "shop_r1.agents"
