@@ -41,7 +41,7 @@ def _listed(name: str, address: str) -> ListedAgent:
     tree = _source(module)
     if tree is None:
         return ListedAgent(name, "", f"cannot be loaded: there is no module '{module}'")
-    missing = sorted({package for package in _packages(module) if find_spec(package) is None})
+    missing = sorted(package for package in _packages(module) if not _is_installed(package))
     extra = extra_of(module) if missing else None
     install = f"; pip install 'shop-r1[{extra}]'" if extra else ""
     return ListedAgent(name, _summary(tree, class_name), f"needs {', '.join(missing)}{install}" if missing else "")
@@ -54,6 +54,13 @@ def _source(module: str) -> ast.Module | None:
     except Exception:  # looking for a module runs its package, and another's that fails must not hide the rest
         return None
     return ast.parse(Path(found.origin).read_bytes()) if found is not None and found.origin else None
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ImportError:
+        return False
 
 
 def _summary(tree: ast.Module, name: str) -> str:

@@ -31,7 +31,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, [name]) for name in ("generate", "show", "check")),
     *((replay_sessions, ["import", name]) for name in IMPORTERS),
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
-    *((agents, [name]) for name in ("list", "check")),
+    *((agents, [name]) for name in ("list", "new", "check")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
     *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed, import_at_scale)),
 ]
@@ -110,6 +110,8 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["transformers"], ["agents.llm_grpo.train", "--help"], "train"),
         (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
         (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
+        (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
+        (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
         (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),

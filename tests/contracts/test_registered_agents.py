@@ -9,7 +9,7 @@ from agents.registry import AGENTS, make_agent
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import SessionStore, StoreWriter
 
-NEED_A_FILE = {"sb3"}  # tests/agents/test_sb3.py
+NEED_A_FILE = {"sb3", "local"}  # tests/agents/test_sb3.py, tests/agents/local
 
 
 @pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_A_FILE))
