@@ -103,7 +103,8 @@ def check_agent(
         findings.append(Finding("fault", "answers in time", f"{error}; the limit is {time_limit_s:g} s for an answer"))
     except TriedToEnd as error:
         findings.append(Finding("fault", "never ends the run", str(error)))
-    calls.close()
+    finally:
+        calls.close()
     return Report(tuple(findings), left_running=calls.left)
 
 

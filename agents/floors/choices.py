@@ -131,7 +131,7 @@ class Reader:
             words=[*words_of(observation["goal"]), *words_of(observation["persona"]), *seen],
         )
 
-    def _role(self, type: str, name: str = "", **_: object) -> str:
+    def _role(self, type: str = "", name: str = "", **_: object) -> str:
         parts = [part if part in self._parts else "*" for part in str(name).split(".")]
         return intern(f"{type} {'.'.join(parts)}" if name else str(type))
 

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 
 from agents.evaluate import evaluate
 from agents.floors.choices import Page, Reader
+from agents.floors.floor import Floor
 from agents.floors.nearest import K1, B, Nearest, _terms
 from agents.floors.ngram import WittenBell
 from agents.registry import GROUPS, make_agent
@@ -63,18 +65,26 @@ def ruled_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
     return store_of(tmp_path_factory.mktemp("ruled") / "store", [*sessions_of("train", 36), *sessions_of("test", 12)])
 
 
+@cache
+def fitted(name: str, store: SessionStore) -> Floor:
+    """A floor, fitted once for all tests."""
+    floor = make_agent(name, store=store)
+    assert isinstance(floor, Floor)
+    return floor
+
+
 def observations(store: SessionStore) -> list[Observation]:
     return [step.observation for step in scored_steps(store, "test")]
 
 
 @pytest.mark.parametrize("name", ["nearest", "logistic", "boosting"])
 def test_floors_that_see_goal_and_persona_learn_a_rule_of_both(name: str, ruled_store: SessionStore) -> None:
-    assert step_metrics(evaluate(make_agent(name, store=ruled_store), ruled_store, "test"))["exact_accuracy"] == 1.0
+    assert step_metrics(evaluate(fitted(name, ruled_store), ruled_store, "test"))["exact_accuracy"] == 1.0
 
 
 @pytest.mark.parametrize("name", ["context_majority", "ngram"])
 def test_floors_that_count_actions_learn_what_comes_next_but_not_for_whom(name: str, ruled_store: SessionStore) -> None:
-    records = evaluate(make_agent(name, store=ruled_store), ruled_store, "test")
+    records = evaluate(fitted(name, ruled_store), ruled_store, "test")
     taken = [record.predicted for record in records if record.step_index == 1]
     assert all(action is not None and action["name"].startswith("shelf.") for action in taken)
     assert len({str(record.predicted) for record in records if record.step_index == 2}) == 1
@@ -95,15 +105,15 @@ def test_a_floor_says_the_same_whatever_the_test_split_holds(
     other = store_of(tmp_path / "store", [*sessions_of("train", 36), *altered])
     assert other.fingerprint != ruled_store.fingerprint
     asked = observations(ruled_store)
-    first, second = (make_agent(name, store=store) for store in (ruled_store, other))
-    assert first.act_batch(asked) == second.act_batch(asked)  # type: ignore[attr-defined]
-    assert first.probabilities(asked) == second.probabilities(asked)  # type: ignore[attr-defined]
+    first, second = fitted(name, ruled_store), fitted(name, other)
+    assert first.act_batch(asked) == second.act_batch(asked)
+    assert first.probabilities(asked) == second.probabilities(asked)
 
 
 @pytest.mark.parametrize("name", FLOORS)
 def test_nothing_that_a_page_offers_is_impossible(name: str, demo_store: SessionStore) -> None:
     steps = list(scored_steps(demo_store, "test"))
-    found = make_agent(name, store=demo_store).probabilities([step.observation for step in steps])  # type: ignore[attr-defined]
+    found = fitted(name, demo_store).probabilities([step.observation for step in steps])
     for step, probabilities in zip(steps, found, strict=True):
         given = checked_distribution(probabilities)
         assert min(given.values()) > 0
@@ -113,7 +123,7 @@ def test_nothing_that_a_page_offers_is_impossible(name: str, demo_store: Session
 @pytest.mark.parametrize("name", FLOORS)
 def test_a_floor_is_worth_more_than_uniform_chance(name: str, demo_store: SessionStore) -> None:
     steps = list(scored_steps(demo_store, "test"))
-    found = make_agent(name, store=demo_store).probabilities([step.observation for step in steps])  # type: ignore[attr-defined]
+    found = fitted(name, demo_store).probabilities([step.observation for step in steps])
     own = uniform = 0.0
     for step, probabilities in zip(steps, found, strict=True):
         own -= math.log(checked_distribution(probabilities)[tuple(reply_action(step.logged).values())])
