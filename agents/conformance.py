@@ -204,6 +204,8 @@ def _check_repeats(
     check = "reset without a seed"
     try:
         calls.run(lambda: agent.reset(seed=None))
+    except (NoAnswer, TriedToEnd):
+        raise
     except Exception as error:
         yield Finding("fault", check, _where(error))
     else:

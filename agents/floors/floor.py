@@ -31,8 +31,8 @@ class Floor(ABC):
     Args:
         store: What to learn from: its train split.
         skip_first_action: Learn from the steps that are scored, without each session's first.
-        max_steps: Learn from at most so many steps, the first of the split: 30,000 are read in half a
-            minute and hold some 400 MB.
+        max_steps: Learn from at most so many steps, the first of the split: 30,000 take a minute to read, and up to a
+            gigabyte of memory.
     """
 
     def __init__(self, store: TrainView | str, *, skip_first_action: bool = True, max_steps: int = 30_000) -> None:

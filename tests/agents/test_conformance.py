@@ -81,7 +81,7 @@ class Hangs(Good):
 class HangsOnNothing(Good):
     def act(self, observation: Observation) -> str:
         while not observation["page"]:
-            pass
+            time.sleep(1)
         return LEAVE
 
 
@@ -191,6 +191,13 @@ class NeedsASeed(Good):
         self.random = random.Random(1 + seed)  # type: ignore[operator]
 
 
+class HangsWithoutASeed(Good):
+    def reset(self, *, seed: int | None = None) -> None:
+        super().reset(seed=seed)
+        if seed is None:
+            threading.Event().wait()
+
+
 class Exits(Good):
     def act(self, observation: Observation) -> str:
         raise SystemExit(3)
@@ -228,6 +235,7 @@ def test_a_good_agent_that_learns_from_a_store_passes(demo_store: SessionStore) 
         (CertainOfAll(), "probabilities sum to 1", "sum to 2"),
         (Hangs(), "answers in time", "no answer within 0.2 s"),
         (HangsOnNothing(), "answers in time", "no answer within 0.2 s"),
+        (HangsWithoutASeed(), "answers in time", "no answer within 0.2 s"),
         (RemembersTheSession(), "forgets what was asked before", "in another order"),
         (RemembersThePage(), "forgets what was asked before", "in another order"),
         (DrawsAnew(), "same seed, same reply", "when asked again"),
@@ -248,7 +256,7 @@ def test_a_good_agent_that_learns_from_a_store_passes(demo_store: SessionStore) 
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
 def test_each_fault_is_found_by_its_name_and_no_other_is(agent: Good, check: str, said: str) -> None:
-    found = faults(check_agent(agent, time_limit_s=0.2 if isinstance(agent, (Hangs, HangsOnNothing)) else 60))
+    found = faults(check_agent(agent, time_limit_s=0.2 if type(agent).__name__.startswith("Hangs") else 60))
     assert found.keys() == {check}
     assert said in found[check]
 
