@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agents.registry import AgentSpec, agent_class, parse_spec
+from agents.registry import GROUPS, AgentSpec, agent_class, parse_spec
 from benchmarks.leaderboard.agent_code import code_digest
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
@@ -22,7 +22,7 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     Attributes:
         agents: What to rank, separated by commas or spaces: a name, MODULE:CLASS, FILE.py:CLASS or a checkpoint folder,
-            each with ?key=value arguments and LABEL= before it if need be.
+            each with ?key=value arguments and LABEL= before it if need be; `floors` stands for all of agents/floors.
         out: The folder for results.json, leaderboard.md and each agent's records.
         store: `demo` or the path of a session store.
         split: Which of its splits to run on.
@@ -76,7 +76,8 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
     """The agents of `--agents`, each with a label of its own."""
-    specs = [parse_spec(text) for given in texts for text in _split_at_commas(given) if text.strip()]
+    named = [text.strip() for given in texts for text in _split_at_commas(given)]
+    specs = [parse_spec(text) for name in named if name for text in GROUPS.get(name, (name,))]
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
     labels = [spec.label for spec in specs]

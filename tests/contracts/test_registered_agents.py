@@ -9,8 +9,8 @@ from agents.registry import AGENTS, make_agent
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import SessionStore, StoreWriter
 
-# A file or a server: tests/agents/human/test_agent.py, tests/agents/test_sb3.py, tests/agents/prompting
-NEED_MORE = {"human", "sb3", "prompting"}
+# A file or a server: tests/agents/human/test_agent.py, tests/agents/test_sb3.py, tests/agents/local, …/prompting
+NEED_MORE = {"human", "sb3", "local", "prompting"}
 
 
 @pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_MORE))
