@@ -65,7 +65,7 @@ class StepScore(msgspec.Struct, frozen=True, kw_only=True):
         reward: The sum of the breakdown; nobody here measures self-certainty.
         reward_breakdown: The reward's parts by name (shop_env.reward.RewardBreakdown).
         best_reward: What the logged action would have earned.
-        exact: Whether the whole action is the logged one; None where the log does not know all of its action.
+        exact_match: Whether the whole action is the logged one; None where the log does not know all of its action.
         logged_action: As the JSON object that a perfect reply carries.
         problem, problem_detail: What is wrong with a reply that cannot be read (shop_env.replies); else None.
     """
@@ -73,7 +73,7 @@ class StepScore(msgspec.Struct, frozen=True, kw_only=True):
     reward: float
     reward_breakdown: dict[str, float | None]
     best_reward: float
-    exact: bool | None
+    exact_match: bool | None
     logged_action: dict[str, str]
     problem: str | None = None
     problem_detail: str | None = None
@@ -89,14 +89,14 @@ def score_step(reply: str, answer: Mapping[str, Any], reward: RewardConfig, extr
         reward=breakdown.without_certainty,
         reward_breakdown=asdict(breakdown),
         best_reward=best_breakdown(logged, reward).total,
-        exact=_exact(read, logged),
+        exact_match=_exact_match(read, logged),
         logged_action=reply_action(logged),
         problem=problem.problem if problem else None,
         problem_detail=problem.detail if problem else None,
     )
 
 
-def _exact(read: Reply | MalformedReply, logged: Action) -> bool | None:
+def _exact_match(read: Reply | MalformedReply, logged: Action) -> bool | None:
     if unlogged_fields(reply_action(logged)):
         return None
     return isinstance(read, Reply) and exact_match(read.action, logged)

@@ -109,7 +109,7 @@ class ReplayedSteps(_ShopEnvironment):
             **self._spec(*self._place),
             "logged_action": score.logged_action,
             "best_reward": score.best_reward,
-            "exact": score.exact,
+            "exact_match": score.exact_match,
         }
         if score.problem is not None:
             info |= {"problem": score.problem, "problem_detail": score.problem_detail}

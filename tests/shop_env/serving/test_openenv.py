@@ -180,7 +180,7 @@ def test_very_long_replies_do_not_close_the_socket(server: Server) -> None:
     with server.client() as client:
         for reply in ("x" * length, long, "é" * (length // 6)):  # the last is 6 bytes a letter on its way
             result = answered(client, reply, index=0)
-            assert result.reward == (0.5 if reply is long else 0.0) or result.observation["info"]["exact"]
+            assert result.reward == (0.5 if reply is long else 0.0) or result.observation["info"]["exact_match"]
         assert client.reset(index=1).observation["info"]["index"] == 1
 
 
@@ -219,7 +219,7 @@ def test_32_clients_at_once_each_have_a_session_of_their_own(server: Server, sto
                 logged = tasks.score("train", index, "").logged_action
                 result = await client.step({"reply": format_reply(f"{number}", logged)})
                 assert result.observation["info"]["task_id"] == task.task_id
-                assert result.observation["info"]["exact"]
+                assert result.observation["info"]["exact_match"]
                 assert (await client.state())["episode_id"] == f"{number}-{turn}"
 
     async def all_play() -> None:

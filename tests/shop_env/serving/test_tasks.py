@@ -97,7 +97,7 @@ def test_a_reply_earns_what_the_env_pays(store_path: str, reward: str, extractio
         record = record_step(
             tasks.store.session(session_id), int(step_index), reply, tasks.reward, extraction=extraction
         )
-        assert score.exact == (record.predicted == record.logged)
+        assert score.exact_match == (record.predicted == record.logged)
 
 
 def test_a_reply_to_an_action_that_the_log_does_not_fully_know_is_neither_exact_nor_not() -> None:
@@ -107,7 +107,7 @@ def test_a_reply_to_an_action_that_the_log_does_not_fully_know_is_neither_exact_
         reward_preset("shop_r1"),
         "strict",
     )
-    assert (score.exact, score.reward) == (None, 0.8)
+    assert (score.exact_match, score.reward) == (None, 0.8)
 
 
 @pytest.mark.parametrize("index", [-1, 10_000, 1.0, "1", None, True])
@@ -147,7 +147,7 @@ def test_the_file_holds_a_line_for_each_task(store_path: str, tmp_path: Path, an
     words = ["tasks", "--store", store_path, "--split", "test", "--out", str(out), *(["--answers"] if answers else [])]
     assert main(words) == 0
     tasks = StepTasks(SessionStore.open(store_path))
-    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").strip().split("\n")]
     assert [line["index"] for line in lines] == list(range(tasks.count("test")))
     for line in lines:
         if answers:
