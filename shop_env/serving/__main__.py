@@ -2,7 +2,7 @@
 
   python -m shop_env.serving openenv --store stores/mine --splits train
   python -m shop_env.serving openenv --env live --port 8001
-  python -m shop_env.serving tasks --store stores/mine --split train --out t.jsonl
+  python -m shop_env.serving tasks --split train --out tasks.jsonl
 
 `openenv` is a server for OpenEnv's clients: TRL, Unsloth, SkyRL, verifiers and
 others. A replayed step is one task of one turn. verifiers and Inspect also have
