@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ import pytest
 
 import shop_env  # noqa: F401 - registers the envs
 from replay_sessions.errors import BadConfig
+from replay_sessions.plugins import load
 from replay_sessions.store import SessionStore
 from shop_env.live import visit_id
 from shop_env.prompts import render_prompt
 from shop_env.replies import format_reply
 from shop_env.reward.presets import reward_preset
 from shop_env.serving.tasks import StepTasks
-from tests.shop_env.serving.contract import Paid, paid_by_gym, reply_of_kind
+from tests.shop_env.serving.contract import HARD_REPLIES, Paid, paid_by_gym, reply_of_kind
 
 openenv = pytest.importorskip("openenv", reason="`make test-serving` brings it")
 pytestmark = [
@@ -57,7 +59,7 @@ class Server:
         """Ends the server; returns what it wrote on standard error."""
         self.process.send_signal(signal.SIGINT)
         try:
-            return self.process.communicate(timeout=30)[1]
+            return self.process.communicate(timeout=300)[1]
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
@@ -174,6 +176,26 @@ def test_half_a_surrogate_pair_is_a_malformed_reply(server: Server) -> None:
         assert (result.reward, result.observation["info"]["problem"]) == (0.0, "bad_unicode")
 
 
+def test_no_frame_holds_what_is_not_json(server: Server) -> None:
+    from websockets.sync.client import connect  # noqa: PLC0415 - comes with OpenEnv
+
+    def strict(constant: str) -> None:
+        raise AssertionError(f"a frame holds {constant}")
+
+    with connect(server.url.replace("http", "ws") + "/ws") as socket:
+
+        def ask(message: str) -> Any:
+            socket.send(message)
+            return json.loads(socket.recv(), parse_constant=strict)
+
+        for data in ('{"seed": NaN}', '{"index": Infinity}', '{"split": NaN}', '{"episode_id": -Infinity}'):
+            assert ask(f'{{"type": "reset", "data": {data}}}')["type"] == "error"
+        for reply in HARD_REPLIES.values():
+            assert ask('{"type": "reset", "data": {"index": 0}}')["type"] == "observation"
+            assert ask('{"type": "step", "data": {"reply": NaN}}')["type"] == "error"
+            assert ask(json.dumps({"type": "step", "data": {"reply": reply}}))["data"]["done"]
+
+
 def test_very_long_replies_do_not_close_the_socket(server: Server) -> None:
     length = 40_000_000
     long = format_reply("y" * length, {"type": "terminate"})
@@ -285,7 +307,17 @@ def test_the_package_passes_openenvs_static_check() -> None:
     assert (low, high) == (0.0, pytest.approx(config.format + config.action_type + 0.1 * 3 + config.dars))
 
 
-def eventually(check: Callable[[], bool], timeout_s: float = 60) -> bool:
+def test_the_manifest_names_the_package_and_an_app_that_answers() -> None:
+    import yaml  # noqa: PLC0415 - comes with OpenEnv
+    from fastapi.testclient import TestClient  # noqa: PLC0415 - comes with OpenEnv
+
+    manifest = yaml.safe_load((ROOT / "shop_env" / "serving" / "openenv.yaml").read_text(encoding="utf-8"))
+    assert manifest["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    answered = TestClient(load(manifest["app"])).get(f"/{manifest['name']}/splits")
+    assert [split["name"] for split in answered.json()] == ["train", "validation", "test"]
+
+
+def eventually(check: Callable[[], bool], timeout_s: float = 300) -> bool:
     """Whether it becomes true before long; a machine may be busy."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
@@ -379,7 +411,7 @@ def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: s
     with server.client() as client:
         client.reset(index=0)
         server.process.send_signal(signal.SIGTERM)
-        told = server.process.communicate(timeout=60)[1]
+        told = server.process.communicate(timeout=300)[1]
         assert "Traceback" not in told
         with pytest.raises(Exception, match=r"."):
             client.step({"reply": TERMINATE})
@@ -425,7 +457,7 @@ def test_the_live_shop_goes_where_the_env_goes(tmp_path: Path) -> None:
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(flags: list[str], told: str) -> None:
     words = [sys.executable, "-m", "shop_env.serving", "openenv", "--port", "0", *flags]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=ROOT)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=500, cwd=ROOT)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert told in done.stderr
 
@@ -433,7 +465,7 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(flags: list[str], told: str) -
 def test_a_port_that_is_taken_is_told_with_the_remedy(server: Server) -> None:
     port = server.url.rpartition(":")[2]
     words = [sys.executable, "-m", "shop_env.serving", "openenv", "--port", port]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=ROOT)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=500, cwd=ROOT)
     assert (done.returncode, "port 0 takes a free one" in done.stderr) == (2, True)
 
 
