@@ -37,7 +37,7 @@ _SHUTDOWN_S = 3
 
 
 def build_app(options: ServerOptions) -> FastAPI:
-    """The ASGI app. The store is opened now, so that what is wrong with it is told before anybody connects."""
+    """The ASGI app. A first page is made at once: what is wrong with the options is told before anybody connects."""
     app = create_app(
         _environment(options),
         ShopAction,
@@ -62,7 +62,9 @@ def _environment(options: ServerOptions) -> Callable[[], Environment]:
             reward=options.live_reward,
             extraction=options.extraction,
         )
-        return functools.partial(LiveShop, make_env, options.prompt)
+        factory = functools.partial(LiveShop, make_env, options.prompt)
+        factory().reset(seed=0)
+        return factory
     tasks = StepTasks(
         SessionStore.open(options.store),
         context=options.context,
@@ -71,8 +73,9 @@ def _environment(options: ServerOptions) -> Callable[[], Environment]:
         extraction=options.extraction,
         first_action=options.first_action,
     )
-    if not any(tasks.count(split) for split in options.splits):
+    if not (filled := [split for split in options.splits if tasks.count(split)]):
         raise BadConfig(f"store '{options.store}' has no step to ask about in split {', '.join(options.splits)}")
+    tasks.task(filled[0], 0)
     return functools.partial(ReplayedSteps, tasks, options.splits)
 
 

@@ -448,6 +448,8 @@ def test_the_live_shop_goes_where_the_env_goes(tmp_path: Path) -> None:
     [
         (["--store", "no/such/store"], "no session store at 'no/such/store'"),
         (["--splits", "tset"], "Did you mean 'test'"),
+        (["--prompt.system-file", "no/such/file"], "'no/such/file' cannot be read"),
+        (["--env", "live", "--context.counter", "no.such:thing"], "'no.such:thing' is no function"),
         (["--reward", "shop_r2"], "Did you mean 'shop_r1'"),
         (["--max-sessions", "0"], "--max-sessions is 0"),
         (["--idle-timeout-s", "nan"], "--idle-timeout-s is nan"),
