@@ -74,9 +74,10 @@ $(TRL)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 # The env in other people's tools, each in an environment of its own: they ask for different versions of the same packages.
+# What the tools leave open at their end (ResourceWarning) is their matter.
 SERVING := openenv verifiers inspect
 test-serving: $(SERVING:%=$(VENV)-%/.ready)
-	@for tool in $(SERVING); do set -x; $(VENV)-$$tool/bin/python -m pytest -m serving $(ARGS) tests/shop_env/serving/test_$$tool.py || exit; done
+	@for tool in $(SERVING); do set -x; $(VENV)-$$tool/bin/python -m pytest -W ignore::ResourceWarning -m serving $(ARGS) tests/shop_env/serving/test_$$tool.py || exit; done
 
 # verifiers runs its own programs by uv; Inspect asks a server by openai.
 $(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt

@@ -18,7 +18,12 @@ from tests.shop_env.serving.contract import HARD_REPLIES, KINDS, paid_by_gym, re
 from tests.shop_env.serving.scripted_model import scripted_model
 
 inspect_ai = pytest.importorskip("inspect_ai", reason="`make test-serving` brings it")
-pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")]
+pytestmark = [
+    pytest.mark.serving,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 ROOT = Path(__file__).parents[3]
 
