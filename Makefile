@@ -5,7 +5,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train train-lm test test-slow test-browser test-gpu test-vllm test-verl test-trl test-oldest check format golden leaderboard bench clean
+.PHONY: help setup train train-lm test test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
@@ -14,7 +14,8 @@ help:
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
 	@echo "make test-browser the tests that look at pages in Chromium; test-gpu, test-vllm, test-verl likewise"
-	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer"
+	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer; TRL against the served env"
+	@echo "make test-serving the env in OpenEnv, verifiers and Inspect"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
@@ -74,7 +75,19 @@ test-trl: $(TRL)/.ready
 
 $(TRL)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TRL)
-	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,trl]"
+	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,trl,openenv]"
+	touch $@
+
+# The env in other people's tools, each in an environment of its own: they ask for different versions of the same packages.
+# What the tools leave open at their end (ResourceWarning) is their matter.
+SERVING := openenv verifiers inspect
+test-serving: $(SERVING:%=$(VENV)-%/.ready)
+	@for tool in $(SERVING); do set -x; $(VENV)-$$tool/bin/python -m pytest -W ignore::ResourceWarning -m serving $(ARGS) tests/shop_env/serving/test_$$tool.py || exit; done
+
+# verifiers runs its own programs by uv; Inspect asks a server by openai.
+$(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]" pytest hypothesis openai uv
 	touch $@
 
 check: $(READY)
@@ -94,4 +107,4 @@ bench: $(READY)
 	$(RUN) -m benchmarks.speed $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(TRL) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(TRL) $(SERVING:%=$(VENV)-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -29,14 +29,17 @@ def code_digest(spec: AgentSpec) -> str:
     """A digest of an agent's modules, and of all files of what it is given: a checkpoint, a model, a file."""
     digest = hashlib.blake2b(digest_size=16)
     build = inspect.unwrap(agent_class(spec)[0])
+    deciding = getattr(build, "deciding_arguments", None)  # agents/protocol.py, ServedAgent
+    given = spec.arguments if deciding is None else deciding(spec.arguments)
+    arguments = [value for value in given.values() if isinstance(value, str)]
     try:
         source = inspect.getsourcefile(build)
     except TypeError:  # built in
         source = None
     files = _source_files(Path(source).absolute(), build.__module__) if source else []
     folders = [spec.target] if spec.is_checkpoint else []
-    folders += [value for value in spec.arguments.values() if isinstance(value, str) and os.path.isdir(value)]
-    files += [Path(value) for value in spec.arguments.values() if isinstance(value, str) and os.path.isfile(value)]
+    folders += [value for value in arguments if os.path.isdir(value)]
+    files += [Path(value) for value in arguments if os.path.isfile(value)]
     for folder in folders:
         files += sorted(path for path in Path(folder).rglob("*") if path.is_file())
     for file in filter(Path.is_file, files):
