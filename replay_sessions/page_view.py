@@ -23,7 +23,7 @@ a model that reads the page reads it too.
 """
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -31,7 +31,8 @@ from types import MappingProxyType
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from replay_sessions.elements import find_elements
+from replay_sessions.elements import Element, find_elements
+from replay_sessions.page_layout import find_cards, unsaid_words
 
 __all__ = ["STYLE_SOURCE", "page_document"]
 
@@ -64,6 +65,7 @@ _ATTRIBUTES = _words(
     "aria-valuenow aria-valuetext checked class colspan contenteditable dir disabled for id lang max min name "
     "placeholder readonly role rows rowspan scope span start step title value"
 )
+_PARTS = {"body": "body", "select": "select"}  # for the style sheet, what a tag that is replaced was
 _INPUT_TYPES = _words(
     "button checkbox color date datetime-local email hidden month number password radio range reset search submit tel "
     "text time url week"
@@ -90,33 +92,36 @@ def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
     >>> '<a name="cart" data-acts="click" data-mark="logged">Cart</a>' in document
     True
     """
-    document = LexborHTMLParser(html)
-    acts = {element.name: element.accepts for element in find_elements(html)}
-    root = document.root
+    elements = find_elements(html)
+    root = LexborHTMLParser(html).root
     about = {} if root is None else {key: root.attributes.get(key) for key in ("dir", "lang")}
     head = (
         f"<!DOCTYPE html><html{''.join(_attribute(key, value) for key, value in about.items() if value)}><head>"
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta charset="utf-8">'
         f"<style>{_STYLE}</style></head><body>"
     )
-    return head + "".join(_Writer(acts, dict(marks)).pieces(root)) + "</body></html>"
+    return head + "".join(_Writer(root, elements, dict(marks)).pieces()) + "</body></html>"
 
 
 class _Writer:
     """Writes a parsed page anew.
 
     Args:
-        acts: What each element to act on accepts, by its name.
+        root: Of the page.
+        elements: What can be acted on.
         marks: The marks that are not yet placed.
     """
 
-    def __init__(self, acts: Mapping[str, str], marks: dict[str, str]) -> None:
-        self._acts = acts
+    def __init__(self, root: LexborNode | None, elements: Sequence[Element], marks: dict[str, str]) -> None:
+        self._root = root
+        self._acts = {element.name: element.accepts for element in elements}
         self._marks = marks
+        self._cards = set() if root is None else find_cards(root, self._acts)
+        self._unsaid = {} if root is None else unsaid_words(root.text(deep=True, separator=" "), elements)
 
-    def pieces(self, root: LexborNode | None) -> Iterator[str]:
+    def pieces(self) -> Iterator[str]:
         """What is inside the root; keeps its own stack, since pages may nest deeper than Python does."""
-        node = None if root is None else root.first_child
+        node = None if self._root is None else self._root.first_child
         open_elements: list[tuple[LexborNode, str, bool]] = []
         is_foreign = False
         while True:
@@ -161,15 +166,26 @@ class _Writer:
             return self._start("span", {"role": "img", **attributes}, part="image") + _escaped(alt), "</span>", True
         if tag in ("option", "optgroup"):
             return self._option(node, tag, attributes)
+        return self._plain(node, tag, attributes, is_foreign)
+
+    def _plain(
+        self, node: LexborNode, tag: str, attributes: Mapping[str, str | None], is_foreign: bool
+    ) -> tuple[str, str, bool]:
+        """An element that is written as it is, or as the plain box that takes its place."""
         written = _REPLACED.get(tag, tag if tag in _KEPT else "span")
         if is_foreign:
             written = "span"  # table parts, for one, would be ignored where there is no table
-        start = self._start(written, attributes, part=tag if tag in ("body", "select") else None)
+        part = "card" if node.mem_id in self._cards and tag != "select" else _PARTS.get(tag)
+        start = self._start(written, attributes, part)
         if written == "details":
             start = start[:-1] + " open>"
         elif written == "pre":
             start += "\n"  # the first line break in it is no text
-        return start, "" if written in _VOID else f"</{written}>", True
+        if written in _VOID:
+            return start, "", True
+        unsaid = self._unsaid.pop(attributes.get("name") or "", None)
+        only_named = "" if unsaid is None else f' <small data-part="name">{_escaped(unsaid)}</small>'
+        return start, f"{only_named}</{written}>", True
 
     def _option(self, node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> tuple[str, str, bool]:
         """A choice of a list, which is shown in the open, or a group of them with its label."""

@@ -67,16 +67,24 @@ def headline(evidence: Evidence, found: Sequence[PairedDifference], judged: dict
     interval = (
         "" if exact.low is None or exact.high is None else f" (95%: {100 * exact.low:.1f} to {100 * exact.high:.1f})"
     )
+    clear = all(one.told_apart for one in _rivals(evidence, best, found))
+    verdict = "predicts best" if clear else "is ahead, but not clearly"
     return [
-        f"{best.label} predicts best: {share} of {best.steps:,} steps exactly as the shopper did{interval}.",
+        f"{best.label} {verdict}: {share} of {best.steps:,} steps exactly as the shopper did{interval}.",
         *_how_sure(evidence, best, found),
         *_where_wrong(judged[best.label]),
     ]
 
 
+def _rivals(evidence: Evidence, best: ResultRow, found: Sequence[PairedDifference]) -> list[PairedDifference]:
+    """The other agents less the best one, the nearest first."""
+    against = [one for one in found if one.second == best.label and one.metric == "exact_accuracy"]
+    return sorted((one for one in against if one.first not in evidence.references), key=lambda one: -one.difference)
+
+
 def _how_sure(evidence: Evidence, best: ResultRow, found: Sequence[PairedDifference]) -> list[str]:
     against = [one for one in found if one.second == best.label and one.metric == "exact_accuracy"]
-    rivals = sorted((one for one in against if one.first not in evidence.references), key=lambda one: -one.difference)
+    rivals = _rivals(evidence, best, found)
     said = []
     if rivals:
         near = rivals[0]

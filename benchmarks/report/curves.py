@@ -32,7 +32,8 @@ def phase_charts(curves: PhaseCurves) -> list[tuple[Panel, Markup]]:
 
 def _has_values(panel: Panel, curves: PhaseCurves) -> bool:
     """A term of the reward that never gives anything has no panel."""
-    rows = [curves.figures[line.figure] for line in panel.lines if line.figure in curves.figures]
+    names = [name for line in panel.lines for name in (line.figure, VALIDATION + line.figure)]
+    rows = [curves.figures[name] for name in names if name in curves.figures]
     known = [row[np.isfinite(row)] for row in rows]
     return any(len(row) for row in known) and not (panel.is_term and not any(np.any(row) for row in known))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from agents.results import ResultRow
+from agents.results import ResultRow, sorted_rows
 from agents.scored_steps import StepKey
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action
@@ -88,8 +88,8 @@ class Evidence:
 
     @property
     def labels(self) -> list[str]:
-        """The measured rows, in the order of the table."""
-        return [row.label for row in self.rows if row.label in self.records]
+        """The measured rows, best first."""
+        return [row.label for row in sorted_rows(self.rows) if row.label in self.records]
 
     def row(self, label: str) -> ResultRow:
         return next(row for row in self.rows if row.label == label)

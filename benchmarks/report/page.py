@@ -28,6 +28,7 @@ __all__ = ["all_tables", "calibrations", "render_page"]
 
 SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "viewer.js")
 AXIS_STEP = 0.1
+NEAR = 0.15  # a difference that an axis of differences reaches out to
 Judged = Mapping[str, Sequence[JudgedStep]]
 
 
@@ -155,23 +156,38 @@ def _kind(evidence: Evidence, row: ResultRow) -> str:
 
 
 def _whiskers(evidence: Evidence, found: Sequence[PairedDifference]) -> list[dict[str, Any]]:
-    """Differences by metric, on one axis around 0."""
+    """Differences as charts around 0: by metric from the best agent, then those that the run itself has drawn."""
+    best = leader(evidence)
     charts = []
     for metric, words in COMPARED.items():
-        of_metric = [one for one in found if one.metric == metric]
-        reach = max((abs(end) for one in of_metric for end in (one.low, one.high)), default=0.0)
-        reach = max(0.01, math.ceil(reach / 0.01) * 0.01)
-        rows = [
-            {
-                "one": one,
-                "at": 50 + 50 * one.difference / reach,
-                "low": 50 + 50 * one.low / reach,
-                "high": 50 + 50 * one.high / reach,
-            }
-            for one in of_metric
-        ]
-        charts.append({"metric": words, "reach": reach, "rows": rows})
-    return [chart for chart in charts if chart["rows"]]
+        from_best = [one for one in found if one.metric == metric and best is not None and one.second == best.label]
+        others = [one for one in found if one.metric == metric and one not in from_best]
+        if from_best and best is not None:
+            charts.append(_whisker_chart(f"{words.capitalize()}, each less {best.label}", from_best))
+        if others:
+            charts.append(
+                _whisker_chart(f"{words.capitalize()}, the run's own comparisons", others) | {"tells_second": True}
+            )
+    return [chart | {"open": place == 0} for place, chart in enumerate(charts)]
+
+
+def _whisker_chart(title: str, found: Sequence[PairedDifference]) -> dict[str, Any]:
+    """Rows that are far away would press all others together: they are told by an arrow and their figures."""
+    ends = [abs(end) for one in found for end in (one.low, one.high)]
+    near = [end for end in ends if end <= NEAR] or ends
+    reach = max(0.01, math.ceil(max(near) / 0.01) * 0.01)
+    rows = [
+        {
+            "one": one,
+            "beyond": None if max(abs(one.low), abs(one.high)) <= reach else "left" if one.difference < 0 else "right",
+            "at": 50 + 50 * one.difference / reach,
+            "low": 50 + 50 * one.low / reach,
+            "high": 50 + 50 * one.high / reach,
+        }
+        for one in found
+    ]
+    beyond = any(row["beyond"] for row in rows)
+    return {"title": title, "reach": reach, "rows": rows, "beyond": beyond, "tells_second": False}
 
 
 def _confusions(table: Table) -> list[dict[str, Any]]:

@@ -84,7 +84,9 @@ def _number(value: float, unit: Unit) -> str:
         return f"{100 * value:.1f}"
     if unit == "difference":
         return f"{100 * value:+.1f}".replace("-", "−")
-    return f"{value:.1f}" if unit == "points" else f"{value:.3f}"
+    if unit == "points":
+        return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:.3f}"
 
 
 def as_csv(table: Table) -> str:

@@ -33,7 +33,7 @@ function loggedCard(step, onPage) {
   const card = element("div", { class: "answer" });
   card.append(
     element("h3", {}, element("span", { class: "badge log" }, "✓ log"), "The shopper ", step.click_type ? element("small", {}, step.click_type) : null),
-    element("p", {}, ...actionWords(step.logged)),
+    element("p", { class: "did" }, ...actionWords(step.logged)),
     element("p", {}, step.rationale ? `“${step.rationale}”` : element("small", {}, "no reason was recorded")),
   );
   if (step.logged.name && !onPage.has(step.logged.name)) card.append(missing());
@@ -44,29 +44,43 @@ function missing() {
   return element("p", { class: "missing" }, "⚠ no element of that name is on the page");
 }
 
-function answerCard(index, step, number, outcome, focused, onPage, choose) {
-  const answer = step.answers[number];
-  const agent = index.agents[number];
-  const card = element("div", { class: focused ? "answer" : "answer faded", "data-agent": number });
-  const points = answer.reward === undefined ? null : element("span", { class: "points" }, `${numberWords(answer.reward)} points`);
-  card.append(
-    element(
-      "h3", {}, element("span", { class: "badge" }, letterOf(number)),
-      element("button", { type: "button", title: "Look at this agent alone", onclick: () => choose(number) }, agent.label),
-      element("span", { class: `verdict ${outcome.code}` }, outcome.words), points,
-    ),
-  );
-  if (answer.error) card.append(element("p", { class: "missing" }, answer.error));
-  if (answer.reply !== undefined) {
-    card.append(element("p", {}, ...actionWords(answer.action)));
-    if (answer.problem) card.append(element("p", { class: "missing" }, `what is wrong with it: ${answer.problem.replaceAll("_", " ")}`));
-    if (answer.rationale) card.append(element("p", {}, `“${answer.rationale}”`));
-    if (answer.action && answer.action.name && !onPage.has(answer.action.name)) card.append(missing());
+// Agents that answered the same share a card; right ones first, then what most answered.
+function groupedAnswers(index, step, outcomes) {
+  const groups = new Map();
+  for (const [number, answer] of step.answers.entries()) {
+    const outcome = index.outcomes[outcomes[number]];
+    const key = JSON.stringify([outcome.code, answer.action || null]);
+    if (!groups.has(key)) groups.set(key, { outcome, action: answer.action, agents: [] });
+    groups.get(key).agents.push(number);
   }
-  if (answer.terms && Object.keys(answer.terms).length) card.append(termsLine(index, answer.terms));
-  if (answer.likeliest) card.append(likeliest(step, answer));
-  if (answer.reply !== undefined) card.append(element("details", {}, element("summary", {}, "reply as written"), element("pre", {}, answer.reply)));
+  const order = (group) => (group.outcome.code === "right" ? -1000 : 0) - group.agents.length;
+  return [...groups.values()].sort((one, other) => order(one) - order(other));
+}
+
+function groupCard(index, step, group, agent, onPage, choose) {
+  const looked = group.agents.includes(agent) || agent === ANY;
+  const card = element("div", { class: looked ? "answer" : "answer faded", "data-outcome": group.outcome.code });
+  const first = step.answers[group.agents[0]];
+  const points = first.reward === undefined ? null : element("span", { class: "points" }, `${numberWords(first.reward)} points`);
+  card.append(element("h3", {}, element("span", { class: `verdict ${group.outcome.code}` }, group.outcome.words), points));
+  if (first.reply !== undefined) card.append(element("p", { class: "did" }, ...actionWords(group.action)));
+  if (group.action && group.action.name && looked && !onPage.has(group.action.name)) card.append(missing());
+  if (first.terms && Object.keys(first.terms).length) card.append(termsLine(index, first.terms));
+  for (const number of group.agents) card.append(agentLine(index, step, number, choose));
   return card;
+}
+
+function agentLine(index, step, number, choose) {
+  const answer = step.answers[number];
+  const line = element("div", { class: "said", "data-agent": number });
+  const button = element("button", { type: "button", title: "Look at this agent alone", onclick: () => choose(number) }, element("span", { class: "badge" }, letterOf(number)), ` ${index.agents[number].label}`);
+  line.append(button);
+  if (answer.rationale) line.append(element("span", {}, ` “${answer.rationale}”`));
+  if (answer.problem) line.append(element("span", { class: "missing" }, ` ${answer.problem.replaceAll("_", " ")}`));
+  if (answer.error) line.append(element("span", { class: "missing" }, ` ${answer.error}`));
+  if (answer.likeliest) line.append(likeliest(step, answer));
+  if (answer.reply !== undefined) line.append(element("details", {}, element("summary", {}, "as written"), element("pre", {}, answer.reply)));
+  return line;
 }
 
 function termsLine(index, terms) {
@@ -80,7 +94,7 @@ function likeliest(step, answer) {
   const rows = element("div", { class: "likeliest" });
   for (const [action, probability] of answer.likeliest) {
     const logged = action.join("\n") === sought;
-    const words = action[0] === "terminate" ? "leaves" : action.slice(1).join(" “") + (action.length > 2 ? "”" : "");
+    const words = action[0] === "terminate" ? "leaves" : action.length > 2 ? `${action[1]} “${action[2]}”` : action[1];
     rows.append(
       element("span", {}, `${(100 * probability).toFixed(1)}%`),
       element("span", { class: logged ? "bar logged" : "bar", style: `--share:${100 * probability}%` }, logged ? `✓ ${words}` : words),

@@ -5,7 +5,7 @@
 //
 // and changing it opens that step; so a link to a step is the address itself.
 
-const state = { index: null, people: null, filters: noFilters(), matches: [], open: null, withNames: true, drawing: 0 };
+const state = { index: null, people: null, filters: noFilters(), matches: [], open: null, withNames: false, drawing: 0 };
 const byId = (id) => document.getElementById(id);
 
 // ---- what is open ----------------------------------------------------------------------------------------------------
@@ -233,11 +233,7 @@ function cards(target, session, step, found) {
   const outcomes = session.steps[target.step][1];
   if (!step.answers.length) box.append(element("p", { class: "note" }, "This step was not asked about: a session's first action is taken as known."));
   const choose = (agent) => open({ ...target, agent: target.agent === agent ? ANY : agent });
-  for (const number of step.answers.keys()) {
-    const focused = target.agent === ANY || target.agent === number;
-    const onPage = focused ? found : new Set([step.answers[number].action?.name]); // faded ones are not looked up
-    box.append(answerCard(state.index, step, number, state.index.outcomes[outcomes[number]], focused, onPage, choose));
-  }
+  for (const group of groupedAnswers(state.index, step, outcomes)) box.append(groupCard(state.index, step, group, target.agent, found, choose));
   return box;
 }
 

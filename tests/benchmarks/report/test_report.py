@@ -1,4 +1,4 @@
-"""The report says what results.json says, lets no text break it, and refuses what does not follow from what was kept."""
+"""The report says what results.json says, no text breaks it, and it refuses what does not follow from what was kept."""
 
 import base64
 import hashlib
