@@ -26,6 +26,9 @@ MARKS = """nodes => nodes.map(node => [
     (node.matches('[name]') ? node : node.querySelector('[name]')).getAttribute('name'), node.dataset.mark])"""
 LARGEST_BYTES = 20_000_000
 
+PLACES = """[...document.querySelectorAll('[name]')].map(node => node.getBoundingClientRect())
+    .map(at => [at.x + Math.min(at.width / 2, 40), at.y + at.height / 2])"""
+
 
 class Visit:
     """A report open in a page, and what the page said and asked for meanwhile."""
@@ -294,9 +297,8 @@ def test_hostile_content_stays_in_its_frame(hostile_report: Path, visit: Callabl
             "([x, y]) => document.elementFromPoint(x, y).tagName", [box["x"] - 8, box["y"] + box["height"] / 2]
         )
         assert covered != "IFRAME"
-        for trap in frame.query_selector_all("[name=trap], [name=out], [name=field], [name=picture]"):
-            at = trap.bounding_box()
-            page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+        for x, y in frame.evaluate(PLACES):  # by the mouse alone: playwright's own clicks run scripts in the frame
+            page.mouse.click(box["x"] + x, box["y"] + y)
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_timeout(300)
     assert page.evaluate("window.broken") is None
