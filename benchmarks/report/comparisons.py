@@ -7,7 +7,7 @@ reference; a reference, such as the demo shop's own policy, knows what no agent 
 from collections import Counter
 from collections.abc import Sequence
 
-from agents.results import ALL_COLUMNS, IN_NATS, IN_POINTS, ResultRow, errors_as_misses, sorted_rows
+from agents.results import ALL_COLUMNS, IN_NATS, IN_POINTS, Figure, ResultRow, errors_as_misses, sorted_rows
 from benchmarks.report.evidence import Evidence, PairedDifference
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.tables import Cell, Column, Table, Unit
@@ -63,15 +63,11 @@ def headline(evidence: Evidence, found: Sequence[PairedDifference], judged: dict
     exact = best.figures.get("exact_accuracy")
     if exact is None:
         return ["The log knows no step's whole action, so nothing can match it exactly."]
-    share = f"{100 * exact.value:.1f}%"
-    interval = (
-        "" if exact.low is None or exact.high is None else f" (95%: {100 * exact.low:.1f} to {100 * exact.high:.1f})"
-    )
-    clear = all(one.told_apart for one in _rivals(evidence, best, found))
-    verdict = "predicts best" if clear else "is ahead, but not clearly"
+    rivals = _rivals(evidence, best, found)
+    verdict = "predicts best" if all(one.told_apart for one in rivals) else "is ahead, but not clearly"
     return [
-        f"{best.label} {verdict}: {share} of {best.steps:,} steps exactly as the shopper did{interval}.",
-        *_how_sure(evidence, best, found),
+        f"{best.label} {verdict}: {_points(exact.value)}% of steps exactly as the shopper did.",
+        *_how_sure(evidence, best, exact, found),
         *_where_wrong(judged[best.label]),
     ]
 
@@ -82,21 +78,23 @@ def _rivals(evidence: Evidence, best: ResultRow, found: Sequence[PairedDifferenc
     return sorted((one for one in against if one.first not in evidence.references), key=lambda one: -one.difference)
 
 
-def _how_sure(evidence: Evidence, best: ResultRow, found: Sequence[PairedDifference]) -> list[str]:
-    against = [one for one in found if one.second == best.label and one.metric == "exact_accuracy"]
-    rivals = _rivals(evidence, best, found)
+def _how_sure(evidence: Evidence, best: ResultRow, exact: Figure, found: Sequence[PairedDifference]) -> list[str]:
     said = []
+    if exact.low is not None and exact.high is not None:
+        said.append(f"Over {best.steps:,} steps its 95% interval is {_points(exact.low)} to {_points(exact.high)}%.")
+    rivals = _rivals(evidence, best, found)
     if rivals:
         near = rivals[0]
         ends = f"95%: {_points(-near.high)} to {_points(-near.low)}"
         said.append(f"That is {_points(-near.difference)} points more than {near.first} ({ends}){_verdict(near)}.")
     if tied := [one.first for one in rivals[1:] if not one.told_apart]:
         said.append(f"Not told apart from it either: {', '.join(tied)}.")
-    if of_reference := [one for one in against if one.first in evidence.references and one.first != best.label]:
+    against = [one for one in found if one.second == best.label and one.metric == "exact_accuracy"]
+    if of_reference := [one for one in against if one.first in evidence.references]:
         most = max(of_reference, key=lambda one: one.difference)
         more = f"{_points(most.difference)} points more (95%: {_points(most.low)} to {_points(most.high)})"
         said.append(f"The shoppers' own policy, {most.first}, gets {more}{_verdict(most)}.")
-    return said
+    return [" ".join(said)]
 
 
 def _verdict(one: PairedDifference) -> str:

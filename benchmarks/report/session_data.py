@@ -27,6 +27,7 @@ from shop_env.metrics.step_table import ACTION_TYPES
 __all__ = ["SessionData", "session_data"]
 
 CHAPTER_CHARACTERS = 400_000  # of pages and replies before deflating: what the browser inflates at once
+FOR_NAMES = 8_000  # characters for what the index holds beside its sessions
 LIKELIEST = 5
 Answers = Mapping[StepKey, Mapping[str, JudgedStep]]  # of each agent by its label
 
@@ -81,22 +82,22 @@ def session_data(
     listed: list[dict[str, Any]] = []
     people: dict[str, dict[str, Any]] = {}
     first_pages: list[int] = []
-    ahead = _ahead(evidence, judged, listed, first_pages, people)
+    ahead = 0  # characters that the index and the people will take; in one piece they take less
     for number, chapter in enumerate(_chapters(evidence, list(judged), answers, store, wanted)):
-        listed += [{**one, "chapter": number, "place": place} for place, one in enumerate(chapter.listed)]
-        first_pages.append(data.distinct_pages)
-        people |= chapter.people
+        placed = [{**one, "chapter": number, "place": place} for place, one in enumerate(chapter.listed)]
         blocks = [pack(f"sessions-{number}", chapter.sessions), pack(f"pages-{number}", chapter.pages)]
-        now_ahead = _ahead(evidence, judged, listed, first_pages, people)
-        if data.characters + sum(len(block.text) for block in [*now_ahead, *blocks]) > max_characters:
+        ahead += len(pack("", placed).text) + len(pack("", chapter.people).text)
+        if data.characters + sum(len(block.text) for block in blocks) + ahead > max_characters - FOR_NAMES:
             break
-        ahead = now_ahead
+        listed += placed
+        people |= chapter.people
+        first_pages.append(data.distinct_pages)
         data.blocks += blocks
         data.sessions += len(chapter.sessions)
         data.left_out -= len(chapter.sessions)
         data.distinct_pages += len(chapter.pages)
         data.pages += sum(len(session) for session in chapter.sessions)
-    data.blocks = [*ahead, *data.blocks]
+    data.blocks = [*_ahead(evidence, judged, listed, first_pages, people), *data.blocks]
     return data
 
 

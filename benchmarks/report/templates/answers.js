@@ -79,7 +79,7 @@ function agentLine(index, step, number, choose) {
   if (answer.problem) line.append(element("span", { class: "missing" }, ` ${answer.problem.replaceAll("_", " ")}`));
   if (answer.error) line.append(element("span", { class: "missing" }, ` ${answer.error}`));
   if (answer.likeliest) line.append(likeliest(step, answer));
-  if (answer.reply !== undefined) line.append(element("details", {}, element("summary", {}, "as written"), element("pre", {}, answer.reply)));
+  if (answer.reply !== undefined) line.append(element("details", {}, element("summary", { title: "The reply as it was written" }, "{…}"), element("pre", {}, answer.reply)));
   return line;
 }
 

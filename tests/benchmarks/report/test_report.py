@@ -222,7 +222,7 @@ def test_sessions_that_do_not_fit_are_left_out_and_counted(board: Path, store_pa
     whole = session_data(evidence, judged, store, max_characters=10**8)
     assert whole.left_out == 0
     assert whole.sessions == 60
-    room = whole.characters - 1
+    room = whole.characters - 10_000
     cut = session_data(evidence, judged, store, max_characters=room)
     assert cut.characters <= room
     assert cut.left_out > 0
