@@ -20,7 +20,7 @@ _MOST_LEVELS = 24  # a card is not deeper than that; without an end, deep pages 
 
 
 def find_cards(root: LexborNode, acts: Mapping[str, str]) -> set[int]:
-    """The outermost boxes whose elements to act on (two at least) all have the same name but for its last part.
+    """The outermost boxes whose elements to act on (two at least) have names of which the first two parts are the same.
 
     Returns:
         Their `mem_id`s.
@@ -32,7 +32,8 @@ def find_cards(root: LexborNode, acts: Mapping[str, str]) -> set[int]:
         name = node.attributes["name"] or ""
         if name not in acts:
             continue
-        prefix = name.rpartition(".")[0] if name.count(".") > 1 else _MIXED
+        parts = name.split(".", 2)
+        prefix = ".".join(parts[:2]) if len(parts) > 2 else _MIXED
         inner, box = node.mem_id, node.parent
         for _ in range(_MOST_LEVELS):
             if box is None:

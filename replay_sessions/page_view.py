@@ -70,6 +70,7 @@ _INPUT_TYPES = _words(
     "button checkbox color date datetime-local email hidden month number password radio range reset search submit tel "
     "text time url week"
 )
+_CHOICES = frozenset({"checkbox", "radio", "range"})  # fields that show no label of their own
 _BUTTON_TYPES = frozenset({"file", "image"})  # these open a window of the system, or load
 
 
@@ -213,6 +214,8 @@ class _Writer:
             start = start[:-1] + f'{"" if attributes.get("value") else _attribute("value", label)} type="button">'
         elif kind in _INPUT_TYPES:
             start = start[:-1] + _attribute("type", attributes.get("type") or "text") + ">"
+        if kind in _CHOICES and (label := attributes.get("aria-label")):
+            behind = f' <small data-part="name">{_escaped(label)}</small>{behind}'
         return start, behind, True
 
     def _start(self, tag: str, attributes: Mapping[str, str | None], part: str | None = None) -> str:

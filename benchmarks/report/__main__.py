@@ -29,6 +29,7 @@ from benchmarks.report.training_run import is_training_run, read_training_run
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.errors import BadConfig, ShopR1Error
 from replay_sessions.plugins import load_with_extra
+from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
 
@@ -74,7 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(options: ReportOptions) -> None:
     render_page = load_with_extra("benchmarks.report.page:render_page", "report")
     evidence = read_evidence(options.folder)
-    judged = {label: judge(evidence, label) for label in evidence.labels}
+    judged = {}
+    with progress_bar("agents", len(evidence.labels)) as advance:
+        for label in evidence.labels:
+            judged[label] = judge(evidence, label)
+            advance(1)
     found = differences(evidence)
     data, no_sessions = _sessions(options, evidence, judged)
     page: str = render_page(evidence, found, judged, headline(evidence, found, judged), data, no_sessions)

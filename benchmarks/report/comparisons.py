@@ -6,11 +6,13 @@ reference; a reference, such as the demo shop's own policy, knows what no agent 
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 
 from agents.results import ALL_COLUMNS, IN_NATS, IN_POINTS, Figure, ResultRow, errors_as_misses, sorted_rows
 from benchmarks.report.evidence import Evidence, PairedDifference
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.tables import Cell, Column, Table, Unit
+from replay_sessions.progress_bar import progress_bar
 from shop_env.metrics import paired_difference
 
 __all__ = ["COMPARED", "differences", "differences_table", "headline", "leader", "ranking", "ranking_table"]
@@ -35,7 +37,11 @@ def differences(evidence: Evidence) -> list[PairedDifference]:
     if best is None:
         return list(evidence.declared)
     others = [row.label for row in ranking(evidence) if row.label in evidence.records and row.label != best.label]
-    found = [_difference(evidence, label, best.label, metric) for label in others for metric in COMPARED]
+    found = []
+    with progress_bar("differences", len(others) * len(COMPARED)) as advance:
+        for label, metric in product(others, COMPARED):
+            found.append(_difference(evidence, label, best.label, metric))
+            advance(1)
     known = {(one.first, one.second, one.metric) for one in found}
     return [*found, *(one for one in evidence.declared if (one.first, one.second, one.metric) not in known)]
 
@@ -81,19 +87,19 @@ def _rivals(evidence: Evidence, best: ResultRow, found: Sequence[PairedDifferenc
 def _how_sure(evidence: Evidence, best: ResultRow, exact: Figure, found: Sequence[PairedDifference]) -> list[str]:
     said = []
     if exact.low is not None and exact.high is not None:
-        said.append(f"Over {best.steps:,} steps its 95% interval is {_points(exact.low)} to {_points(exact.high)}%.")
+        said.append(f"Over {best.steps:,} steps: 95% interval {_points(exact.low)} to {_points(exact.high)}%.")
     rivals = _rivals(evidence, best, found)
     if rivals:
         near = rivals[0]
         ends = f"95%: {_points(-near.high)} to {_points(-near.low)}"
-        said.append(f"That is {_points(-near.difference)} points more than {near.first} ({ends}){_verdict(near)}.")
+        said.append(f"It stands {_points(-near.difference)} points above {near.first} ({ends}){_verdict(near)}.")
     if tied := [one.first for one in rivals[1:] if not one.told_apart]:
         said.append(f"Not told apart from it either: {', '.join(tied)}.")
     against = [one for one in found if one.second == best.label and one.metric == "exact_accuracy"]
     if of_reference := [one for one in against if one.first in evidence.references]:
         most = max(of_reference, key=lambda one: one.difference)
-        more = f"{_points(most.difference)} points more (95%: {_points(most.low)} to {_points(most.high)})"
-        said.append(f"The shoppers' own policy, {most.first}, gets {more}{_verdict(most)}.")
+        more = f"{_points(most.difference)} points above it (95%: {_points(most.low)} to {_points(most.high)})"
+        said.append(f"The shoppers' own policy, {most.first}, stands {more}{_verdict(most)}.")
     return [" ".join(said)]
 
 
@@ -110,7 +116,7 @@ def _where_wrong(judged: Sequence[JudgedStep]) -> list[str]:
     total = sum(wrong.values())
     if not total:
         return []
-    parts = [f"in {100 * count / total:.0f}% of them it {OUTCOMES[outcome]}" for outcome, count in wrong.most_common(3)]
+    parts = [f"it {OUTCOMES[outcome]} in {100 * count / total:.0f}% of them" for outcome, count in wrong.most_common(3)]
     return [f"It is wrong at {total:,} steps: {'; '.join(parts)}."]
 
 

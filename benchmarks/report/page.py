@@ -86,7 +86,9 @@ def render_page(
         phases=[(curves, phase_charts(curves)) for curves in evidence.phases],
         rationales=sample_rationales(judged),
         labels=list(judged),
-        users=len({step.record.user_id for step in next(iter(judged.values()))}),
+        people=len({step.record.user_id for step in next(iter(judged.values()))}),
+        sessions=len({step.record.session_id for step in next(iter(judged.values()))}),
+        steps=len(next(iter(judged.values()))),
         data=data,
         no_sessions=no_sessions,
     )

@@ -6,6 +6,7 @@ Each function gives a Table; the page draws it, and --tables writes it.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from agents.results import errors_as_misses
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, TERMS, JudgedStep, best_terms
 from benchmarks.report.tables import Cell, Column, Table
@@ -104,7 +105,8 @@ def _logged_traces(evidence: Evidence) -> list[ActionTrace]:
 
 def _traces(evidence: Evidence, label: str, *, logged: bool = False) -> list[ActionTrace]:
     """Sessions as kinds of action: those of the log, or those answered."""
-    table = StepTable(evidence.records[label], metric_preset(evidence.counting.metrics))
+    records = evidence.records[label]
+    table = StepTable(errors_as_misses(records) if logged else records, metric_preset(evidence.counting.metrics))
     codes = table.logged_fine if logged else table.predicted_fine
     sessions: dict[str, list[tuple[int, str]]] = {}
     for record, code in zip(table.records, codes, strict=True):

@@ -78,8 +78,8 @@ function agentLine(index, step, number, choose) {
   if (answer.rationale) line.append(element("span", {}, ` “${answer.rationale}”`));
   if (answer.problem) line.append(element("span", { class: "missing" }, ` ${answer.problem.replaceAll("_", " ")}`));
   if (answer.error) line.append(element("span", { class: "missing" }, ` ${answer.error}`));
-  if (answer.likeliest) line.append(likeliest(step, answer));
   if (answer.reply !== undefined) line.append(element("details", {}, element("summary", { title: "The reply as it was written" }, "{…}"), element("pre", {}, answer.reply)));
+  if (answer.likeliest) line.append(likeliest(step, answer));
   return line;
 }
 

@@ -14,6 +14,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.leaderboard.agent_files import AgentFiles
 from benchmarks.leaderboard.compare import compare
+from benchmarks.leaderboard.config import LeaderboardConfig
+from benchmarks.leaderboard.ranking import run_leaderboard
 from benchmarks.leaderboard.verify import read_results
 from benchmarks.report.__main__ import main, read_evidence
 from benchmarks.report.comparisons import differences, leader
@@ -191,6 +193,47 @@ def _point_to(board: Path, store: Path) -> None:
     for config in (results["config"], results["provenance"]["config"]):
         config["store"] = str(store)
     (board / "results.json").write_text(json.dumps(results))
+
+
+FAILING = """
+class Failing:
+    def __init__(self, always=False):
+        self.always = always
+
+    def reset(self, *, seed=None):
+        pass
+
+    def act(self, observation):
+        if self.always or observation["step"] == 2:
+            raise TimeoutError("the server is down")
+        return '{"rationale": "I go.", "action": {"type": "terminate"}}'
+"""
+
+
+@pytest.mark.parametrize("others", [("majority",), ()])
+def test_agents_that_gave_no_reply_are_shown_unranked_with_their_errors(
+    others: tuple[str, ...], store_path: Path, tmp_path: Path
+) -> None:
+    agent = tmp_path / "failing.py"
+    agent.write_text(FAILING)
+    agents = (f"some={agent}:Failing", f"none={agent}:Failing?always=true", *others)
+    board = tmp_path / "board"
+    run_leaderboard(LeaderboardConfig(agents=agents, out=str(board), store=str(store_path), split="all", samples=50))
+    assert main([str(board)]) == 0
+    document = text_of(board / "report.html")
+    lines = {
+        line.css_first("th").text(deep=False).strip(): line for line in document.css("table.ranked")[0].css("tbody tr")
+    }
+    told = {label: line.css_first("th small").text() for label, line in lines.items() if line.css_first("th small")}
+    assert told["some"].startswith("not ranked: no reply at ")
+    assert told["none"].startswith("not ranked: no reply at ")
+    assert lines["some"].css_first(".segment.no_reply")
+    expected = "majority predicts best" if others else "No agent answered every step, so none is ranked."
+    assert document.css_first("h1").text().startswith(expected)
+    index = blocks_of(board / "report.html")["index"]
+    place = [one["label"] for one in index["agents"]].index("none")
+    outcomes = {step[1][place] for session in index["sessions"] for step in session["steps"] if step[1]}
+    assert [list(OUTCOMES)[outcome] for outcome in outcomes] == ["no_reply"]
 
 
 @pytest.mark.parametrize("forged", ["figure", "records", "reply"])
