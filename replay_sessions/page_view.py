@@ -214,8 +214,8 @@ class _Writer:
             start = start[:-1] + f'{"" if attributes.get("value") else _attribute("value", label)} type="button">'
         elif kind in _INPUT_TYPES:
             start = start[:-1] + _attribute("type", attributes.get("type") or "text") + ">"
-        if kind in _CHOICES and (label := attributes.get("aria-label")):
-            behind = f' <small data-part="name">{_escaped(label)}</small>{behind}'
+        if kind in _CHOICES and (told := attributes.get("aria-label")):
+            behind = f' <small data-part="name">{_escaped(told)}</small>{behind}'
         return start, behind, True
 
     def _start(self, tag: str, attributes: Mapping[str, str | None], part: str | None = None) -> str:

@@ -6,6 +6,7 @@
 // and changing it opens that step; so a link to a step is the address itself.
 
 const state = { index: null, people: null, filters: noFilters(), matches: [], open: null, withNames: false, drawing: 0 };
+const LISTED_AT_ONCE = 150;
 const byId = (id) => document.getElementById(id);
 
 // ---- what is open ----------------------------------------------------------------------------------------------------
@@ -115,29 +116,47 @@ async function filter() {
   const steps = matches.reduce((sum, match) => sum + match.steps.length, 0);
   const words = (number) => number.toLocaleString("en");
   byId("count").textContent = `${words(matches.length)} of ${words(state.index.sessions.length)} sessions, ${words(steps)} steps`;
-  byId("list").replaceChildren(...matches.map(listItem));
+  byId("list").replaceChildren();
+  listUpTo(LISTED_AT_ONCE);
   markOpen();
+}
+
+// The list grows as it is scrolled: drawing thousands of sessions at once takes longer than anybody waits.
+function listUpTo(count) {
+  const list = byId("list");
+  list.append(...state.matches.slice(list.children.length, count).map(listItem));
+}
+
+function growList() {
+  const list = byId("list");
+  if (list.scrollTop + 2 * list.clientHeight > list.scrollHeight) listUpTo(list.children.length + LISTED_AT_ONCE);
 }
 
 function listItem(match) {
   const session = state.index.sessions[match.place];
   const matching = new Set(isFiltered(state.filters) ? match.steps : []);
-  const squares = element("span", { class: "squares", "aria-hidden": "true" });
-  for (const [number, [, outcomes]] of session.steps.entries()) {
-    const looked = state.filters.agent === ANY ? outcomes : outcomes.slice(state.filters.agent, state.filters.agent + 1);
-    const right = looked.filter((outcome) => state.index.outcomes[outcome].code === "right").length;
-    const sign = !looked.length ? "·" : right === looked.length ? "✓" : right ? "◐" : "✗";
-    squares.append(element("span", { class: `${right ? "mono-right" : "mono-wrong"}${matching.has(number) ? " mono-hit" : ""}` }, sign));
-  }
+  const signs = session.steps.map(([, outcomes], number) => {
+    const sign = signOf(outcomes);
+    return matching.has(number) ? element("b", {}, sign) : sign; // few elements: there may be thousands of sessions
+  });
   const button = element(
     "button", { type: "button", "data-place": match.place, onclick: () => { showFinder(false); open(firstOf(match)); } },
-    session.id, " ", element("small", {}, session.user), squares,
+    session.id, " ", element("small", {}, session.user), element("span", { class: "signs", "aria-hidden": "true" }, ...signs),
   );
   return element("li", {}, button);
 }
 
+// Of the agents that are looked at: all right, some, none; or nobody was asked.
+function signOf(outcomes) {
+  const looked = state.filters.agent === ANY ? outcomes : outcomes.slice(state.filters.agent, state.filters.agent + 1);
+  if (!looked.length) return "·";
+  const right = looked.filter((outcome) => state.index.outcomes[outcome].code === "right").length;
+  return right === looked.length ? "✓" : right ? "◐" : "✗";
+}
+
 function markOpen() {
   for (const button of byId("list").querySelectorAll("[aria-current]")) button.removeAttribute("aria-current");
+  if (state.open) listUpTo(state.matches.findIndex((match) => match.place === state.open.place) + 1);
   const button = state.open && byId("list").querySelector(`[data-place="${state.open.place}"]`);
   if (!button) return;
   button.setAttribute("aria-current", "true");
@@ -297,6 +316,7 @@ function listen() {
   if (!byId("list")) return;
   for (const id of ["filter-agent", "filter-answer", "filter-type", "filter-disagree"]) byId(id).addEventListener("change", refilter);
   for (const id of ["filter-shopper", "search"]) byId(id).addEventListener("input", refilter);
+  byId("list").addEventListener("scroll", growList, { passive: true });
   byId("finder-toggle").addEventListener("click", () => showFinder(!byId("finder").classList.contains("open")));
   byId("clear").addEventListener("click", () => { setFilters({}); filter(); });
 }

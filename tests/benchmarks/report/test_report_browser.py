@@ -359,3 +359,11 @@ def test_a_thousand_sessions_fit_and_open_at_once(
         seen = f"figures seen after {drawn_ms:.0f} ms, a session after {viewer_s:.2f} s"
         print(f"\n1,000 sessions: {size / 1e6:.1f} MB, {seen}")
     assert one.page.inner_text("#count").startswith("1,000 of 1,000 sessions")
+    listed = "document.querySelectorAll('#list li').length"
+    few = one.page.evaluate(listed)
+    one.page.evaluate("document.querySelector('#list').scrollTop = 1e9")
+    one.wait_for(f"{listed} > {few}")
+    last = blocks_of(report)["index"]["sessions"][-1]["id"]
+    one.go(f"#session/{last}/1")
+    one.wait_for(f"document.title.startsWith({last!r})")
+    assert last in one.page.inner_text("#list [aria-current]")
