@@ -33,6 +33,7 @@ function readHash() {
 }
 
 function open(target) {
+  state.open = target; // at once: the next key may come before this step is drawn
   const hash = hashOf(target);
   if (hash === location.hash) route();
   else location.replace(hash); // walking through steps fills no history
@@ -160,18 +161,17 @@ function markOpen() {
   const button = state.open && byId("list").querySelector(`[data-place="${state.open.place}"]`);
   if (!button) return;
   button.setAttribute("aria-current", "true");
-  const list = byId("list");
-  const [top, bottom] = [button.offsetTop - list.offsetTop, button.offsetTop - list.offsetTop + button.offsetHeight];
-  if (top < list.scrollTop || bottom > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
+  button.scrollIntoView({ block: "nearest" });
 }
 
 // ---- one step ----------------------------------------------------------------------------------------------------------
 
 async function show(target) {
+  state.open = target;
   const session = state.index.sessions[target.place];
   const steps = (await block(`sessions-${session.chapter}`))[session.place];
   const page = await pageText(steps[target.step].page);
-  state.open = target;
+  if (state.open !== target) return; // somebody walked on meanwhile
   const step = steps[target.step];
   const { text, found } = markedDocument(page, marksOf(step, target.agent), state.withNames);
   const frameBox = element("div", { class: "frame-box" });

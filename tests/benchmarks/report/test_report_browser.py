@@ -366,4 +366,6 @@ def test_a_thousand_sessions_fit_and_open_at_once(
     last = blocks_of(report)["index"]["sessions"][-1]["id"]
     one.go(f"#session/{last}/1")
     one.wait_for(f"document.title.startsWith({last!r})")
-    assert last in one.page.inner_text("#list [aria-current]")
+    assert last in one.page.text_content("#list [aria-current]")
+    list_box, at = (one.page.locator(place).bounding_box() for place in ("#list", "#list [aria-current]"))
+    assert list_box["y"] - 1 <= at["y"] <= list_box["y"] + list_box["height"]
