@@ -65,6 +65,7 @@ class Evidence:
         references: Labels of rows that know what no agent can: the demo shop's own policy.
         settings: What was asked and how, in words, for the page's last section.
         store: As the run was given it: a path, or "demo".
+        personas_shown: Whose persona agents were shown (shop_env.context.PersonaArm), several joined by commas.
         declared: The paired differences that the run itself has drawn.
         phases: The training's curves; none for a leaderboard.
         probabilities: For agents that give them, at each step how likely they hold each action.
@@ -82,6 +83,7 @@ class Evidence:
     store: str
     provenance: Mapping[str, Any]
     settings: Mapping[str, str]
+    personas_shown: str = "matched"
     declared: Sequence[PairedDifference] = ()
     phases: Sequence[PhaseCurves] = ()
     probabilities: Mapping[str, Mapping[StepKey, Mapping[Action, float]]] = field(default_factory=dict)

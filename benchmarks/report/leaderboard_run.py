@@ -51,6 +51,7 @@ def read_leaderboard(folder: Path) -> Evidence:
         store=config.store,
         provenance=results.provenance,
         settings=_settings(results),
+        personas_shown=config.context.persona,
         probabilities={label: found for label, found in given.items() if found},
     )
 

@@ -26,7 +26,7 @@ from benchmarks.report.tables import Table, shown
 
 __all__ = ["all_tables", "calibrations", "render_page"]
 
-SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "viewer.js")
+SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1
 NEAR = 0.15  # a difference that an axis of differences reaches out to
 Judged = Mapping[str, Sequence[JudgedStep]]

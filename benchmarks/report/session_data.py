@@ -123,6 +123,7 @@ def _ahead(
         "outcomes": [{"code": code, "words": words} for code, words in OUTCOMES.items()],
         "terms": TERMS,
         "types": ACTION_TYPES,
+        "personas_shown": evidence.personas_shown,
         "sessions": listed,
         "first_pages": first_pages,
     }

@@ -63,6 +63,7 @@ def read_training_run(folder: Path) -> Evidence:
         store=config["store"],
         provenance=results["provenance"],
         settings=_settings(run, results),
+        personas_shown=_personas_shown(config),
         declared=msgspec.convert(results["comparisons"], list[PairedDifference]),
         phases=phase_curves([read_run(folder)]),
     )
@@ -87,6 +88,14 @@ def _ceiling(found: Mapping[str, Any] | None, rows: list[ResultRow]) -> list[Res
         return []
     best = {"exact_accuracy": Figure(found["greedy"]), "type_accuracy": Figure(found["type_accuracy"])}
     return [ResultRow(label="ceiling", figures=best, steps=found["steps"], sessions=rows[0].sessions, known=True)]
+
+
+def _personas_shown(config: Mapping[str, Any]) -> str:
+    """The run's own context is the baselines'; a phase may have another."""
+    whole = config["context"]["persona"]
+    return ", ".join(
+        dict.fromkeys([whole, *(phase["context"]["persona"] or whole for phase in config["phases"].values())])
+    )
 
 
 def _settings(run: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, str]:

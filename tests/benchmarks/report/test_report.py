@@ -23,6 +23,7 @@ from benchmarks.report.judged_steps import OUTCOMES, judge
 from benchmarks.report.session_data import session_data
 from replay_sessions.page_view import page_document
 from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
 
 
@@ -193,6 +194,20 @@ def _point_to(board: Path, store: Path) -> None:
     for config in (results["config"], results["provenance"]["config"]):
         config["store"] = str(store)
     (board / "results.json").write_text(json.dumps(results))
+
+
+def test_the_viewer_says_when_agents_were_shown_another_persona(store_path: Path, tmp_path: Path, report: Path) -> None:
+    config = LeaderboardConfig(
+        agents=("random",),
+        out=str(tmp_path),
+        store=str(store_path),
+        context=ContextConfig(persona="shuffled"),
+        samples=10,
+    )
+    run_leaderboard(config)
+    assert main([str(tmp_path)]) == 0
+    assert blocks_of(tmp_path / "report.html")["index"]["personas_shown"] == "shuffled"
+    assert blocks_of(report)["index"]["personas_shown"] == "matched"
 
 
 FAILING = """
