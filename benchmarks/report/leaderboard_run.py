@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from agents.kept_replies import KeptReplies
 from agents.scored_steps import StepKey
 from benchmarks.leaderboard.agent_files import AgentFiles
-from agents.kept_replies import KeptReplies
 from benchmarks.leaderboard.ranking import Entry, Results
 from benchmarks.leaderboard.verify import read_results
 from benchmarks.report.evidence import Counting, Evidence
