@@ -50,11 +50,11 @@ def test_new_overwrites_nothing_and_writes_both_files_or_none(
 
 def test_a_write_that_fails_leaves_no_half(tmp_path: Path) -> None:
     with pytest.raises(WriteFailed, match="No such file or directory"):
-        write_agent("my_agent", "class", tmp_path / "nowhere")
-    (tmp_path / "test_my_agent.py").symlink_to(tmp_path / "nowhere" / "else")  # no file yet, and none can be made there
+        write_agent("half_written", "class", tmp_path / "nowhere")
+    (tmp_path / "test_half_written.py").symlink_to(tmp_path / "nowhere" / "else")  # no file yet, and none can be made there
     with pytest.raises(WriteFailed):
-        write_agent("my_agent", "class", tmp_path)
-    assert not (tmp_path / "my_agent.py").exists()
+        write_agent("half_written", "class", tmp_path)
+    assert not (tmp_path / "half_written.py").exists()
 
 
 @pytest.mark.parametrize("name", ["my-agent", "1st", "class", "MyAgent", "../my_agent", "random", ""])
