@@ -51,7 +51,8 @@ def test_new_overwrites_nothing_and_writes_both_files_or_none(
 def test_a_write_that_fails_leaves_no_half(tmp_path: Path) -> None:
     with pytest.raises(WriteFailed, match="No such file or directory"):
         write_agent("half_written", "class", tmp_path / "nowhere")
-    (tmp_path / "test_half_written.py").symlink_to(tmp_path / "nowhere" / "else")  # no file yet, and none can be made there
+    # No file yet, and none can be made there.
+    (tmp_path / "test_half_written.py").symlink_to(tmp_path / "nowhere" / "else")
     with pytest.raises(WriteFailed):
         write_agent("half_written", "class", tmp_path)
     assert not (tmp_path / "half_written.py").exists()
