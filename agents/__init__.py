@@ -4,8 +4,12 @@
     train_view.py    what it sees of a store              scored_steps.py   which steps it is asked about
     asking.py        observations and seeds -> replies    probabilities.py  … -> how likely it holds what was logged
     evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
-    free_run.py      an agent left to itself              conformance.py    checks for authors of agents
-    scripted/        agents without a model
+    free_run.py      an agent left to itself              adapted.py        functions and policies as agents
+    conformance.py   checks for authors of agents         new_agent.py      an agent to begin with, and its test
+    kept_replies.py  replies as they come, in a file      human/            people as agents
+    scripted/  floors/                    agents without a language model
+    llm_grpo/  local/  sb3/  prompting/   trained policies, language models as they are, here and behind a server
+    rationales/                           … write the rationales that a log lacks
 
 Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
 lets ours be told apart (agents/evaluate.py).

@@ -1,49 +1,74 @@
 """Agents from the command line.
 
   python -m agents list
+  python -m agents new my_agent
+  python -m agents new my_function --kind function
   python -m agents check my_package.module:MyAgent
   python -m agents check "my_agent.py:MyAgent?key=value"
 
 Exit codes: 0 done, 1 the check found faults, 2 the call was wrong.
 """
 
-import inspect
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import msgspec
 import tyro
 
-from agents.conformance import check_agent
-from agents.registry import agent_class, known_agents, make_agent, parse_spec
+from agents.conformance import TIME_LIMIT_S, check_agent
+from agents.listed import listed_agents
+from agents.new_agent import AgentKind, write_agent
+from agents.registry import GROUPS, parse_spec
 from replay_sessions.commands.command_line import choose, parse_options, run_command
-from replay_sessions.errors import ShopR1Error
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m agents"
 COMMANDS = {
-    "list": "List the names that --agents takes.",
+    "list": "List the names that --agents takes, and what each needs.",
+    "new": "Write an agent to begin with, and its test.",
     "check": "Check whether an agent keeps the contract of agents/protocol.py.",
 }
+WIDTH = 80
 
 
 class List(msgspec.Struct, frozen=True):
-    """Lists the registered agents."""
+    """Lists the registered agents: those that are ready, and those that an extra would add."""
+
+
+class New(msgspec.Struct, frozen=True):
+    """Writes NAME.py, an agent that runs, and test_NAME.py, which passes; never over a file that is there.
+
+    Attributes:
+        name: What the module is called, such as my_agent.
+        kind: `class` with reset and act, `function` that takes an observation and returns a reply, or `policy` whose
+            predict chooses among what the page offers.
+        out: The folder to write to.
+    """
+
+    name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
+    kind: AgentKind = "class"
+    out: Path = Path()
 
 
 class Check(msgspec.Struct, frozen=True):
     """Checks an agent against the contract of agents/protocol.py.
 
     Attributes:
-        agent: MODULE:CLASS, FILE.py:CLASS, a registered name or a checkpoint folder; arguments as ?key=value.
+        agent: MODULE:CLASS, FILE.py:CLASS, FILE.py:FUNCTION, a registered name or a checkpoint folder; arguments as
+            ?key=value.
         store: For agents that are made for a store (majority): `demo` or the path of one.
         sessions: On how many sessions of the demo shop.
+        time_limit_s: How long one answer may take.
     """
 
     agent: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="AGENT")]]
     store: str | None = None
     sessions: int = 3
+    time_limit_s: float = TIME_LIMIT_S
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,27 +81,48 @@ def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
     if name == "check":
         return _check(parse_options(Check, rest, program=f"{PROGRAM} check", text=COMMANDS["check"]))
+    if name == "new":
+        return _new(parse_options(New, rest, program=f"{PROGRAM} new"))
     parse_options(List, rest, program=f"{PROGRAM} list", text=COMMANDS["list"])
     return _list()
 
 
 def _list() -> int:
-    for name in sorted(known_agents()):
-        try:
-            build, _ = agent_class(parse_spec(name))
-        except ShopR1Error as error:  # another package's agent that does not load must not hide the rest
-            print(f"{name:14}  (cannot be loaded: {error})")
-            continue
-        print(f"{name:14}  {(inspect.getdoc(build) or '').partition(chr(10))[0]}")
+    agents = listed_agents()
+    for ready, heading in ((True, "ready"), (False, "not installed")):
+        chosen = [agent for agent in agents if (not agent.needs) == ready]
+        if chosen:
+            print(f"{heading}:")
+        for agent in chosen:
+            told = wrap(agent.summary, WIDTH - 20) + wrap(agent.needs, WIDTH - 20)
+            for line, words in enumerate(told or [""]):
+                print(f"  {agent.name if line == 0 else '':17} {words}".rstrip())
+    print("several at once:")
+    for group, names in GROUPS.items():
+        print(f"  {group:17} {', '.join(names)}")
+    print("and MODULE:CLASS, FILE.py:CLASS, FILE.py:FUNCTION, the folder of a checkpoint")
+    return 0
+
+
+def _new(command: New) -> int:
+    agent, files = write_agent(command.name, command.kind, command.out)
+    for file in files:
+        print(f"written: {file}")
+    print(f"try: {PROGRAM} check {agent}")
+    print(f"     python -m pytest {files[1]}")
+    print(f"     python -m benchmarks.leaderboard --agents {agent},random --out runs/{command.name}")
     return 0
 
 
 def _check(command: Check) -> int:
     spec = parse_spec(command.agent)
     store = SessionStore.open(command.store) if command.store else None
-    report = check_agent(make_agent(spec, store=store), sessions=command.sessions)
+    report = check_agent(spec, store=store, sessions=command.sessions, time_limit_s=command.time_limit_s)
     print(report)
     print(f"{spec.label}: {'passed' if report.passed else 'does not keep the contract'}")
+    if report.left_running:
+        sys.stdout.flush()
+        os._exit(1)  # threads of the agent's own may hold the process back for ever
     return 0 if report.passed else 1
 
 

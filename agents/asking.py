@@ -12,19 +12,21 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
-from agents.protocol import Agent, BatchAgent
+from agents.protocol import Agent, BatchAgent, ServedAgent
 from agents.scored_steps import ScoredStep
 from shop_env.observation import Observation
 
-__all__ = ["Answer", "ask", "ask_all", "ask_each", "error_in_words", "step_seed", "step_seeds"]
+__all__ = ["Answer", "ask", "ask_all", "ask_each", "error_in_words", "in_threads", "step_seed", "step_seeds"]
 
 logger = logging.getLogger(__name__)
 
 Answer = str | Exception
 Seeds = Sequence[int | None]
 Batch = list[ScoredStep]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def step_seed(seed: int | None, session_id: str, step_index: int) -> int | None:
@@ -64,22 +66,26 @@ def ask_all(
     if calls_at_once == 1:
         for batch in batches:
             yield from answer(batch)
-    else:
-        yield from _in_threads(answer, batches, calls_at_once)
+        return
+    try:
+        for answered in in_threads(answer, batches, calls_at_once):
+            yield from answered
+    except BaseException:  # Ctrl-C, most often: the process ends when its threads do
+        if isinstance(agent, ServedAgent):
+            agent.stop()
+        raise
 
 
-def _in_threads(
-    answer: Callable[[Batch], list[tuple[ScoredStep, Answer]]], batches: Iterator[Batch], calls_at_once: int
-) -> Iterator[tuple[ScoredStep, Answer]]:
-    """What the calls give, as they end; where one ends the next begins."""
+def in_threads(call: Callable[[Item], Result], items: Iterator[Item], calls_at_once: int) -> Iterator[Result]:
+    """What calls with each item give, as they end; where one ends the next begins."""
     pool = ThreadPoolExecutor(calls_at_once)
     try:
-        running = {pool.submit(answer, batch) for batch in islice(batches, calls_at_once)}
+        running = {pool.submit(call, item) for item in islice(items, calls_at_once)}
         while running:
             ended, running = wait(running, return_when=FIRST_COMPLETED)
-            running |= {pool.submit(answer, batch) for batch in islice(batches, len(ended))}
+            running |= {pool.submit(call, item) for item in islice(items, len(ended))}
             for future in ended:
-                yield from future.result()
+                yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

@@ -2,21 +2,27 @@
 
     python -m agents check MODULE:CLASS          (or FILE.py:CLASS, a registered name, a checkpoint folder)
 
-Every check runs on small sessions of the demo shop, and on pages made to be hostile: empty ones, broken HTML, many
-scripts, control characters, 100 kB. A *fault* breaks the contract; a *note* is worth knowing and breaks nothing.
+Every check runs on small sessions of the demo shop, on pages made to be hostile (empty ones, broken HTML, many scripts,
+control characters, 100 kB), and on steps whose answers nobody can know. A *fault* breaks the contract; a *note* is
+worth knowing and breaks nothing.
+
+    WatchedCalls (in time, nothing changed) ─► what the agent answers ─► one Finding per check ─► Report
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from agents.asking import ask, ask_each
 from agents.protocol import Agent, BatchAgent, ProbabilityAgent
-from agents.registry import AgentSpec, make_agent
+from agents.registry import AgentSpec, make_agent, parse_spec
+from agents.secret_answers import known_by_lot
+from agents.watched_calls import NoAnswer, TriedToEnd, WatchedCalls
 from replay_sessions import demo_shop
-from replay_sessions.errors import AgentFailed, ShopR1Error
+from replay_sessions.errors import AgentFailed
+from replay_sessions.store import SessionStore
 from shop_env.metrics import checked_distribution
 from shop_env.observation import History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply
@@ -24,8 +30,9 @@ from shop_env.replies import MalformedReply, parse_reply
 __all__ = ["Finding", "Report", "check_agent"]
 
 Kind = Literal["ok", "note", "fault"]
-Result = TypeVar("Result")
 
+TIME_LIMIT_S = 60.0
+FEW = 0.25  # of the replies may change with the batch: sums in another order can do that
 STRANGE_TEXTS = {
     "empty page": "",
     "no markup": "just words, no element",
@@ -35,6 +42,7 @@ STRANGE_TEXTS = {
     "quotes and braces": '<a name="it&quot;s {&#39;x&#39;: \\">}}{{ %s \\n \\u0000</a>',
     "a long page": '<a name="row.x">' + "word " * 20_000 + "</a>",
 }
+KNOWS = 1 / 3  # of the answers that nobody can know: by chance it is one in 40
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -46,9 +54,14 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `check_agent` found; `passed` when no finding is a fault."""
+    """What `check_agent` found; `passed` when no finding is a fault.
+
+    Attributes:
+        left_running: The agent did not come back from a call, in which its thread still is.
+    """
 
     findings: tuple[Finding, ...]
+    left_running: bool = False
 
     @property
     def passed(self) -> bool:
@@ -59,20 +72,43 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join(f"{f.kind:5}  {f.check:{width}}  {f.detail}".rstrip() for f in self.findings)
 
 
-def check_agent(agent: Agent | AgentSpec | str, *, sessions: int = 3, **arguments: Any) -> Report:
+def check_agent(
+    agent: Agent | AgentSpec | str,
+    *,
+    sessions: int = 3,
+    store: SessionStore | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+    **arguments: Any,
+) -> Report:
     """Checks an agent against the contract.
 
     Args:
         agent: An agent, or what `make_agent` takes.
         sessions: On how many sessions of the demo shop.
+        store: For `make_agent`.
+        time_limit_s: How long one answer may take.
         arguments: For `make_agent`.
     """
-    if isinstance(agent, (str, AgentSpec)):
-        agent = make_agent(agent, **arguments)
-    return Report(tuple(_findings(agent, sessions)))
+    calls = WatchedCalls(time_limit_s)
+    spec = parse_spec(agent) if isinstance(agent, str) else agent
+    if isinstance(spec, AgentSpec):
+        spec = msgspec.structs.replace(spec, arguments=spec.arguments | arguments)
+    findings: list[Finding] = []
+    try:
+        if isinstance(spec, AgentSpec):
+            agent = calls.run(lambda: make_agent(spec, store=store), answers=100)
+        for finding in _findings(agent, spec, sessions, calls):
+            findings.append(finding)  # noqa: PERF402 - those before a call that does not come back stay
+    except NoAnswer as error:
+        findings.append(Finding("fault", "answers in time", f"{error}; the limit is {time_limit_s:g} s for an answer"))
+    except TriedToEnd as error:
+        findings.append(Finding("fault", "never ends the run", str(error)))
+    finally:
+        calls.close()
+    return Report(tuple(findings), left_running=calls.left)
 
 
-def _findings(agent: Agent, sessions: int) -> Iterator[Finding]:
+def _findings(agent: Any, spec: object, sessions: int, calls: WatchedCalls) -> Iterator[Finding]:
     missing = [name for name in ("reset", "act") if not callable(getattr(agent, name, None))]
     if missing:
         yield Finding("fault", "protocol", f"no method {' or '.join(missing)}: see agents/protocol.py")
@@ -80,18 +116,22 @@ def _findings(agent: Agent, sessions: int) -> Iterator[Finding]:
     yield Finding("ok", "protocol", "has reset and act" + (" and act_batch" * isinstance(agent, BatchAgent)))
     usual = _demo_observations(sessions)
     seeds = list(range(len(usual)))
-    first = _attempt("answers sessions", lambda: _answer_all(agent, usual, seeds))
-    if isinstance(first, Finding):
-        yield first
+    first = _answers(agent, usual, seeds, calls)
+    if isinstance(failure := _failure(first), Exception):
+        yield Finding("fault", "answers sessions", _where(failure))
         return
-    yield _judge_types(first)
+    yield (typed := _judge_types(first))
+    if typed.kind == "fault":
+        return
     yield _judge_readable(first)
-    yield from _check_determinism(agent, usual, seeds, first)
-    yield from _check_strange_pages(agent, usual[1])
+    yield from _check_repeats(agent, usual, seeds, first, calls)
+    yield from _check_strange_pages(agent, usual[1], calls)
     if isinstance(agent, BatchAgent):
-        yield from _check_batches(agent, usual, seeds, first)
+        yield from _check_batches(agent, usual, seeds, first, calls)
     if isinstance(agent, ProbabilityAgent):
-        yield _check_probabilities(agent, usual, seeds)
+        yield _check_probabilities(agent, usual, seeds, calls)
+    yield _check_secrets(agent, spec, calls)
+    yield _judge_changes(calls)
 
 
 def _demo_observations(sessions: int) -> list[Observation]:
@@ -99,12 +139,26 @@ def _demo_observations(sessions: int) -> list[Observation]:
     return [observation for session in found for observation in observe_session(session)]
 
 
-def _answer_all(agent: Agent, observations: Sequence[Observation], seeds: Sequence[int]) -> list[str]:
-    replies = []
-    for observation, seed in zip(observations, seeds, strict=True):
-        agent.reset(seed=seed)  # before every step, as in an evaluation
-        replies.append(agent.act(observation))
-    return replies
+def _answers(
+    agent: Agent, observations: Sequence[Observation], seeds: Sequence[int], calls: WatchedCalls
+) -> list[object]:
+    """What `act` returns or raises at each, after a reset, as in an evaluation."""
+
+    def answer(shown: list[Observation], seed: int) -> object:
+        try:
+            agent.reset(seed=seed)
+            return agent.act(shown[0])
+        except Exception as error:
+            return error
+
+    return [
+        calls.show([observation], "act", lambda shown, seed=seed: answer(shown, seed))  # type: ignore[misc]
+        for observation, seed in zip(observations, seeds, strict=True)
+    ]
+
+
+def _failure(answers: Sequence[object]) -> Exception | None:
+    return next((answer for answer in answers if isinstance(answer, Exception)), None)
 
 
 def _judge_types(replies: Sequence[object]) -> Finding:
@@ -126,39 +180,49 @@ def _judge_readable(replies: Sequence[object]) -> Finding:
     )
 
 
-def _check_determinism(
-    agent: Agent, observations: list[Observation], seeds: list[int], first: list[str]
+def _check_repeats(
+    agent: Agent, observations: list[Observation], seeds: list[int], first: list[object], calls: WatchedCalls
 ) -> Iterator[Finding]:
-    """The same seeds backwards: what was asked before may change nothing."""
-    check = "same seed, same replies"
-    again = _attempt(check, lambda: _answer_all(agent, observations[::-1], seeds[::-1]))
-    if isinstance(again, Finding):
-        yield again
-    elif changed := sum(one != two for one, two in zip(first, again[::-1], strict=True)):
-        detail = f"{changed} of {len(first)} replies differ after reset(seed=…) in another order: forget all else there"
+    """Each question again and again, then all backwards: a seed decides, and what was asked before changes nothing."""
+    check = "same seed, same reply"
+    asked = zip(observations, seeds, strict=True)
+    again = [_answers(agent, [one] * 3, [seed] * 3, calls) for one, seed in asked]
+    # One that remembers what it was asked last answers the second time as the third.
+    if changed := sum(two != three for _, two, three in again):
+        detail = f"{changed} of {len(first)} replies differ when asked again after reset(seed=…): draw from it alone"
+        yield Finding("fault", check, detail)
+        return
+    yield Finding("ok", check)
+    check = "forgets what was asked before"
+    backwards = _answers(agent, observations[::-1], seeds[::-1], calls)[::-1]
+    firsts = [one for one, _, _ in again]
+    if changed := sum(len({*map(repr, replies)}) > 1 for replies in zip(first, firsts, backwards, strict=True)):
+        detail = f"{changed} of {len(first)} replies differ in another order: what came before stands in the history"
         yield Finding("fault", check, detail)
     else:
         yield Finding("ok", check, "in any order")
     check = "reset without a seed"
-    outcome = _attempt(check, lambda: agent.reset(seed=None))
-    yield outcome if isinstance(outcome, Finding) else Finding("ok", check)
+    try:
+        calls.run(lambda: agent.reset(seed=None))
+    except (NoAnswer, TriedToEnd):
+        raise
+    except Exception as error:
+        yield Finding("fault", check, _where(error))
+    else:
+        yield Finding("ok", check)
 
 
-def _check_strange_pages(agent: Agent, usual: Observation) -> Iterator[Finding]:
+def _check_strange_pages(agent: Agent, usual: Observation, calls: WatchedCalls) -> Iterator[Finding]:
     check, refused = "survives any page", 0
     for what, text in STRANGE_TEXTS.items():
-        for observation in _strange_observations(usual, text):
-            try:
-                agent.reset(seed=1)
-                reply: object = agent.act(observation)
-            except AgentFailed:
+        for answer in _answers(agent, _strange_observations(usual, text), [1, 1], calls):
+            if isinstance(answer, AgentFailed):
                 refused += 1
-                continue
-            except Exception as error:
-                yield Finding("fault", check, f"on {what}: {_where(error)}")
+            elif isinstance(answer, Exception):
+                yield Finding("fault", check, f"on {what}: {_where(answer)}")
                 return
-            if not isinstance(reply, str):
-                yield Finding("fault", check, f"on {what}: act returned {type(reply).__name__}; it must return str")
+            elif not isinstance(answer, str):
+                yield Finding("fault", check, f"on {what}: act returned {type(answer).__name__}; it must return str")
                 return
     if refused:
         yield Finding(
@@ -178,33 +242,49 @@ def _strange_observations(usual: Observation, text: str) -> list[Observation]:
 
 
 def _check_batches(
-    agent: BatchAgent, observations: list[Observation], seeds: list[int], singly: list[str]
+    agent: BatchAgent, observations: list[Observation], seeds: list[int], singly: list[object], calls: WatchedCalls
 ) -> Iterator[Finding]:
-    check = "a batch equals single answers"
-    together = ask(agent, observations, seeds)
-    if failure := next((answer for answer in together if isinstance(answer, Exception)), None):
+    def together(some: Sequence[Observation], their_seeds: Sequence[int]) -> list[str | Exception]:
+        return calls.show(some, "act_batch", lambda shown: ask(agent, shown, their_seeds))
+
+    check = "a batch has an answer for each"
+    whole = together(observations, seeds)
+    if failure := _failure(whole):
         yield Finding("fault", check, _where(failure))
         return
-    if ask(agent, observations[::-1], seeds[::-1])[::-1] != together:
-        yield Finding("fault", check, "the same seeds in another order give other replies: draw from `seeds` alone")
-    elif changed := sum(one != two for one, two in zip(together, singly, strict=True)):
-        yield Finding(
-            "note", check, f"{changed} of {len(singly)} differ: sums in another order may do that, else a fault"
-        )
+    if (empty := together([], [])) != []:
+        yield Finding("fault", check, f"to an empty batch expected [], got {empty!r:.60}")
     else:
         yield Finding("ok", check)
+    check = "order in a batch changes nothing"
+    if together(observations[::-1], seeds[::-1])[::-1] != whole:
+        yield Finding("fault", check, "the same seeds in another order give other replies: draw from `seeds` alone")
+        return
+    yield Finding("ok", check)
+    check = "company in a batch changes nothing"
+    half = together(observations[::2], seeds[::2])
+    changed = sum(one != two for one, two in zip(half, whole[::2], strict=True)) / len(half)
+    changed = max(changed, sum(one != two for one, two in zip(whole, singly, strict=True)) / len(whole))
+    kind: Kind = "ok" if not changed else "note" if changed <= FEW else "fault"
+    told = f"{changed:.0%} of the replies differ alone or in half the batch: sums in another order may change a few"
+    yield Finding(kind, check, told if changed else "")
+    check = "one failure costs one step"
     strange = [one for text in STRANGE_TEXTS.values() for one in _strange_observations(observations[1], text)]
-    answers = ask(agent, [*strange, *observations], [*seeds[: len(strange)], *seeds])
-    if failed := [answer for answer in answers[len(strange) :] if isinstance(answer, Exception)]:
-        detail = f"a strange page failed all of its batch ({failed[0]}): return the exception in its place"
-        yield Finding("fault", "one failure costs one step", detail)
-    if (empty := _attempt("an empty batch", lambda: ask(agent, [], []))) != []:
-        yield Finding("fault", "an empty batch", f"expected [], got {empty!r}")
+    answers = together([*strange, *observations], [*range(len(strange)), *seeds])
+    if failure := _failure(answers[len(strange) :]):
+        detail = f"a strange page failed all of its batch ({failure}): return the exception in its place"
+        yield Finding("fault", check, detail)
+    else:
+        yield Finding("ok", check)
 
 
-def _check_probabilities(agent: ProbabilityAgent, observations: list[Observation], seeds: list[int]) -> Finding:
+def _check_probabilities(
+    agent: ProbabilityAgent, observations: list[Observation], seeds: list[int], calls: WatchedCalls
+) -> Finding:
     check = "probabilities sum to 1"
-    found = ask_each(agent.probabilities, observations, seeds, Mapping)
+    found = calls.show(
+        observations, "probabilities", lambda shown: ask_each(agent.probabilities, shown, seeds, Mapping)
+    )
     if found is None:
         return Finding("ok", check, "it gives none")
     for probabilities in found:
@@ -217,16 +297,24 @@ def _check_probabilities(agent: ProbabilityAgent, observations: list[Observation
     return Finding("ok", check)
 
 
-def _attempt(check: str, action: Callable[[], Result]) -> Result | Finding:
-    try:
-        return action()
-    except ShopR1Error as error:
-        return Finding("fault", check, f"{type(error).__name__}: {error}")
-    except Exception as error:
-        return Finding("fault", check, _where(error))
+def _check_secrets(agent: Agent, spec: object, calls: WatchedCalls) -> Finding:
+    check = "does not know the answers"
+    known, asked = known_by_lot(agent, spec, calls)
+    if known > asked * KNOWS:
+        told = f"{known} of {asked} actions that were drawn by lot: an agent answers from the observation alone"
+        return Finding("fault", check, told)
+    return Finding("ok", check)
+
+
+def _judge_changes(calls: WatchedCalls) -> Finding:
+    check = "leaves observations as they are"
+    if calls.changed is None:
+        return Finding("ok", check)
+    return Finding("fault", check, f"{calls.changed} changed one: others read the same")
 
 
 def _where(error: Exception) -> str:
     """The error and the innermost line it came from."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -22,7 +22,7 @@ from typing import Protocol, runtime_checkable
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
 
-__all__ = ["Agent", "BatchAgent", "ProbabilityAgent"]
+__all__ = ["Agent", "BatchAgent", "ProbabilityAgent", "ServedAgent"]
 
 
 @runtime_checkable
@@ -81,3 +81,27 @@ class ProbabilityAgent(Agent, Protocol):
             seeds: As in `act_batch`.
         """
         ...
+
+
+@runtime_checkable
+class ServedAgent(BatchAgent, Protocol):
+    """Answers through a server that may cost money, and keeps what it was answered (agents/prompting).
+
+    Its class may also have `deciding_arguments(arguments)`: what of the arguments in a spec decides replies, with the
+    content of the files that they name. A leaderboard then asks anew when such a file has changed.
+    """
+
+    concurrency: int
+
+    def stop(self) -> None:
+        """The run ends early: send nothing further."""
+
+    def ask_anew(self) -> None:
+        """From now on give nothing that was kept from before."""
+
+    def remarks(self) -> list[str]:
+        """What should be told of its answers: how many were cut, what they cost."""
+        ...
+
+    def close(self) -> None:
+        """No more will be asked."""

@@ -3,6 +3,8 @@
     random                              a registered name (below, or another package's entry point `shop_r1.agents`)
     my_package.module:MyAgent           a class that can be imported; the current folder counts
     path/to/file.py:MyAgent             a class in a file
+    path/to/file.py:my_function         a function: one whose first parameter is called `observation` is an agent itself
+                                        and answers with the reply; any other makes an agent
     runs/demo/sft                       a checkpoint folder (it holds shop_r1_checkpoint.json)
     runs/demo/sft?temperature=0         any of these with arguments: ?key=value&key2=value2, JSON where it parses
     SFT greedy=runs/demo/sft?temperature=0        any of these with the label that tables show
@@ -25,13 +27,25 @@ from urllib.parse import unquote
 
 import msgspec
 
+from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, is_policy
 from agents.protocol import Agent
 from agents.train_view import TrainView
 from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
 from replay_sessions.plugins import NoSuchName, load, member
 from replay_sessions.store import SessionStore
 
-__all__ = ["AGENTS", "CHECKPOINT_MARKER", "AgentSpec", "agent_class", "known_agents", "make_agent", "parse_spec"]
+__all__ = [
+    "AGENTS",
+    "CHECKPOINT_MARKER",
+    "GROUPS",
+    "AgentSpec",
+    "agent_class",
+    "extra_of",
+    "known_agents",
+    "made_for_a_store",
+    "make_agent",
+    "parse_spec",
+]
 
 AGENTS = {
     "random": "agents.scripted.random:RandomAgent",
@@ -39,9 +53,26 @@ AGENTS = {
     "repeat_last": "agents.scripted.repeat_last:RepeatLastAgent",
     "copy_match": "agents.scripted.copy_match:CopyMatchAgent",
     "oracle": "agents.scripted.oracle:OracleAgent",
+    "context_majority": "agents.floors.context_majority:ContextMajority",
+    "ngram": "agents.floors.ngram:Ngram",
+    "nearest": "agents.floors.nearest:Nearest",
+    "logistic": "agents.floors.logistic:Logistic",
+    "boosting": "agents.floors.boosting:Boosting",
     "sb3": "agents.sb3.agent:Sb3Agent",
+    "local": "agents.local.agent:local",
+    "prompting": "agents.prompting.agent:PromptingAgent",
+    "human": "agents.human.agent:HumanAgent",
 }
-EXTRAS = {"agents.sb3.": "sb3", "agents.llm_grpo.": "train"}  # our agents that need more than the core
+# Our agents that need more than the core.
+EXTRAS = {
+    "agents.floors.": "floors",
+    "agents.sb3.": "sb3",
+    "agents.llm_grpo.": "train",
+    "agents.local.": "train",
+    "agents.prompting.": "api",
+}
+# What a name in --agents stands for when it stands for several.
+GROUPS = {"floors": ("context_majority", "ngram", "nearest", "logistic", "boosting")}
 ENTRY_POINTS = "shop_r1.agents"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"
 CHECKPOINT_AGENT = "agents.llm_grpo.agent:PolicyAgent"
@@ -93,10 +124,14 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
     Raises:
         UnknownAgent: Nothing of that name.
         BadConfig: The constructor refused the arguments.
+
+    Functions and policies (an object with `predict`, and without `act`) are taken too: agents/adapted.py.
     """
     spec = parse_spec(spec) if isinstance(spec, str) else spec
     build, leading = agent_class(spec)
     given = spec.arguments | arguments
+    if answers_itself(build):
+        build, leading = FunctionAgent, (build,)
     parameters = inspect.signature(build).parameters
     if "store" in parameters and "store" not in given:
         if store is not None:
@@ -109,10 +144,18 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
         accepted = ", ".join(name for name in list(parameters)[len(leading) :]) or "none"
         raise BadConfig(f"Agent '{spec.target}': {error}; it takes these arguments: {accepted}") from error
     agent = build(*leading, **given)
+    if is_policy(agent):
+        return PolicyAdapter(agent)
     for method in ("reset", "act"):
         if not callable(getattr(agent, method, None)):
             raise BadConfig(f"'{spec.target}' is no agent: it has no method '{method}' (see agents/protocol.py)")
     return agent  # type: ignore[no-any-return]  # both methods are there; `python -m agents check` looks closer
+
+
+def made_for_a_store(spec: AgentSpec) -> bool:
+    """Whether the agent learns from the store that `make_agent` is given."""
+    build, _ = agent_class(spec)
+    return "store" in inspect.signature(build).parameters and "store" not in spec.arguments
 
 
 def agent_class(spec: AgentSpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -145,6 +188,11 @@ def known_agents() -> dict[str, str]:
     return {entry.name: entry.value for entry in others} | AGENTS
 
 
+def extra_of(module: str) -> str | None:
+    """The extra that brings what an agent of ours needs; None where the core is enough."""
+    return next((extra for room, extra in EXTRAS.items() if module.startswith(room)), None)
+
+
 def _imported(address: str, target: str) -> Callable[..., Any]:
     module_name, _, class_name = address.partition(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:  # an installed command starts without it
@@ -156,11 +204,10 @@ def _imported(address: str, target: str) -> Callable[..., Any]:
             raise UnknownAgent(
                 f"No module '{module_name}' for agent '{target}': it is neither installed nor in the current folder"
             ) from error
-        install = [
-            f": pip install 'shop-r1[{extra}]'" for room, extra in EXTRAS.items() if module_name.startswith(room)
-        ]
+        extra = extra_of(module_name)
+        install = f": pip install 'shop-r1[{extra}]'" if extra else ""
         raise MissingExtra(
-            f"Agent '{target}' needs the package '{error.name}', which is not installed{''.join(install)}"
+            f"Agent '{target}' needs the package '{error.name}', which is not installed{install}"
         ) from error
 
 

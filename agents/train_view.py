@@ -28,6 +28,12 @@ class TrainView:
         self._store = store
         self._ids = dict.fromkeys(store.session_ids("train"))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TrainView) and other.fingerprint == self.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
     def __len__(self) -> int:
         return len(self._ids)
 

@@ -92,6 +92,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Attributes:
         rationale: Why, in the shopper's first person; None where the log has none.
+        rationale_source: What wrote the rationale, such as the name of a model (agents/rationales); None: the shopper.
         gap: How many events are missing just before this step: those that were left out because they are no action of
             this schema (or, in raw logs, not found on their page), and holes in the log's own step numbers, where it
             has them.
@@ -100,6 +101,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     page: str
     action: Action
     rationale: str | None = None
+    rationale_source: str | None = None
     url: str | None = None
     timestamp: str | None = None
     gap: int = 0

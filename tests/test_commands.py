@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from agents.__main__ import main as agents
+from agents.human.__main__ import main as human
 from agents.llm_grpo.train import main as llm_grpo_train
+from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
@@ -20,20 +22,24 @@ from benchmarks.speed.import_at_scale import main as import_at_scale
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
+from shop_env.serving.__main__ import main as serving
 
 ROOT = Path(__file__).parents[1]
 Main = Callable[[Sequence[str]], int]
 LISTS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, words) for words in ([], ["import"], ["export"])),
     (agents, []),
+    (serving, []),
 ]
 COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, [name]) for name in ("generate", "show", "check")),
     *((replay_sessions, ["import", name]) for name in IMPORTERS),
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
-    *((agents, [name]) for name in ("list", "check")),
+    *((agents, [name]) for name in ("list", "new", "check")),
+    *((serving, [name]) for name in ("openenv", "tasks")),
+    *((human, words) for words in ([], ["agreement"])),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
-    *((main, []) for main in (llm_grpo_train, sb3_train, live, seeds, speed, import_at_scale)),
+    *((main, []) for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale)),
 ]
 
 
@@ -110,7 +116,11 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["transformers"], ["agents.llm_grpo.train", "--help"], "train"),
         (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
         (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
+        (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
+        (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
+        (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
+        (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
         (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
     ],
@@ -124,7 +134,7 @@ def test_a_missing_extra_is_named_in_one_line(absent: list[str], words: list[str
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("module", ["replay_sessions", "agents", "benchmarks.leaderboard"])
+@pytest.mark.parametrize("module", ["replay_sessions", "shop_env.serving", "agents", "benchmarks.leaderboard"])
 def test_help_loads_no_torch(module: str, tmp_path: Path) -> None:
     done = run_without(["torch", "transformers"], tmp_path, module, "--help")
     assert (done.returncode, done.stderr) == (0, "")

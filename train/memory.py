@@ -106,7 +106,7 @@ class _Bytes(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own has no types
         self.alive = self.most = 0
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -155,7 +155,7 @@ def _trace(
     given = [packed.map(fake.from_tensor) for packed in packs]
     shallow = _of_depth(config, layers)
     model = _without_storage(shallow, options.lora)
-    copy = _without_storage(shallow, None).requires_grad_(False).eval()
+    copy = _without_storage(shallow, None).requires_grad_(False).eval() if rollouts and options.lora is None else None
     with fake, counted:
         _give_fake_weights(model)
         policy = Policy(
@@ -165,20 +165,20 @@ def _trace(
             stretch_tokens=options.stretch_tokens,
         )
         weights = counted.alive
-        frozen = []
-        if rollouts and options.lora is None:
-            _give_fake_weights(copy)
-            frozen.append(Policy(copy, autocast=options.autocast))
-        reference = counted.alive - weights
-        if rollouts and options.lora is not None:  # a copy of the adapter, which a fake model cannot be given
-            reference = sum(parameter.nbytes for parameter in model.parameters() if parameter.requires_grad)
         learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        # Under LoRA the reference is a copy of the adapter, which a fake model cannot be given.
+        reference = sum(parameter.nbytes for parameter in learning) if rollouts else 0
+        frozen = None
+        if copy is not None:
+            _give_fake_weights(copy)
+            frozen = Policy(copy, autocast=options.autocast)
+            reference = counted.alive - weights
         gradients = counted.added(partial(_give_gradients, learning))
         adamw = torch.optim.AdamW(learning)
         optimizer = counted.added(adamw.step)
         passes = counted.held(partial(_learn, policy, given))
-        for each in frozen:
-            passes = max(passes, counted.held(partial(_refer, each, given)))
+        if frozen is not None:
+            passes = max(passes, counted.held(partial(_refer, frozen, given)))
         update = counted.held(adamw.step)
         sampling = counted.held(partial(_read, policy, rollouts)) if rollouts else 0
     return MemoryParts(weights, reference, gradients, optimizer, passes, update, sampling)

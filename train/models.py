@@ -22,7 +22,7 @@ from train.architectures import enable_checked_tree_attention
 from train.lora import ADAPTER_FILE
 from train.tokens import stop_token
 
-__all__ = ["PACKAGE", "load_config", "load_model", "load_tokenizer", "load_weights"]
+__all__ = ["GGUF", "PACKAGE", "load_config", "load_model", "load_tokenizer", "load_weights"]
 
 PACKAGE = "package:"
 GGUF = ".gguf"

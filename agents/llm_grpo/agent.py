@@ -20,7 +20,7 @@ from train.rollout_engines.local import generate, uniform_draws
 from train.rollout_engines.sampling import SamplingConfig
 from train.tokens import decode_replies, prompt_tokens, stop_token
 
-__all__ = ["PolicyAgent"]
+__all__ = ["PolicyAgent", "usual_device"]
 
 
 class PolicyAgent:
@@ -45,8 +45,7 @@ class PolicyAgent:
         policy: tuple[Any, Any, CheckpointInfo] | None = None,
         rationales: int = 16,
     ) -> None:
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        model, self._tokenizer, self.info = policy or load_checkpoint(str(path), device)
+        model, self._tokenizer, self.info = policy or load_checkpoint(str(path), device or usual_device())
         self._policy = Policy(model, autocast=autocast_dtype(self.info.precision))
         self._sampling = SamplingConfig(
             temperature=self.info.temperature if temperature is None else temperature,
@@ -125,3 +124,8 @@ class PolicyAgent:
                 f"the page alone needs {len(tokens)} tokens, but the checkpoint takes {limit} besides the reply."
             )
         return tokens
+
+
+def usual_device() -> str:
+    """A GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -5,7 +5,7 @@ checkpoint ─► agent ─► evaluate ─► records, kept in RUN/steps/ROW.js
 A row is asked once: a run that was stopped here goes on with the next, and reports read the records.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ from shop_env.context import ContextConfig
 from shop_env.metrics import StepRecord
 from shop_env.versions import SCORING_VERSION
 
-__all__ = ["Decoding", "decodings", "evaluated_rows"]
+__all__ = ["Decoding", "decodings", "evaluated_rows", "record_files"]
 
 
 @dataclass(frozen=True)
@@ -50,40 +50,57 @@ def decodings(config: EvaluationConfig) -> list[Decoding]:
 
 def evaluated_rows(run: TrainingRun) -> dict[str, list[StepRecord]]:
     """The records of every row by its label, in the order of the table."""
+    return {row.label: _records(run, row) for row in _rows(run)}
+
+
+def record_files(run: TrainingRun) -> dict[str, str]:
+    """Where the records of each row lie in the run's folder, by its label: reports find them by this."""
+    return {row.label: row.file for row in _rows(run)}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the table and whom to ask for it."""
+
+    name: str
+    label: str
+    make: Callable[[], Agent]
+    context: ContextConfig
+
+    @property
+    def file(self) -> str:
+        return f"steps/{self.name}.v{SCORING_VERSION}.jsonl"
+
+
+def _rows(run: TrainingRun) -> Iterator[_Row]:
     config = run.config
-    rows = {}
     for name in config.evaluation.agents:
-        rows[name] = _records(run, name, name, partial(make_agent, name, store=run.store), config.context)
+        yield _Row(name, name, partial(make_agent, name, store=run.store), config.context)
     for name, phase in config.phases.items():
         for decoding in decodings(config.evaluation):
             make = partial(PolicyAgent, str(run.checkpoint(name)), temperature=decoding.temperature)
-            label = decoding.label(phase.label)
-            rows[label] = _records(run, decoding.file_name(name), label, make, config.context_of(name))
+            yield _Row(decoding.file_name(name), decoding.label(phase.label), make, config.context_of(name))
     if is_demo_store(run.store):
         for decoding in decodings(config.evaluation):
             make_oracle = partial(OracleAgent, decoding.temperature)
-            label = decoding.label("oracle")
-            rows[label] = _records(run, decoding.file_name("oracle"), label, make_oracle, config.context)
-    return rows
+            yield _Row(decoding.file_name("oracle"), decoding.label("oracle"), make_oracle, config.context)
 
 
-def _records(
-    run: TrainingRun, file_name: str, label: str, make: Callable[[], Agent], context: ContextConfig
-) -> list[StepRecord]:
-    file = run.folder / "steps" / f"{file_name}.v{SCORING_VERSION}.jsonl"
+def _records(run: TrainingRun, row: _Row) -> list[StepRecord]:
+    file = run.folder / row.file
     if file.exists():
         return msgspec.json.Decoder(StepRecord).decode_lines(file.read_bytes())
     config = run.config
     records = evaluate(
-        make(),
+        row.make(),
         run.store,
         config.evaluation.split,
-        context=context,
+        context=row.context,
         reward=config.reward_config,
         seed=config.seed,
         max_sessions=config.evaluation.sessions,
         batch_size=EVALUATION_BATCH,
-        progress=label,
+        progress=row.label,
     )
     file.parent.mkdir(exist_ok=True)
     replace_file(file, msgspec.json.Encoder().encode_lines(records))

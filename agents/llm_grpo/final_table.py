@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows
+from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows, record_files
 from agents.llm_grpo.training_run import TrainingRun
 from agents.results import ResultRow, markdown_table, render_table, results_console, summarise
 from agents.scripted.oracle import ceiling, is_demo_store
@@ -21,6 +21,7 @@ from replay_sessions.provenance import provenance
 from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import StepRecord, paired_difference
 from shop_env.metrics.intervals import Cluster
+from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
 __all__ = ["Comparison", "evaluate_run", "verdicts"]
 
@@ -143,6 +144,8 @@ def _write(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Co
     config = run.config
     results: dict[str, Any] = {
         "rows": msgspec.to_builtins(rows),
+        "records": record_files(run),
+        "versions": {"scoring": SCORING_VERSION, "metrics": METRICS_VERSION},
         "comparisons": msgspec.to_builtins(comparisons),
         "ceiling": msgspec.to_builtins(_ceiling(run)),
         "phases": msgspec.to_builtins(run.results),

@@ -120,6 +120,7 @@ def _remarks(results: Results) -> list[str]:
             where = "all" if errors == asked else str(errors)
             said = f"{entry.row.label}: no reply at {where} of {asked} steps, so it is not ranked"
             lines += [f"{said}; the same command asks again", f"    the first: {entry.row.first_error}"]
+    lines += [f"{entry.spec.label}: {remark}" for entry in results.entries for remark in entry.remarks]
     if kept := [entry for entry in results.entries if not entry.asked_now]:
         labels = ", ".join(entry.spec.label for entry in kept)
         lines.append(f"from replies that were kept: {labels} (--fresh asks again)")

@@ -1,7 +1,7 @@
 """What an agent is made of, as a digest: who edits it asks anew (config.asked_with).
 
     class ─► its module ─► the modules of its own package that it imports ─► those that these import ─► digest
-    checkpoint, or a folder among the arguments ─► all its files ─────────────────────────────────────────┘
+    checkpoint, or a file or folder among the arguments ─► all its files ─────────────────────────────────┘
 
 An agent's own package is the top-level one that its module is in; for a module in none (FILE.py), the folder it is in.
 Imports are read from the source and not from what happens to be loaded, so that a digest is the same in every run,
@@ -26,16 +26,20 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def code_digest(spec: AgentSpec) -> str:
-    """A digest of an agent's modules and of all files of a checkpoint, be it the target or an argument."""
+    """A digest of an agent's modules, and of all files of what it is given: a checkpoint, a model, a file."""
     digest = hashlib.blake2b(digest_size=16)
     build = inspect.unwrap(agent_class(spec)[0])
+    deciding = getattr(build, "deciding_arguments", None)  # agents/protocol.py, ServedAgent
+    given = spec.arguments if deciding is None else deciding(spec.arguments)
+    arguments = [value for value in given.values() if isinstance(value, str)]
     try:
         source = inspect.getsourcefile(build)
     except TypeError:  # built in
         source = None
     files = _source_files(Path(source).absolute(), build.__module__) if source else []
     folders = [spec.target] if spec.is_checkpoint else []
-    folders += [value for value in spec.arguments.values() if isinstance(value, str) and os.path.isdir(value)]
+    folders += [value for value in arguments if os.path.isdir(value)]
+    files += [Path(value) for value in arguments if os.path.isfile(value)]
     for folder in folders:
         files += sorted(path for path in Path(folder).rglob("*") if path.is_file())
     for file in filter(Path.is_file, files):

@@ -3,7 +3,7 @@
 DIR/results.json                      figures of all agents, and what they were made with
 DIR/leaderboard.md                    the same as a table
 DIR/.lock                             held by the run that writes here, and by none once its process is gone
-DIR/agents/<label>/replies/*.jsonl    what the agent answered, line by line as it came (kept_replies.py)
+DIR/agents/<label>/replies/*.jsonl    what the agent answered, line by line as it came (agents/kept_replies.py)
 DIR/agents/<label>/steps.jsonl        one record per scored step: what was logged and what the reply to it is worth
 DIR/agents/<label>/run.json           what these replies were asked with, and by which runs
 """

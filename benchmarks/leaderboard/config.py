@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agents.registry import AgentSpec, parse_spec
+from agents.registry import GROUPS, AgentSpec, agent_class, parse_spec
 from benchmarks.leaderboard.agent_code import code_digest
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
@@ -22,7 +22,7 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     Attributes:
         agents: What to rank, separated by commas or spaces: a name, MODULE:CLASS, FILE.py:CLASS or a checkpoint folder,
-            each with ?key=value arguments and LABEL= before it if need be.
+            each with ?key=value arguments and LABEL= before it if need be; `floors` stands for all of agents/floors.
         out: The folder for results.json, leaderboard.md and each agent's records.
         store: `demo` or the path of a session store.
         split: Which of its splits to run on.
@@ -76,7 +76,8 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
     """The agents of `--agents`, each with a label of its own."""
-    specs = [parse_spec(text) for given in texts for text in _split_at_commas(given) if text.strip()]
+    named = [text.strip() for given in texts for text in _split_at_commas(given)]
+    specs = [parse_spec(text) for name in named if name for text in GROUPS.get(name, (name,))]
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
     labels = [spec.label for spec in specs]
@@ -107,9 +108,12 @@ def _split_at_commas(text: str) -> list[str]:
 
 def asked_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> dict[str, Any]:
     """Everything that decides what an agent replies to a step."""
+    deciding = getattr(agent_class(spec)[0], "deciding_arguments", None)  # agents/protocol.py, ServedAgent
+    resolved = {} if deciding is None else {"resolved": deciding(spec.arguments)}
     return {
         "target": spec.target,
         "arguments": spec.arguments,
+        **resolved,
         "code": code_digest(spec),
         "store": store.fingerprint,
         "context": msgspec.to_builtins(config.context),

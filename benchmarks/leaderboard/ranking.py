@@ -13,15 +13,15 @@ import msgspec
 
 from agents.asking import ask_all
 from agents.evaluate import progress_bar
+from agents.kept_replies import KeptReplies
 from agents.probabilities import ask_probabilities, with_probabilities
-from agents.protocol import ProbabilityAgent
+from agents.protocol import ProbabilityAgent, ServedAgent
 from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure, ResultRow, markdown_table, sorted_rows, summarise
 from agents.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at, steps_at
 from agents.scripted.oracle import ceiling, has_known_ceiling
 from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, working_alone_in
 from benchmarks.leaderboard.config import LeaderboardConfig, agent_specs, asked_with
-from benchmarks.leaderboard.kept_replies import KeptReplies
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
@@ -56,6 +56,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         records_digest: Of steps.jsonl: pins what the figures were counted from.
         asked_now: How many steps this run asked about; the replies to all others were kept by earlier ones.
+        remarks: What the agent says of what it was asked now (agents/protocol.py, ServedAgent).
     """
 
     spec: AgentSpec
@@ -64,6 +65,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     records_digest: str
     asked_now: int
     run: AgentRun
+    remarks: list[str] = []
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +119,7 @@ def _entry(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, keys
     files = AgentFiles(config.folder, spec.label)
     decided_by = asked_with(spec, config, store)
     with KeptReplies(files.replies(decided_by), decided_by) as kept:
-        asked_now = _ask(spec, config, store, keys, kept)
+        asked_now, remarks = _ask(spec, config, store, keys, kept)
     records = list(records_from(kept, config, store, keys))
     run = AgentRun(
         label=spec.label, asked_with=decided_by, asked_by=kept.asked_by(keys), time_s=round(kept.seconds(keys), 3)
@@ -125,19 +127,27 @@ def _entry(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, keys
     digest = files.write(records, run)
     where = files.steps.relative_to(config.folder).as_posix()
     row = row_of(records, spec.label, config)
-    return Entry(spec=spec, row=row, records=where, records_digest=digest, asked_now=asked_now, run=run)
+    return Entry(
+        spec=spec, row=row, records=where, records_digest=digest, asked_now=asked_now, run=run, remarks=remarks
+    )
 
 
 def _ask(
     spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, keys: Sequence[StepKey], kept: KeptReplies
-) -> int:
-    """Asks what is missing and keeps each answer as it comes; returns at how many steps something was asked."""
+) -> tuple[int, list[str]]:
+    """Asks what is missing and keeps each answer as it comes.
+
+    Returns:
+        At how many steps something was asked, and what the agent says of it.
+    """
     unanswered = [key for key in keys if config.fresh or kept.reply(key) is None]
     weighed = config.likelihood and gives_probabilities(spec)
     unweighed = [key for key in keys if weighed and (config.fresh or kept.probabilities(key) is None)]
     if not unanswered and not unweighed:
-        return 0
+        return 0, []
     agent = make_agent(spec, store=store)
+    if config.fresh and isinstance(agent, ServedAgent):
+        agent.ask_anew()
     kept.begin_run(_asked_by(config, store))
     with progress_bar(spec.label, "steps") as bar:
         task = bar.add_task(spec.label, total=len(unanswered) + len(unweighed))
@@ -152,7 +162,11 @@ def _ask(
             for step, found in ask_probabilities(agent, steps, seed=config.seed, batch_size=config.batch_size):
                 kept.keep_probabilities(step.key, found)
                 bar.advance(task)
-    return len({*unanswered, *unweighed})
+    remarks = []
+    if isinstance(agent, ServedAgent):
+        remarks = agent.remarks()
+        agent.close()
+    return len({*unanswered, *unweighed}), remarks
 
 
 def gives_probabilities(spec: AgentSpec) -> bool:

@@ -26,13 +26,14 @@ from pathlib import Path
 import msgspec
 
 from agents.asking import ask_all
+from agents.kept_replies import KeptReplies
+from agents.protocol import ServedAgent
 from agents.registry import make_agent
 from agents.results import ALL_COLUMNS, Figure, ResultRow
 from agents.scored_steps import StepKey, scored_keys, steps_at
 from benchmarks.leaderboard.agent_code import code_digest
 from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, read_json
 from benchmarks.leaderboard.config import agent_specs
-from benchmarks.leaderboard.kept_replies import KeptReplies
 from benchmarks.leaderboard.ranking import (
     RESULTS_VERSION,
     VERSIONS,
@@ -236,9 +237,13 @@ def _answers_otherwise(folder: Path, entry: Entry, results: Results, store: Sess
     drawn = set(random.SystemRandom().sample(answered, min(count, len(answered))))
     steps = steps_at(store, config.split, [key for key in answered if key in drawn], config.context)
     agent = make_agent(entry.spec, store=store)
+    if isinstance(agent, ServedAgent):
+        agent.ask_anew()
     for step, answer in ask_all(agent, steps, seed=config.seed, batch_size=config.batch_size):
         if answer != kept.reply(step.key):
             yield f"{_place(step.key)}: asked again, the agent answers {answer!r}, and not {kept.reply(step.key)!r}"
+    if isinstance(agent, ServedAgent):
+        agent.close()
 
 
 def _place(key: StepKey) -> str:

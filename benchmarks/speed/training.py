@@ -113,8 +113,9 @@ def _ways(shape: str, tree: SessionTree) -> dict[str, Callable[[], float]]:
             whole.input_ids, whole.position_ids, dense, whole.predicted_from,
             lambda states, weight: log_probabilities(states, weight, targets=whole.targets),
         )  # fmt: skip
-        log_probs.sum().backward()
-        return log_probs.sum().item()
+        total = log_probs.sum()
+        total.backward()
+        return float(total.item())
 
     return {
         "packed": lambda: _pass(Policy(model), [whole]),

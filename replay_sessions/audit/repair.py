@@ -1,13 +1,10 @@
 """A store written anew without the sessions that the audit found at fault; each is set aside with its reason."""
 
-from collections.abc import Callable, Iterator
-
-import msgspec
+from collections.abc import Callable
 
 from replay_sessions.audit.judge import AuditReport
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.manifest import SET_ASIDE_FILE, SetAside
 
 __all__ = ["repair_store"]
 
@@ -44,10 +41,7 @@ def repair_store(store: SessionStore, report: AuditReport, *, on_progress: Calla
     with StoreWriter(
         store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
     ) as writer:
-        for record in _set_aside_before(store):
-            writer.set_aside(record.where, record.reason)
-        for action_type, count in manifest.left_out_steps.items():
-            writer.leave_out(action_type, count)
+        writer.carry_over(store.path, manifest)
         for session_id in store.session_ids():
             if session_id in reasons:
                 writer.set_aside(session_id, reasons[session_id])
@@ -56,11 +50,3 @@ def repair_store(store: SessionStore, report: AuditReport, *, on_progress: Calla
             if on_progress:
                 on_progress(1)
     return len(reasons)
-
-
-def _set_aside_before(store: SessionStore) -> Iterator[SetAside]:
-    path = store.path / SET_ASIDE_FILE
-    if path.exists():
-        with path.open("rb") as lines:
-            for line in lines:
-                yield msgspec.json.decode(line, type=SetAside)

@@ -132,7 +132,7 @@ def _show_session(session: Session, console: Console) -> None:
         action = escape(_describe_action(step.action))
         console.print(f"{number:>4}  {action}{gap}", highlight=False, soft_wrap=True)
         if step.rationale:
-            console.print(f"      [dim]{escape(step.rationale)}[/dim]", highlight=False, soft_wrap=True)
+            console.print(f"      [dim]{escape(_rationale(step))}[/dim]", highlight=False, soft_wrap=True)
 
 
 def _show_step(step: Step, number: int, console: Console) -> None:
@@ -141,7 +141,11 @@ def _show_step(step: Step, number: int, console: Console) -> None:
     console.rule(f"step {number}", style="dim")
     console.print(escape(_describe_action(step.action)), highlight=False, soft_wrap=True, style="bold")
     if step.rationale:
-        console.print(escape(step.rationale), highlight=False, soft_wrap=True)
+        console.print(escape(_rationale(step)), highlight=False, soft_wrap=True)
+
+
+def _rationale(step: Step) -> str:
+    return f"{step.rationale} ({step.rationale_source})" if step.rationale_source else step.rationale or ""
 
 
 def _show_page(page: str, console: Console) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.hub.download import download, is_hub_id
-from replay_sessions.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, session_of
+from replay_sessions.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, LATER_COLUMNS, session_of
 from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.sources.parquet import ParquetSource
 from replay_sessions.importers.sources.session_rows import SessionRows, too_long
@@ -101,6 +101,6 @@ class HubImporter(Importer):
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     source = ParquetSource(path)
     missing = [name for name in COLUMNS if name not in source.columns]
-    if missing:
+    if not LATER_COLUMNS.issuperset(missing):
         raise ImportFailed(f"'{path}' has no column {missing[0]!r}: it is no file of `export hub`")
-    return source.rows(list(COLUMNS))
+    return source.rows([name for name in COLUMNS if name not in missing])

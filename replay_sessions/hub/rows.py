@@ -14,7 +14,7 @@ from replay_sessions.errors import BadSession
 from replay_sessions.schema import Action, Click, Session, Split, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 
-__all__ = ["ABOUT_FILE", "COLUMNS", "DATA_FOLDER", "ROW_SCHEMA", "About", "rows_of", "session_of"]
+__all__ = ["ABOUT_FILE", "COLUMNS", "DATA_FOLDER", "LATER_COLUMNS", "ROW_SCHEMA", "About", "rows_of", "session_of"]
 
 ABOUT_FILE = "shop_r1.json"
 DATA_FOLDER = "data"
@@ -35,12 +35,14 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     "submitted": (pa.bool_(), "false where it was typed and not known to be submitted; null but for type_and_submit"),
     "click_type": (pa.string(), "the log's kind of click, where it has one"),
     "rationale": (pa.string(), "why, in the shopper's first person; null where it is not known"),
+    "rationale_source": (pa.string(), "what wrote the rationale, such as a model's name; null: the shopper"),
     "url": (pa.string(), "the page's address, where it is known"),
     "timestamp": (pa.string(), "when, as the log wrote it"),
     "gap": (pa.int32(), "logged events left out just before this step, for they are no action"),
 }
 _ACTION_COLUMNS = ("name", "text", "submitted", "click_type")
-_STEP_COLUMNS = ("page", "rationale", "url", "timestamp", "gap")
+_STEP_COLUMNS = ("page", "rationale", "rationale_source", "url", "timestamp", "gap")
+LATER_COLUMNS = frozenset({"rationale_source"})  # exports of earlier versions lack them
 ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 
 
@@ -79,6 +81,7 @@ def rows_of(session: Session) -> Iterator[dict[str, Any]]:
             "page": step.page,
             **_action_columns(step.action),
             "rationale": step.rationale,
+            "rationale_source": step.rationale_source,
             "url": step.url,
             "timestamp": step.timestamp,
             "gap": step.gap,
@@ -103,7 +106,7 @@ def session_of(rows: Sequence[dict[str, Any]], split: Split | None) -> Session:
         **{name: first[name] for name in ("session_id", "user_id", "source", "goal")},
         "persona": persona if persona is None else {"text": persona, "traits": _traits(first["persona_traits"])},
         "official_split": split,
-        "steps": [{name: row[name] for name in _STEP_COLUMNS} | {"action": _action(row)} for row in rows],
+        "steps": [{name: row.get(name) for name in _STEP_COLUMNS} | {"action": _action(row)} for row in rows],
     }
     return msgspec.convert(given, Session)
 

@@ -171,6 +171,11 @@ class StoreWriter:
         """Records that something at `where` was not taken in."""
         self.contents.set_aside.add(SetAside(where=where, reason=reason))
 
+    def carry_over(self, store: Path, manifest: Manifest) -> None:
+        """Records what was set aside and left out when a store was made of which this one is another version."""
+        self.contents.set_aside.add_all(store / SET_ASIDE_FILE, manifest.set_aside)
+        self.contents.left_out_steps.update(manifest.left_out_steps)
+
     def leave_out(self, action_type: str, count: int = 1) -> None:
         """Counts logged events that are no action of the schema."""
         self.contents.left_out_steps[action_type] += count

@@ -1,16 +1,26 @@
-"""The checks for authors of agents find what breaks the contract, and only that."""
+"""The checks for authors of agents find what breaks the contract, each fault by its name, and only that."""
 
+import json
 import random
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.__main__ import main
 from agents.conformance import Report, check_agent
+from agents.train_view import TrainView
 from replay_sessions.elements import find_elements
 from replay_sessions.errors import AgentFailed
 from replay_sessions.schema import Action, Click, Terminate
+from replay_sessions.store import SessionStore
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
@@ -25,64 +35,96 @@ class Good:
         return format_reply(str(self.random.random()), Terminate())
 
 
-class Forgetless(Good):
-    def reset(self, *, seed: int | None = None) -> None:
-        pass
-
-    def act(self, observation: Observation) -> str:
-        return format_reply(str(time.perf_counter_ns()), Terminate())
-
-
-class FirstElement(Good):
-    def act(self, observation: Observation) -> str:
-        return format_reply("first", Click(name=find_elements(observation["page"])[0].name))
-
-
-class LastAction(Good):
-    def act(self, observation: Observation) -> str:
-        return observation["history"][-1]["action"]
-
-
-class Silent(Good):
-    def act(self, observation: Observation) -> str:
-        return None  # type: ignore[return-value]
-
-
-class Chatty(Good):
-    def act(self, observation: Observation) -> str:
-        return "I would click on the cart."
-
-
-class Offline(Good):
-    def act(self, observation: Observation) -> str:
-        raise AgentFailed("no server at localhost:8000")
-
-
-class ShortBatch(Good):
+class GoodBatch(Good):
     def act(self, observation: Observation) -> str:
         return LEAVE
 
     def act_batch(self, observations: Sequence[Observation]) -> list[str]:
-        return [LEAVE]
-
-
-class GoodBatch(ShortBatch):
-    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
         return [LEAVE] * len(observations)
 
 
-class Remembers(Good):
-    def reset(self, *, seed: int | None = None) -> None:
-        self.asked = getattr(self, "asked", 0) + 1
+class GivesNoProbabilities(GoodBatch):
+    def probabilities(self, observations: Sequence[Observation]) -> None:
+        return None
+
+
+class GoodWithStore(Good):
+    def __init__(self, store: TrainView) -> None:
+        self.known = [step.action for session in store.sessions() for step in session.steps]
+
+
+class Changes(Good):
+    def act(self, observation: Observation) -> str:
+        for past in observation["history"]:
+            past["page"] = ""
+        return LEAVE
+
+
+class ChangesInBatches(GoodBatch):
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        for observation in observations:
+            observation["page"] += " "
+        return [LEAVE] * len(observations)
+
+
+class CertainOfAll(GoodBatch):
+    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]]:
+        return [{Terminate(): 1.0, Click(name="cart"): 1.0}] * len(observations)
+
+
+class Hangs(Good):
+    def act(self, observation: Observation) -> str:
+        threading.Event().wait()
+        return LEAVE
+
+
+class HangsOnNothing(Good):
+    def act(self, observation: Observation) -> str:
+        while not observation["page"]:
+            time.sleep(1)
+        return LEAVE
+
+
+class RemembersTheSession(Good):
+    def act(self, observation: Observation) -> str:
+        if observation["step"] == 0:
+            self.goal = observation["goal"]
+        return format_reply(self.goal, Terminate())
+
+
+class RemembersThePage(Good):
+    before = ""
 
     def act(self, observation: Observation) -> str:
-        return format_reply(str(self.asked), Terminate())
+        reply = format_reply(self.before, Terminate())
+        self.before = observation["page"]
+        return reply
 
 
-class OwnDraws(GoodBatch):
+class DrawsAnew(Good):
+    def reset(self, *, seed: int | None = None) -> None:
+        self.random = random.Random(time.perf_counter_ns())
+
+
+class CountsPlaces(GoodBatch):
+    def act(self, observation: Observation) -> str:
+        return self.act_batch([observation])[0]
+
     def act_batch(self, observations: Sequence[Observation]) -> list[str]:
-        self.drawn = getattr(self, "drawn", 0) + 1
-        return [format_reply(str(self.drawn), Terminate())] * len(observations)
+        return [format_reply(str(place), Terminate()) for place in range(len(observations))]
+
+
+class CountsCompany(GoodBatch):
+    def act(self, observation: Observation) -> str:
+        return self.act_batch([observation])[0]
+
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        return [format_reply(str(len(observations)), Terminate())] * len(observations)
+
+
+class ShortBatch(GoodBatch):
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        return [LEAVE]
 
 
 class FailsTogether(GoodBatch):
@@ -93,14 +135,82 @@ class FailsTogether(GoodBatch):
         return [LEAVE] * len(observations)
 
 
-class CertainOfAll(GoodBatch):
-    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]]:
-        return [{Terminate(): 1.0, Click(name="cart"): 1.0}] * len(observations)
+class Silent(Good):
+    def act(self, observation: Observation) -> str:
+        return None  # type: ignore[return-value]
 
 
-class GivesNoProbabilities(GoodBatch):
-    def probabilities(self, observations: Sequence[Observation]) -> None:
-        return None
+class Bytes(Good):
+    def act(self, observation: Observation) -> str:
+        return LEAVE.encode()  # type: ignore[return-value]
+
+
+class ReadsTheAsker(Good):
+    def act(self, observation: Observation) -> str:
+        frame: Any = sys._getframe()
+        while (frame := frame.f_back) is not None:
+            if (step := frame.f_locals.get("step")) is not None and hasattr(step, "logged"):
+                return format_reply("I just know.", step.logged)
+        return LEAVE
+
+
+class ReadsTheStore(Good):
+    def __init__(self, store: TrainView) -> None:
+        self.answers = {
+            before.action: step.action
+            for session in store._store.sessions("test")
+            for before, step in pairwise(session.steps)
+        }
+
+    def act(self, observation: Observation) -> str:
+        if not observation["history"]:
+            return LEAVE
+        last = json.loads(observation["history"][-1]["action"])
+        answer = self.answers.get(Click(name=last.get("name", "")), Terminate())
+        return format_reply("I just know.", answer)
+
+
+class FirstElement(Good):
+    def act(self, observation: Observation) -> str:
+        return format_reply("first", Click(name=find_elements(observation["page"])[0].name))
+
+
+class OnlyAscii(Good):
+    def act(self, observation: Observation) -> str:
+        observation["page"].encode("ascii")
+        return LEAVE
+
+
+class LastAction(Good):
+    def act(self, observation: Observation) -> str:
+        return observation["history"][-1]["action"]
+
+
+class NeedsASeed(Good):
+    def reset(self, *, seed: int | None = None) -> None:
+        self.random = random.Random(1 + seed)  # type: ignore[operator]
+
+
+class HangsWithoutASeed(Good):
+    def reset(self, *, seed: int | None = None) -> None:
+        super().reset(seed=seed)
+        if seed is None:
+            threading.Event().wait()
+
+
+class Exits(Good):
+    def act(self, observation: Observation) -> str:
+        raise SystemExit(3)
+
+
+class Offline(Good):
+    def act(self, observation: Observation) -> str:
+        raise AgentFailed("no server at localhost:8000")
+
+
+class Chatty(Good):
+    def act(self, observation: Observation) -> str:
+        return "I would click on the cart."
 
 
 def faults(report: Report) -> dict[str, str]:
@@ -112,31 +222,68 @@ def test_a_good_agent_passes_without_a_note(agent: Good) -> None:
     assert {finding.kind for finding in check_agent(agent).findings} == {"ok"}
 
 
+def test_a_good_agent_that_learns_from_a_store_passes(demo_store: SessionStore) -> None:
+    assert {f.kind for f in check_agent(f"{__file__}:GoodWithStore", store=demo_store).findings} == {"ok"}
+
+
 @pytest.mark.parametrize(
     ("agent", "check", "said"),
     [
         (object(), "protocol", "no method reset or act"),
-        (Forgetless(), "same seed, same replies", "differ after reset"),
-        (FirstElement(), "survives any page", "on empty page: IndexError"),
-        (LastAction(), "answers sessions", "IndexError"),
-        (Silent(), "replies are text", "NoneType"),
-        (Offline(), "answers sessions", "no server at localhost:8000"),
-        (ShortBatch(), "a batch equals single answers", "gave 1 answers to"),
-        (Remembers(), "same seed, same replies", "in another order"),
-        (OwnDraws(), "a batch equals single answers", "draw from `seeds` alone"),
-        (FailsTogether(), "one failure costs one step", "an empty page"),
+        (Changes(), "leaves observations as they are", "act changed one"),
+        (ChangesInBatches(), "leaves observations as they are", "act_batch changed one"),
         (CertainOfAll(), "probabilities sum to 1", "sum to 2"),
+        (Hangs(), "answers in time", "no answer within 0.2 s"),
+        (HangsOnNothing(), "answers in time", "no answer within 0.2 s"),
+        (HangsWithoutASeed(), "answers in time", "no answer within 0.2 s"),
+        (RemembersTheSession(), "forgets what was asked before", "in another order"),
+        (RemembersThePage(), "forgets what was asked before", "in another order"),
+        (DrawsAnew(), "same seed, same reply", "when asked again"),
+        (CountsPlaces(), "order in a batch changes nothing", "draw from `seeds` alone"),
+        (CountsCompany(), "company in a batch changes nothing", "100% of the replies differ"),
+        (ShortBatch(), "a batch has an answer for each", "gave 1 answers to"),
+        (FailsTogether(), "one failure costs one step", "an empty page"),
+        (Silent(), "replies are text", "NoneType"),
+        (Bytes(), "replies are text", "bytes"),
+        (ReadsTheAsker(), "does not know the answers", "18 of 18 actions"),
+        (FirstElement(), "survives any page", "on empty page: IndexError"),
+        (OnlyAscii(), "survives any page", "on many scripts: UnicodeEncodeError"),
+        (LastAction(), "answers sessions", "IndexError"),
+        (NeedsASeed(), "reset without a seed", "TypeError"),
+        (Exits(), "never ends the run", "SystemExit"),
+        (Offline(), "answers sessions", "no server at localhost:8000"),
     ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
-def test_each_breach_is_a_fault_that_says_what_happened(agent: Good, check: str, said: str) -> None:
-    found = faults(check_agent(agent))
+def test_each_fault_is_found_by_its_name_and_no_other_is(agent: Good, check: str, said: str) -> None:
+    found = faults(check_agent(agent, time_limit_s=0.2 if type(agent).__name__.startswith("Hangs") else 60))
+    assert found.keys() == {check}
     assert said in found[check]
+
+
+def test_who_reads_the_answers_behind_the_train_split_is_found(demo_store: SessionStore) -> None:
+    found = faults(check_agent(f"{__file__}:ReadsTheStore", store=demo_store))
+    assert "actions that were drawn by lot" in found["does not know the answers"]
 
 
 def test_unreadable_replies_are_a_note_and_no_fault() -> None:
     report = check_agent(Chatty())
     assert report.passed
     assert [finding.check for finding in report.findings if finding.kind == "note"] == ["replies are readable"]
+
+
+def test_the_command_ends_although_the_agent_never_does() -> None:
+    command = [sys.executable, "-m", "agents", "check", f"{__file__}:Pooled", "--time-limit-s", "0.5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2])
+    assert done.returncode == 1, done.stderr
+    assert "fault  answers in time" in done.stdout
+
+
+class Pooled(Good):
+    """Hangs in a pool of its own, which Python waits for at its end."""
+
+    def act(self, observation: Observation) -> str:
+        return ThreadPoolExecutor(1).submit(threading.Event().wait).result()  # type: ignore[return-value]
 
 
 def test_the_command_says_what_it_found_and_exits_with_one_on_faults(capsys: pytest.CaptureFixture[str]) -> None:

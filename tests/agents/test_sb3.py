@@ -91,7 +91,7 @@ def test_training_is_repeatable(demo_store: SessionStore, tmp_path: Path) -> Non
         (PPO, CandidatePolicy, "dict", {"n_steps": 64, "batch_size": 32, "policy_kwargs": {"hidden": 16}}),
         (A2C, CandidatePolicy, "dict", {}),
         (PPO, "MlpPolicy", "flat", {"n_steps": 64, "batch_size": 32, "policy_kwargs": {"net_arch": [32]}}),
-        (DQN, "MultiInputPolicy", "dict", {"learning_starts": 10}),
+        (DQN, "MultiInputPolicy", "dict", {"learning_starts": 10, "buffer_size": 1000}),
     ],
 )
 def test_a_model_of_one_s_own_answers_as_it_did_in_training(

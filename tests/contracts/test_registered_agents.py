@@ -9,10 +9,11 @@ from agents.registry import AGENTS, make_agent
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import SessionStore, StoreWriter
 
-NEED_A_FILE = {"sb3"}  # tests/agents/test_sb3.py
+# A file or a server: tests/agents/human/test_agent.py, tests/agents/test_sb3.py, tests/agents/local, …/prompting
+NEED_MORE = {"human", "sb3", "local", "prompting"}
 
 
-@pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_A_FILE))
+@pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_MORE))
 def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
         for session in generate_sessions(12, seed=0):

@@ -11,12 +11,17 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
+from selectolax.lexbor import LexborHTMLParser
 
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
+from benchmarks.report.__main__ import main as report
+from benchmarks.report.__main__ import read_evidence
+from benchmarks.report.comparisons import differences
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
+from shop_env.metrics import paired_difference
 from tests.train.tiny_gguf import write_gguf
 
 SMALL = {
@@ -247,3 +252,40 @@ def test_a_run_does_not_go_on_with_another_store(
     (run / "run.json").write_text(json.dumps(record))
     assert main(["--resume", str(run)]) == 2
     assert "began with store another" in capsys.readouterr().err
+
+
+def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(straight_run: Path, tmp_path: Path) -> None:
+    evidence = read_evidence(straight_run)
+    results = json.loads((straight_run / "results.json").read_text())
+    assert {row["label"] for row in results["rows"]} == set(evidence.records)
+    found = {(one.first, one.second, one.metric): one for one in differences(evidence)}
+    for said in results["comparisons"]:
+        one = found[said["first"], said["second"], said["metric"]]
+        assert (one.difference, one.low, one.high) == (said["difference"], said["low"], said["high"])
+        records = [evidence.records[said[side]] for side in ("first", "second")]
+        assert paired_difference(*records, said["metric"]) == (one.difference, one.low, one.high)
+    out = tmp_path / "report.html"
+    assert report([str(straight_run), "--out", str(out), "--tables", str(tmp_path / "tables")]) == 0
+    document = LexborHTMLParser(out.read_text(encoding="utf-8"))
+    shown = {line.css_first("th").text(deep=False).strip() for line in document.css("table.ranked")[0].css("tbody tr")}
+    assert shown == {*evidence.records, "ceiling"}
+    phases = document.css("#training > h3")
+    assert [phase.text(deep=False).strip() for phase in phases] == ["sft", "shop_r1", "sft_longer"]
+    assert "Exact match" in document.css_first("#training").text()
+    assert document.css("script#block-index")
+    assert {file.name for file in (tmp_path / "tables" / "curves").iterdir()} >= {"sft.png", "shop_r1.svg"}
+
+
+def test_a_run_whose_table_does_not_name_its_records_is_told_how_to_get_one_that_does(
+    straight_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(straight_run, run)
+    results = json.loads((run / "results.json").read_text())
+    del results["records"]  # as before runs kept them
+    (run / "results.json").write_text(json.dumps(results))
+    assert report([str(run)]) == 2
+    assert f"--resume {run}` writes it anew without training or asking again" in capsys.readouterr().err
+    (run / "results.json").unlink()
+    assert report([str(run)]) == 2
+    assert "is a training run that is not finished" in capsys.readouterr().err

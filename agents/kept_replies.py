@@ -10,11 +10,14 @@
 
 Of two lines about the same thing the later counts, but no error takes the place of a reply. A line is
 written in one call as soon as it is known; a last line that a kill cut off is dropped, and its step alone asked again.
-(A machine that loses power may lose the last seconds.)
+(A machine that loses power may lose the last seconds, unless each line is `synced` to the disk.)
 """
 
+import errno
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
@@ -24,6 +27,7 @@ from agents.asking import Answer, error_in_words
 from agents.scored_steps import StepKey
 from replay_sessions.errors import BadConfig, BadSession
 from replay_sessions.schema import Action
+from replay_sessions.store.durable_files import sync_folder
 
 __all__ = ["KeptReplies", "Probabilities"]
 
@@ -56,14 +60,16 @@ class KeptReplies:
 
     Args:
         path: The file; it need not be there.
-        asked_with: What decides a reply (config.asked_with).
+        asked_with: What decides a reply (of a leaderboard: config.asked_with).
+        synced: Wait for each line until it is on the disk: for replies that are acknowledged one by one.
 
     Raises:
         BadSession: The file cannot be read, or was asked with something else.
     """
 
-    def __init__(self, path: Path, asked_with: dict[str, Any]) -> None:
+    def __init__(self, path: Path, asked_with: dict[str, Any], *, synced: bool = False) -> None:
         self.path = path
+        self._synced = synced
         self._asked_with = msgspec.to_builtins(asked_with)
         self._runs: list[dict[str, Any]] = []
         self._answers: dict[StepKey, _Kept] = {}
@@ -119,9 +125,15 @@ class KeptReplies:
         self._append(_Line(asked_by=asked_by))
         self._last = time.monotonic()
 
-    def keep(self, key: StepKey, answer: Answer) -> None:
-        """Keeps a reply, or what was raised in its place."""
+    def keep(self, key: StepKey, answer: Answer, *, seconds: float | None = None) -> None:
+        """Keeps a reply, or what was raised in its place.
+
+        Args:
+            seconds: How long it took; None: since the line before.
+        """
         line = self._line_for(key)
+        if seconds is not None:
+            line.seconds = round(seconds, 6)
         if isinstance(answer, Exception):
             line.error = error_in_words(answer)
         else:
@@ -172,6 +184,8 @@ class KeptReplies:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab", buffering=0)
             self._file.truncate(self._whole_bytes)
+            if self._synced:
+                sync_folder(self.path.parent)
         except OSError as error:
             raise BadConfig(f"replies cannot be kept in '{self.path}': {error.strerror}") from error
         if self._whole_bytes == 0:
@@ -182,8 +196,13 @@ class KeptReplies:
         text = msgspec.json.encode(line) + b"\n"
         try:
             written = self._file.write(text)  # one call, straight to the system: a kill leaves whole lines behind
+            if written != len(text):
+                raise OSError(errno.ENOSPC, "no room for the next line")
+            if self._synced:
+                os.fsync(self._file.fileno())
         except OSError as error:
+            with suppress(OSError):  # else the next line would stand behind a part of this one
+                self._file.truncate(self._whole_bytes)
             raise BadConfig(f"replies cannot be kept in '{self.path}': {error.strerror}") from error
-        if written != len(text):
-            raise BadConfig(f"replies cannot be kept in '{self.path}': no room for the next line")
+        self._whole_bytes += len(text)
         self._take(line)

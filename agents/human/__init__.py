@@ -1,0 +1,14 @@
+"""People as agents: a person predicts a shopper's next action on a local page, and counts like any other agent.
+
+recording.py   the folder of predictions: who was asked what     sitting.py     one person's steps, in their order
+server.py      the local page over HTTP; page/ is what it shows   agent.py       what was recorded, as an agent
+agreement.py   how far several people agree                       __main__.py    the commands
+
+python -m agents.human --store demo --sessions 5 --person ada --out runs/people
+python -m agents.human agreement runs/people
+python -m benchmarks.leaderboard --agents "ada=human?replies=runs/people&person=ada,oracle" --sessions 5 --out runs/b
+"""
+
+__all__ = ["HumanAgent"]
+
+from agents.human.agent import HumanAgent

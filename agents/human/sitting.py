@@ -1,0 +1,177 @@
+"""One person's steps in their order: what is shown at each, and a prediction that is recorded before the next comes.
+
+    Recording ─► next unanswered step ─► view (JSON for the page) ─► Prediction ─► reply, on the disk ─► next step
+
+What the logged action of a step is, and how many steps its session has left, reaches the browser only behind the
+prediction: the views are made from the observation alone, and no step can be asked for but the one that is next. Behind
+it the log shows in the history of the next step, as it does to every agent; so an answer cannot be taken back.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from agents.human.recording import Recording
+from agents.kept_replies import KeptReplies
+from agents.scored_steps import ScoredStep, steps_at
+from replay_sessions.elements import Element, find_elements
+from replay_sessions.errors import BadSession, ShopR1Error
+from replay_sessions.page_view import page_document
+from replay_sessions.schema import Action, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.store import SessionStore
+from shop_env.replies import format_reply
+
+__all__ = ["AlreadyAnswered", "BadPrediction", "Prediction", "Sitting"]
+
+_LONGEST_TEXT = 2000
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the page sends: the step by its number in this sitting, and what the shopper does there."""
+
+    number: int
+    action: Action
+    rationale: str = ""
+
+
+class BadPrediction(ShopR1Error):
+    """A prediction that nobody could have made on the page."""
+
+
+class AlreadyAnswered(ShopR1Error):
+    """A second prediction for a step, or one for a step that is not next."""
+
+
+class Sitting:
+    """A person's way through the steps of a recording; safe to call from several threads.
+
+    Args:
+        kept: The person's replies (Recording.asking), which this adds to.
+    """
+
+    def __init__(self, recording: Recording, store: SessionStore, person: str, kept: KeptReplies) -> None:
+        self._recording = recording
+        self._person = person
+        self._kept = kept
+        self._lock = threading.RLock()
+        self._unanswered = [number for number, step in enumerate(recording.steps) if kept.reply(step.key) is None]
+        self._sessions = list(dict.fromkeys(step.session_id for step in recording.steps))
+        keys = [recording.steps[number].key for number in self._unanswered]
+        asked = recording.asked
+        self._steps: Iterator[ScoredStep] = steps_at(store, asked.split, keys, asked.context)
+        self._now: ScoredStep | None = None  # read when it is asked for
+        self._elements: Sequence[Element] = ()
+        self._shown_at = 0.0
+
+    @property
+    def answered(self) -> int:
+        """How many steps have an answer."""
+        return len(self._recording.steps) - len(self._unanswered)
+
+    @property
+    def is_done(self) -> bool:
+        return not self._unanswered
+
+    def view(self) -> dict[str, Any]:
+        """The step that is next, as the page shows it."""
+        with self._lock:
+            about = {"person": self._person, "answered": self.answered, "sessions": len(self._sessions)}
+            now = self._next()
+            if now is None:
+                return {"done": True, **about}
+            observation = now.observation
+            return {
+                **about,
+                "number": self._unanswered[0],
+                "session": self._sessions.index(now.session.session_id) + 1,
+                "step": observation["step"] + 1,
+                "show_answer": self._recording.asked.show_answer,
+                "persona": observation["persona"],
+                "goal": observation["goal"],
+                "page": page_document(observation["page"]),
+                "elements": [
+                    {"name": element.name, "text": element.text, "accepts": element.accepts}
+                    for element in self._elements
+                ],
+                "history": [
+                    {
+                        "action": msgspec.json.decode(step["action"]),
+                        "rationale": step["rationale"],
+                        "has_page": bool(step["page"]),
+                    }
+                    for step in observation["history"]
+                ],
+            }
+
+    def past_page(self, index: int) -> str | None:
+        """A page in the history of the next step, with what the shopper did on it marked; None: there is none."""
+        with self._lock:
+            now = self._next()
+            history = () if now is None else now.observation["history"]
+            if not 0 <= index < len(history) or not history[index]["page"]:
+                return None
+            action = msgspec.json.decode(history[index]["action"])
+            marks = {action["name"]: "logged"} if action.get("name") else {}
+            return page_document(history[index]["page"], marks=marks)
+
+    def predict(self, prediction: Prediction) -> dict[str, Any]:
+        """Records a prediction for the step that is next; once this returns, it is on the disk.
+
+        Returns:
+            What may be shown now; with `show_answer` the logged action too.
+
+        Raises:
+            BadPrediction: Nobody could have made it on this page.
+            AlreadyAnswered: The step has another answer, or is not next. (The same answer again, as when an
+                acknowledgement was lost, is none.)
+            BadConfig: It could not be written, and is not recorded.
+        """
+        with self._lock:
+            reply = format_reply(prediction.rationale, prediction.action)
+            if self.is_done or prediction.number != self._unanswered[0]:
+                if not self._was_sent_before(prediction.number, reply):
+                    raise AlreadyAnswered("This step has been answered, and an answer cannot be taken back.")
+                return {"recorded": prediction.number}
+            now = self._next()
+            assert now is not None  # there are unanswered steps
+            self._check(prediction)
+            self._kept.keep(now.key, reply, seconds=time.monotonic() - self._shown_at)
+            self._unanswered.pop(0)
+            self._now = None
+            told: dict[str, Any] = {"recorded": prediction.number}
+            if self._recording.asked.show_answer:
+                logged = reply_action(now.logged)
+                told |= {"answer": logged, "is_exact": logged == reply_action(prediction.action)}
+            return told
+
+    def _was_sent_before(self, number: int, reply: str) -> bool:
+        steps = self._recording.steps
+        return 0 <= number < len(steps) and self._kept.reply(steps[number].key) == reply
+
+    def _check(self, prediction: Prediction) -> None:
+        action = prediction.action
+        if len(prediction.rationale) > _LONGEST_TEXT:
+            raise BadPrediction(f"The reason is longer than {_LONGEST_TEXT:,} characters.")
+        if isinstance(action, Terminate):
+            return
+        accepts = {element.name: element.accepts for element in self._elements}.get(action.name)
+        if accepts is None:
+            raise BadPrediction(f"There is no element {action.name!r} on this page.")
+        if isinstance(action, TypeAndSubmit):
+            if accepts != "type":
+                raise BadPrediction(f"Nothing can be typed into {action.name!r}.")
+            if not action.text.strip() or len(action.text) > _LONGEST_TEXT:
+                raise BadPrediction(f"Type 1 to {_LONGEST_TEXT:,} characters.")
+
+    def _next(self) -> ScoredStep | None:
+        """The step that is next; None when all are answered."""
+        if self._now is None and self._unanswered:
+            now = next(self._steps, None)
+            if now is None or now.key != self._recording.steps[self._unanswered[0]].key:
+                raise BadSession("The steps of the store are not those that were recorded: start the program again")
+            self._now, self._elements = now, find_elements(now.observation["page"])
+            self._shown_at = time.monotonic()
+        return self._now

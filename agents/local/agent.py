@@ -1,0 +1,109 @@
+"""`local`: a language model in this process, with or without a LoRA adapter, asked without any training.
+
+    path ─► train.models (folder, hub id, GGUF file, package:NAME/FILE.gguf) ─► agents.llm_grpo.agent.PolicyAgent
+
+python -m benchmarks.leaderboard --agents "local?path=models/mine&temperature=0" --out runs/zero_shot
+python -m benchmarks.leaderboard --agents "local?path=org/name&adapter=adapters/mine&engine=vllm" --out runs/zero_shot
+
+It reads the prompt that training teaches (shop_env/prompts.py), and its prompts share their pages as a checkpoint's do.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from agents.llm_grpo.agent import PolicyAgent, usual_device
+from agents.local.vllm_agent import VllmAgent
+from replay_sessions.errors import BadConfig, CheckpointMismatch
+from shop_env.context import ContextConfig
+from shop_env.prompts import PromptConfig
+from train.checkpoints import CheckpointInfo
+from train.lora import adapter_base, load_adapter, merged
+from train.models import load_model
+from train.policy import Precision
+
+__all__ = ["local"]
+
+ENGINES = ("transformers", "vllm")
+
+
+def local(
+    path: str | None = None,
+    *,
+    adapter: str | None = None,
+    temperature: float = 0.0,
+    max_new_tokens: int = 160,
+    max_tokens: int = 4096,
+    precision: Precision = "float32",
+    device: str | None = None,
+    engine: str = "transformers",
+    style: Literal["full", "compact"] = "full",
+    system_file: str | None = None,
+    own_tokenizer: bool = False,
+    rationales: int = 16,
+    **engine_options: Any,
+) -> PolicyAgent:
+    """A language model of yours, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.
+
+    Args:
+        path: The model, as train/models.py reads it; None: the base that the adapter names.
+        adapter: The folder of a LoRA adapter (peft's adapter_config.json).
+        temperature: 0 is greedy.
+        max_tokens: Prompt and reply together; the earliest pages of a longer prompt are left out.
+        precision: `bfloat16` computes in bfloat16 autocast.
+        engine: `transformers`, or `vllm`, which needs vLLM installed and takes folders and hub ids.
+        style, system_file: How an observation is put into words (shop_env.prompts.PromptConfig).
+        own_tokenizer: The tokenizer was trained with the model (train/tiny.py).
+        rationales: How many `probabilities` draws for each page.
+        engine_options: Further arguments of vLLM's LLM (`gpu_memory_utilization=0.5`).
+
+    Raises:
+        CheckpointMismatch: The model or the adapter cannot be loaded.
+        MissingExtra: vLLM, or what reads GGUF files or adapters, is missing.
+    """
+    if engine not in ENGINES:
+        raise BadConfig(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}.")
+    if engine_options and engine != "vllm":
+        raise BadConfig(f"the engine {engine} takes no {', '.join(engine_options)}: those are for engine=vllm.")
+    if max_new_tokens < 1 or max_tokens <= max_new_tokens:
+        raise BadConfig(
+            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: 1 or more, and less than that."
+        )
+    model_path = _base(path, adapter)
+    info = CheckpointInfo(
+        made_by=f"{model_path} as it is",
+        store_fingerprint="",
+        context=ContextConfig(),
+        prompt=PromptConfig(style=style, system_file=system_file),
+        temperature=temperature,
+        max_new_tokens=max_new_tokens,
+        max_tokens=max_tokens,
+        own_tokenizer=own_tokenizer,
+        precision=precision,
+    )
+    if engine == "vllm":
+        return VllmAgent(model_path, adapter, info, engine_options)
+    model, tokenizer = load_model(
+        model_path, max_tokens=max_tokens, own_tokenizer=own_tokenizer, device=device or usual_device()
+    )
+    if adapter is not None:
+        model = _with_adapter(model, Path(adapter), model_path)
+    model.requires_grad_(False)  # and so what is computed in bfloat16 is held in it
+    return PolicyAgent(policy=(model, tokenizer, info), rationales=rationales)
+
+
+def _base(path: str | None, adapter: str | None) -> str:
+    base = adapter_base(Path(adapter)) if adapter is not None else None
+    if adapter is not None and base is None:
+        raise CheckpointMismatch(f"'{adapter}' holds no LoRA adapter: there is no adapter_config.json in it.")
+    model_path = path or base
+    if model_path is None:
+        raise BadConfig("Agent 'local' needs a model: local?path=FOLDER, a hub id, FILE.gguf or package:NAME/FILE.gguf")
+    return model_path
+
+
+def _with_adapter(model: Any, adapter: Path, path: str) -> Any:
+    try:
+        return merged(load_adapter(model, adapter))
+    except (RuntimeError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise CheckpointMismatch(f"the adapter '{adapter}' does not fit the model '{path}': {reason}") from error

@@ -1,0 +1,38 @@
+"""An agent for shop-r1: answers the page that a shopper sees with what the shopper does next.
+
+python -m agents check class_agent.py:ClassAgent
+python -m benchmarks.leaderboard --agents class_agent.py:ClassAgent,random --out runs/class_agent
+"""
+
+import random
+
+from replay_sessions import Action, Click, Terminate, find_elements
+from shop_env import Observation, format_reply
+
+
+class ClassAgent:
+    """Clicks an element that shares most words with the goal; leaves where none shares any."""
+
+    def __init__(self, patience: int = 20) -> None:  # class_agent.py:ClassAgent?patience=5
+        self.patience = patience
+        self.random = random.Random()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Before every step: forget what was seen, seed what is random."""
+        self.random = random.Random(seed)
+
+    def act(self, observation: Observation) -> str:
+        """The reply: a rationale and an action. The observation has page, history, persona, goal and step."""
+        action = self.choose(observation)
+        why = "I have seen enough." if isinstance(action, Terminate) else "This comes nearest to what I want."
+        return format_reply(why, action)
+
+    def choose(self, observation: Observation) -> Action:
+        wanted = set(observation["goal"].lower().split())
+        clickable = [element for element in find_elements(observation["page"]) if element.accepts == "click"]
+        shared = [len(wanted & set(element.text.lower().split())) for element in clickable]
+        best = max(shared, default=0)
+        if best == 0 or observation["step"] >= self.patience:
+            return Terminate()
+        choice = self.random.choice([one for one, count in zip(clickable, shared, strict=True) if count == best])
+        return Click(name=choice.name)

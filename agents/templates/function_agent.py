@@ -1,0 +1,25 @@
+"""An agent for shop-r1: answers the page that a shopper sees with what the shopper does next.
+
+python -m agents check function_agent.py:act
+python -m benchmarks.leaderboard --agents function_agent.py:act,random --out runs/function_agent
+"""
+
+import random
+
+from replay_sessions import Click, Terminate, find_elements
+from shop_env import Observation, format_reply
+
+
+def act(observation: Observation, *, seed: int | None = None, patience: int = 20) -> str:
+    """Clicks an element that shares most words with the goal; leaves where none shares any.
+
+    The observation has page, history, persona, goal and step; `patience` is set by function_agent.py:act?patience=5.
+    """
+    wanted = set(observation["goal"].lower().split())
+    clickable = [element for element in find_elements(observation["page"]) if element.accepts == "click"]
+    shared = [len(wanted & set(element.text.lower().split())) for element in clickable]
+    best = max(shared, default=0)
+    if best == 0 or observation["step"] >= patience:
+        return format_reply("I have seen enough.", Terminate())
+    choice = random.Random(seed).choice([one for one, count in zip(clickable, shared, strict=True) if count == best])
+    return format_reply("This comes nearest to what I want.", Click(name=choice.name))

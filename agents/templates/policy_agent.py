@@ -1,0 +1,19 @@
+"""An agent for shop-r1: a policy that chooses among what can be done on the page that a shopper sees.
+
+python -m agents check policy_agent.py:PolicyAgent
+python -m benchmarks.leaderboard --agents policy_agent.py:PolicyAgent,random --out runs/policy_agent
+"""
+
+from shop_env import Observation
+from shop_env.candidates import candidate_actions
+from shop_env.given_words import words_of
+
+
+class PolicyAgent:
+    """Takes the candidate that shares most words with the goal; number 0, leaving, where none shares any."""
+
+    def predict(self, observation: Observation) -> tuple[int, None]:
+        """The number of one of `candidate_actions(observation)`, and a state, of which there is none."""
+        wanted = set(words_of(observation["goal"]))
+        shared = [len(wanted & set(words_of(getattr(action, "name", "")))) for action in candidate_actions(observation)]
+        return max(range(len(shared)), key=shared.__getitem__), None

@@ -1,0 +1,132 @@
+"""What each answer of each agent was: right, or wrong in which way, and what each term of the reward gave it.
+
+    Evidence.records ─► judge ─► JudgedStep ─► figures.py (counted), session_data.py (shown)
+
+The terms are scored again from the kept replies; they must add up to the reward that was recorded.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from benchmarks.report.evidence import Evidence
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import Action, Click
+from shop_env.metrics import StepRecord, metric_preset
+from shop_env.metrics.step_table import StepTable
+from shop_env.replies import parse_reply
+from shop_env.reward.score import NOTHING, RewardBreakdown, RewardConfig, best_breakdown, score_reply
+
+__all__ = ["OUTCOMES", "RIGHT", "TERMS", "JudgedStep", "best_terms", "judge", "terms_of"]
+
+# Code -> what an agent did, in the order of bars and lists: right first, then what it did instead.
+OUTCOMES = {
+    "right": "did as the shopper",
+    "other_element": "clicked another element",
+    "other_text": "typed something else",
+    "left_early": "left too early",
+    "stayed": "did not leave",
+    "clicked": "clicked where the shopper typed",
+    "typed": "typed where the shopper clicked",
+    "unreadable": "wrote nothing readable",
+    "no_reply": "gave no reply",
+    "unknown": "cannot be judged: the log lacks the target",
+}
+RIGHT = "right"
+TERMS = {
+    "format": "format",
+    "action_type": "type of action",
+    "name_present": "name present",
+    "text_present": "text present",
+    "name_similarity": "name similarity",
+    "text_similarity": "text similarity",
+    "exact": "exact match",
+    "wrong_click": "wrong click",
+}
+
+
+class JudgedStep(NamedTuple):
+    """One answer.
+
+    Attributes:
+        outcome: A code of OUTCOMES.
+        terms: What each term gave, those that gave nothing left out; None where there is no reply.
+    """
+
+    record: StepRecord
+    outcome: str
+    terms: dict[str, float] | None
+
+
+def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
+    """Every step of an agent, in the order of its records.
+
+    Raises:
+        BadConfig: A kept reply does not earn today what was recorded.
+    """
+    records = evidence.records[label]
+    exact = _exact(records, evidence.counting.metrics)
+    judged = []
+    for place, record in enumerate(records):
+        terms = None if record.reply is None or record.error else _terms(record, evidence)
+        judged.append(JudgedStep(record, _outcome(record, exact.get(place)), terms))
+    return judged
+
+
+def terms_of(breakdown: RewardBreakdown) -> dict[str, float]:
+    """The terms that gave something."""
+    return {name: value for name in TERMS if (value := getattr(breakdown, name))}
+
+
+def best_terms(record: StepRecord, reward: RewardConfig) -> dict[str, float]:
+    """What repeating the log would have earned at a step."""
+    return terms_of(best_breakdown(_logged(record), reward))
+
+
+def _exact(records: Sequence[StepRecord], preset: str) -> dict[int, bool | None]:
+    """By place in `records`: whether the metrics' choices count it as exact, None where nobody can say."""
+    table = StepTable(records, metric_preset(preset))
+    places = [place for place, record in enumerate(records) if record.error is None]
+    return {place: None if np.isnan(value) else bool(value) for place, value in zip(places, table.exact, strict=True)}
+
+
+def _outcome(record: StepRecord, exact: bool | None) -> str:
+    if record.error is not None:
+        return "no_reply"
+    if exact:
+        return RIGHT
+    if record.predicted is None:
+        return "unreadable"
+    logged, predicted = record.logged["type"], record.predicted["type"]
+    if logged == predicted:
+        if exact is None:
+            return "unknown"
+        return "other_element" if logged == "click" else "other_text"
+    if predicted == "terminate":
+        return "left_early"
+    if logged == "terminate":
+        return "stayed"
+    return "clicked" if predicted == "click" else "typed"
+
+
+def _terms(record: StepRecord, evidence: Evidence) -> dict[str, float]:
+    assert record.reply is not None
+    parsed = parse_reply(record.reply, evidence.extraction)
+    breakdown = score_reply(parsed, _logged(record), evidence.reward)
+    if record.reward is None or not math.isclose(breakdown.total, record.reward, rel_tol=1e-9, abs_tol=1e-9):
+        raise BadConfig(
+            f"the reply to step {record.step_index} of session {record.session_id!r} earned {record.reward} when "
+            f"'{evidence.folder}' was made, and earns {breakdown.total:g} today: make the report with the code of "
+            f"commit {evidence.provenance.get('commit')}"
+        )
+    return terms_of(breakdown) if breakdown != NOTHING else {}
+
+
+def _logged(record: StepRecord) -> Action:
+    logged: Action = msgspec.convert(record.logged, Action)
+    if isinstance(logged, Click):
+        return msgspec.structs.replace(logged, click_type=record.logged_click_type)
+    return logged

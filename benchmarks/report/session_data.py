@@ -1,0 +1,224 @@
+"""What the session viewer shows: each session's pages, what the shopper did, and every agent's answer to each step.
+
+    store, judged records ─► chapters (some sessions and the pages that they are the first to show) ─► packed blocks
+    each page ─► page_document, which keeps nothing that could act
+                          └► the index (for lists and filters) ─► one packed block
+
+A page that many steps show is kept once. Where the whole would be larger than allowed, whole sessions are left out from
+the end, and the page says how many.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.scored_steps import StepKey
+from benchmarks.report.evidence import Evidence
+from benchmarks.report.judged_steps import OUTCOMES, TERMS, JudgedStep
+from benchmarks.report.packing import Block, pack
+from replay_sessions.errors import BadConfig
+from replay_sessions.page_view import page_document
+from replay_sessions.progress_bar import progress_bar
+from replay_sessions.schema import Action, Click, Session, reply_action
+from replay_sessions.store import SessionStore
+from shop_env.metrics import checked_distribution
+from shop_env.metrics.step_table import ACTION_TYPES
+
+__all__ = ["SessionData", "session_data"]
+
+CHAPTER_CHARACTERS = 400_000  # of pages and replies before deflating: what the browser inflates at once
+FOR_NAMES = 8_000  # characters for what the index holds beside its sessions
+LIKELIEST = 5
+Answers = Mapping[StepKey, Mapping[str, JudgedStep]]  # of each agent by its label
+
+
+@dataclass
+class SessionData:
+    """The blocks, and what was left out of them.
+
+    Attributes:
+        pages, distinct_pages: How many pages the sessions show, and how many differ.
+    """
+
+    blocks: list[Block]
+    sessions: int
+    left_out: int
+    pages: int
+    distinct_pages: int
+
+    @property
+    def characters(self) -> int:
+        return sum(len(block.text) for block in self.blocks)
+
+
+@dataclass
+class _Chapter:
+    sessions: list[list[dict[str, Any]]] = field(default_factory=list)
+    listed: list[dict[str, Any]] = field(default_factory=list)
+    people: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pages: list[str] = field(default_factory=list)
+    characters: int = 0
+
+
+def session_data(
+    evidence: Evidence, judged: Mapping[str, Sequence[JudgedStep]], store: SessionStore, *, max_characters: int
+) -> SessionData:
+    """The viewer's data.
+
+    Args:
+        judged: Every agent's steps by its label.
+        max_characters: The most that all blocks may take.
+
+    Raises:
+        BadConfig: The store is not the one that was evaluated on.
+    """
+    _check(evidence, store)
+    answers: dict[StepKey, dict[str, JudgedStep]] = {}
+    for label, steps in judged.items():
+        for step in steps:
+            answers.setdefault((step.record.session_id, step.record.step_index), {})[label] = step
+    wanted = list(dict.fromkeys(session_id for session_id, _ in answers))
+    data = SessionData(blocks=[], sessions=0, left_out=len(wanted), pages=0, distinct_pages=0)
+    listed: list[dict[str, Any]] = []
+    people: dict[str, dict[str, Any]] = {}
+    first_pages: list[int] = []
+    ahead = 0  # characters that the index and the people will take; in one piece they take less
+    for number, chapter in enumerate(_chapters(evidence, list(judged), answers, store, wanted)):
+        placed = [{**one, "chapter": number, "place": place} for place, one in enumerate(chapter.listed)]
+        blocks = [pack(f"sessions-{number}", chapter.sessions), pack(f"pages-{number}", chapter.pages)]
+        ahead += len(pack("", placed).text) + len(pack("", chapter.people).text)
+        if data.characters + sum(len(block.text) for block in blocks) + ahead > max_characters - FOR_NAMES:
+            break
+        listed += placed
+        people |= chapter.people
+        first_pages.append(data.distinct_pages)
+        data.blocks += blocks
+        data.sessions += len(chapter.sessions)
+        data.left_out -= len(chapter.sessions)
+        data.distinct_pages += len(chapter.pages)
+        data.pages += sum(len(session) for session in chapter.sessions)
+    data.blocks = [*_ahead(evidence, judged, listed, first_pages, people), *data.blocks]
+    return data
+
+
+def _check(evidence: Evidence, store: SessionStore) -> None:
+    evaluated_on = evidence.provenance["store"]["fingerprint"]
+    if store.fingerprint != evaluated_on:
+        raise BadConfig(
+            f"'{evidence.folder}' was evaluated on the store with fingerprint {evaluated_on}, and '{store.path}' has "
+            f"{store.fingerprint}: its pages need not be those that were shown"
+        )
+
+
+def _ahead(
+    evidence: Evidence,
+    judged: Mapping[str, Any],
+    listed: list[dict[str, Any]],
+    first_pages: list[int],
+    people: dict[str, dict[str, Any]],
+) -> list[Block]:
+    """What the viewer reads before anything else: the index of all sessions, and who the shoppers are."""
+    index = {
+        "agents": [{"label": label, "reference": label in evidence.references} for label in judged],
+        "outcomes": [{"code": code, "words": words} for code, words in OUTCOMES.items()],
+        "terms": TERMS,
+        "types": ACTION_TYPES,
+        "personas_shown": evidence.personas_shown,
+        "sessions": listed,
+        "first_pages": first_pages,
+    }
+    return [pack("index", index), pack("people", people)]
+
+
+def _chapters(
+    evidence: Evidence, labels: Sequence[str], answers: Answers, store: SessionStore, wanted: Sequence[str]
+) -> Iterator[_Chapter]:
+    page_numbers: dict[str, int] = {}
+    chapter = _Chapter()
+    with progress_bar("sessions", len(wanted)) as advance:
+        for session_id in wanted:
+            session = store.session(session_id)
+            if chapter.sessions and chapter.characters > CHAPTER_CHARACTERS:
+                yield chapter
+                chapter = _Chapter()
+            _add(chapter, session, evidence, labels, answers, page_numbers)
+            advance(1)
+    if chapter.sessions:
+        yield chapter
+
+
+def _add(
+    chapter: _Chapter,
+    session: Session,
+    evidence: Evidence,
+    labels: Sequence[str],
+    answers: Answers,
+    page_numbers: dict[str, int],
+) -> None:
+    steps, listed = [], []
+    for index, step in enumerate(session.steps):
+        if step.page not in page_numbers:
+            page_numbers[step.page] = len(page_numbers)
+            chapter.pages.append(page_document(step.page))
+            chapter.characters += len(step.page)
+        given = answers.get((session.session_id, index), {})
+        told = {
+            "page": page_numbers[step.page],
+            "logged": reply_action(step.action),
+            "click_type": step.action.click_type if isinstance(step.action, Click) else None,
+            "rationale": step.rationale,
+            "url": step.url,
+            "gap": step.gap or None,
+            "answers": [_answer(given.get(label), evidence, label) for label in labels] if given else [],
+        }
+        steps.append(_without_none(told))
+        listed.append(_listed(step.action, [given.get(label) for label in labels] if given else []))
+        chapter.characters += sum(len(one.record.reply or "") for one in given.values())
+    chapter.sessions.append(steps)
+    chapter.listed.append(
+        _without_none({"id": session.session_id, "user": session.user_id, "goal": session.goal, "steps": listed})
+    )
+    if session.persona is not None:
+        chapter.people[session.user_id] = {"text": session.persona.text, "traits": session.persona.traits}
+
+
+def _listed(logged: Action, given: Sequence[JudgedStep | None]) -> list[Any]:
+    """For lists and filters: the logged type, each agent's outcome, and how many different actions were answered."""
+    codes = list(OUTCOMES)
+    outcomes = [codes.index("no_reply" if one is None else one.outcome) for one in given]
+    different = {tuple((one.record.predicted or {}).items()) for one in given if one is not None}
+    return [ACTION_TYPES.index(reply_action(logged)["type"]), outcomes, len(different)]
+
+
+def _answer(step: JudgedStep | None, evidence: Evidence, label: str) -> dict[str, Any]:
+    if step is None:
+        return {"error": "not asked"}
+    record = step.record
+    given = evidence.probabilities.get(label, {}).get((record.session_id, record.step_index))
+    return _without_none(
+        {
+            "reply": record.reply,
+            "action": record.predicted,
+            "rationale": record.predicted_rationale,
+            "problem": record.problem,
+            "error": record.error,
+            "terms": step.terms,
+            "reward": record.reward,
+            "probability": _rounded(record.logged_probability),
+            "rank": record.logged_rank,
+            "likeliest": None if given is None or record.error else _likeliest(given),
+        }
+    )
+
+
+def _likeliest(given: Mapping[Any, float]) -> list[Any]:
+    ordered = sorted(checked_distribution(given).items(), key=lambda item: -item[1])
+    return [[action, _rounded(probability)] for action, probability in ordered[:LIKELIEST] if probability > 0]
+
+
+def _rounded(probability: float | None) -> float | None:
+    return None if probability is None else float(f"{probability:.4g}")
+
+
+def _without_none(table: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if value is not None}

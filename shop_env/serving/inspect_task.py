@@ -1,0 +1,121 @@
+"""The steps of a store as a task for Inspect (`inspect_ai`), each a sample of one turn.
+
+    inspect eval shop_env/serving/inspect_task.py --model openai/MODEL -T store=stores/mine -T split=test
+
+Two scores: `shop_reward`, which ShopR1-v0 pays, with its parts beside it, and `exact_match`. Their standard errors are
+clustered by person. A step whose log does not know all of its action is left unscored by `exact_match`; Inspect counts
+those. A sample's metadata holds the answer, so that a log can be scored again by itself (`inspect score`).
+
+What is scored is the reply as Inspect has it: its providers may take thoughts (`<think>…</think>`) out of it before.
+"""
+
+from typing import Any
+
+import msgspec
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import TaskState, generate
+
+from replay_sessions.schema import Action, reply_action
+from replay_sessions.store import SessionStore
+from shop_env.env import context_of
+from shop_env.prompts import Message, PromptConfig
+from shop_env.replies import Extraction, action_json, check_extraction
+from shop_env.reward.presets import reward_preset
+from shop_env.serving.tasks import StepScore, StepTask, StepTasks, score_step
+
+__all__ = ["exact_match", "shop_r1", "shop_reward"]
+
+_METRICS = [mean(), stderr(cluster="user_id")]
+_ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+
+
+@task  # type: ignore[untyped-decorator]  # the package is not installed where types are checked
+def shop_r1(
+    store: str = "demo",
+    split: str = "test",
+    reward: str = "shop_r1",
+    extraction: Extraction = "strict",
+    context: dict[str, Any] | None = None,
+    prompt: dict[str, Any] | None = None,
+    first_action: bool = False,
+) -> Task:
+    """What does this person do next?
+
+    Args:
+        store: `demo` or the path of a session store.
+        split: Which of its splits, or all.
+        reward: The reward preset.
+        extraction: `strict` takes the JSON object alone, `lenient` finds it among other words.
+        context: Fields of ContextConfig: how much of a session is shown, and whose persona.
+        prompt: Fields of PromptConfig: how it is put into words.
+        first_action: Ask for each session's first action too.
+    """
+    tasks = StepTasks(
+        SessionStore.open(store),
+        context=context_of(context),
+        prompt=PromptConfig(**prompt or {}),
+        first_action=first_action,
+    )
+    samples = [_sample(step, tasks.answer(split, step.index)) for step in tasks.tasks(split)]
+    return Task(
+        dataset=MemoryDataset(samples, name=f"{store}, {split}"),
+        solver=generate(),
+        scorer=[shop_reward(reward, extraction), exact_match(extraction)],
+    )
+
+
+def _sample(step: StepTask, answer: dict[str, Any]) -> Sample:
+    return Sample(
+        id=step.task_id,
+        input=[_message(message) for message in step.messages],
+        target=action_json(reply_action(msgspec.convert(answer, Action))),
+        metadata={
+            "user_id": step.user_id,
+            "session_id": step.session_id,
+            "step_index": step.step_index,
+            "answer": answer,
+        },
+    )
+
+
+def _message(message: Message) -> ChatMessage:
+    return _ROLES[message["role"]](content=message["content"])
+
+
+@scorer(metrics=_METRICS)  # type: ignore[untyped-decorator]
+def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> Scorer:
+    """What the reply earns in ShopR1-v0."""
+    config = reward_preset(reward)
+    check_extraction(extraction)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        found = score_step(state.output.completion, state.metadata["answer"], config, extraction)
+        parts = {"reward_breakdown": found.reward_breakdown, "best_reward": found.best_reward}
+        return Score(value=found.reward, metadata=parts, **_said(state, found))
+
+    return score
+
+
+@scorer(metrics=_METRICS)  # type: ignore[untyped-decorator]
+def exact_match(extraction: Extraction = "strict") -> Scorer:
+    """Whether the reply's whole action is the logged one: 1 or 0."""
+    config = reward_preset("binary")
+    check_extraction(extraction)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        found = score_step(state.output.completion, state.metadata["answer"], config, extraction)
+        if found.exact_match is None:
+            return Score.unscored(reason="unlogged", explanation="the log does not know all of its action")
+        return Score(value=float(found.exact_match), **_said(state, found))
+
+    return score
+
+
+def _said(state: TaskState, found: StepScore) -> dict[str, Any]:
+    said: dict[str, Any] = {"answer": state.output.completion}
+    if found.problem is not None:
+        said |= {"reason": "invalid_response_format", "explanation": f"{found.problem}: {found.problem_detail}"}
+    return said

@@ -1,0 +1,13 @@
+"""The server with its defaults, on the demo shop, for programs that ask for an ASGI app by name (openenv.yaml):
+
+  uvicorn shop_env.serving.openenv.demo_app:app
+
+`python -m shop_env.serving openenv` takes options, and longer replies and slower clients than uvicorn by itself.
+"""
+
+from shop_env.serving.openenv.command import ServerOptions
+from shop_env.serving.openenv.server import build_app
+
+__all__ = ["app"]
+
+app = build_app(ServerOptions())

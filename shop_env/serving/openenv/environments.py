@@ -1,0 +1,190 @@
+"""The two envs as OpenEnv asks for them: logged steps as tasks of one turn, and the free-running shop.
+
+Each client has an instance of its own, in a thread of its own; what they share (the store's tasks) is read only. An
+instance that the server has closed, because its client was idle for too long, answers nothing more.
+
+What a client may give `reset` beyond OpenEnv's `seed` and `episode_id`:
+    replay   split, index   which task (index counts from 0 in the split); without an index the seed draws one, and
+                            without a seed chance does
+    live     index          which visit of the population that the seed names; without it, the next one
+"""
+
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import EnvironmentMetadata, State
+
+from replay_sessions.errors import BadConfig, did_you_mean
+from shop_env.live import visit_id
+from shop_env.observation import Observation
+from shop_env.prompts import Message, PromptConfig, render_prompt
+from shop_env.serving.openenv.records import ShopAction, ShopObservation
+from shop_env.serving.tasks import StepTasks
+
+__all__ = ["LiveShop", "ReplayedSteps"]
+
+_LISTED_TASKS = 10_000
+
+
+class _ShopEnvironment(Environment[ShopAction, ShopObservation, State]):  # type: ignore[misc]
+    """What both envs share: whose turn it is, and what `reset` may be given."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+    description: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._state = State()
+        self._awaits_reply = False
+        self._closed = False
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        return EnvironmentMetadata(name="shop_r1", description=self.description, version="1")
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _begin(self, seed: object, episode_id: object, options: Mapping[str, Any], known: Sequence[str]) -> None:
+        self._check_open()
+        if unknown := sorted(set(options) - set(known)):
+            raise BadConfig(f"unknown reset option {unknown[0]!r}. {did_you_mean(unknown[0], known)}")
+        _check_number("seed", seed)
+        _check_number("index", options.get("index"))
+        if not isinstance(episode_id, str | None):
+            raise BadConfig(f"episode_id is {episode_id!r}; it must be a text.")
+        self._state = State(episode_id=episode_id or str(uuid.uuid4()), step_count=0)
+        self._awaits_reply = False
+
+    def _check_turn(self) -> None:
+        self._check_open()
+        if not self._awaits_reply:
+            raise BadConfig(
+                "there is nothing to answer: call reset before step. Over plain HTTP each call has an env of its own, "
+                "so steps need the WebSocket /ws, which OpenEnv's clients use."
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BadConfig("this session was idle for too long and is closed: connect again.")
+
+
+class ReplayedSteps(_ShopEnvironment):
+    """Logged steps, each a task of one turn: `reset` shows one, `step` scores the reply and ends it."""
+
+    description = "Logged shopping sessions, step by step: say what this person does next (Shop-R1, Customer-R1)."
+
+    def __init__(self, tasks: StepTasks, splits: Sequence[str]) -> None:
+        super().__init__()
+        self._tasks = tasks
+        self._splits = list(splits)
+        self._place: tuple[str, int] = self._splits[0], 0
+
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ShopObservation:
+        """Shows a task; see the head of this module."""
+        self._begin(seed, episode_id, options, ("split", "index"))
+        split = self._served(options.get("split", self._splits[0]))
+        index = options.get("index")
+        if index is None:
+            index = random.Random(seed).randrange(self._tasks.count(split) or 1)
+        task = self._tasks.task(split, index)
+        self._place = split, index
+        self._awaits_reply = True
+        return _seen(task.observation, task.messages, info=self._spec(split, index))
+
+    def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
+        """Scores the reply; what was logged, and nothing of the next page, comes with it."""
+        self._check_turn()
+        score = self._tasks.score(*self._place, action.reply)
+        self._awaits_reply = False
+        self._state.step_count = 1
+        info = {
+            **self._spec(*self._place),
+            "logged_action": score.logged_action,
+            "best_reward": score.best_reward,
+            "exact_match": score.exact_match,
+        }
+        if score.problem is not None:
+            info |= {"problem": score.problem, "problem_detail": score.problem_detail}
+        return ShopObservation(done=True, reward=score.reward, reward_breakdown=score.reward_breakdown, info=info)
+
+    def list_splits(self) -> list[str]:
+        return self._splits
+
+    def num_tasks(self, split: str) -> int:
+        return self._tasks.count(self._served(split))
+
+    def list_tasks(self, split: str) -> list[dict[str, Any]]:
+        """The first 10,000; `get_task_range` reaches all."""
+        return self.get_task_range(split, 0, _LISTED_TASKS)
+
+    def get_task(self, split: str, index: int) -> dict[str, Any]:
+        return self._spec(self._served(split), index)
+
+    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
+        numbers = range(self._tasks.count(self._served(split)))[start:stop]
+        return [self._spec(split, index) for index in numbers]
+
+    def _spec(self, split: str, index: int) -> dict[str, Any]:
+        session_id, user_id, step_index = self._tasks.step_of(split, index)
+        return {
+            "task_id": f"{session_id}#{step_index}",
+            "split": split,
+            "index": index,
+            "session_id": session_id,
+            "user_id": user_id,
+            "step_index": step_index,
+        }
+
+    def _served(self, split: object) -> str:
+        if split not in self._splits:
+            raise BadConfig(f"split {split!r} is not served here. {did_you_mean(str(split), self._splits)}")
+        return str(split)
+
+
+class LiveShop(_ShopEnvironment):
+    """Visits to the free-running demo shop (ShopLive-v0), several turns each."""
+
+    description = "A demo shop that a simulated shopper walks through; pages follow from the replies (ShopLive-v0)."
+
+    def __init__(self, make_env: Callable[[], gymnasium.Env[Observation, str]], prompt: PromptConfig) -> None:
+        super().__init__()
+        self._env = make_env()
+        self._prompt = prompt
+
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ShopObservation:
+        """Begins a visit; see the head of this module."""
+        self._begin(seed, episode_id, options, ("index",))
+        index = options.get("index")
+        visit = None if index is None else {"session_id": visit_id(seed or 0, index)}
+        observation, info = self._env.reset(seed=seed, options=visit)
+        self._awaits_reply = True
+        return self._seen(observation, info=info)
+
+    def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
+        """Does what the reply says and shows where that led."""
+        self._check_turn()
+        observation, reward, ended, truncated, info = self._env.step(action.reply)
+        self._awaits_reply = not (ended or truncated)
+        self._state.step_count += 1
+        return self._seen(observation, info=info, reward=float(reward), done=ended or truncated, truncated=truncated)
+
+    def _seen(self, observation: Observation, **fields: Any) -> ShopObservation:
+        return _seen(observation, render_prompt(observation, self._prompt), **fields)
+
+
+def _seen(observation: Observation, messages: list[Message], **fields: Any) -> ShopObservation:
+    shown = {**observation, "history": list(observation["history"])}
+    return ShopObservation(messages=messages, **shown, **fields)
+
+
+def _check_number(name: str, value: object) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise BadConfig(f"{name} is {value!r}; it must be a whole number, 0 or more.")

@@ -1,0 +1,201 @@
+"""Logged sessions as single-turn tasks, one for each step.
+
+    SessionStore ─► StepTasks ─► StepTask (what a model is shown) ─► its reply ─► score_step ─► StepScore
+
+Tools that train or evaluate in several turns put their model's own reply into the history. A replay needs the person's
+action there (teacher forcing, as in Shop-R1 and Customer-R1), for the next logged page follows from that one. So each
+step is a task of its own: its prompt holds the session so far as the person went through it, its answer is one reply.
+
+Rewards are those of ShopR1-v0, by the same functions (tests/serving compares them to the last bit). A StepTask never
+holds the logged action of its own step; `StepTasks.answer` gives it to those who score somewhere else. That the task of
+the next step shows it in its history lies in the nature of a replay: whoever can ask for any task can look it up.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from threading import Lock
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import asdict
+
+from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.schema import Action, reply_action
+from shop_env.context import ContextConfig
+from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
+from shop_env.observation import Observation
+from shop_env.personas import persona_texts
+from shop_env.prompts import Message, PromptConfig, render_prompt
+from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
+from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+from shop_env.reward.terms import exact_match, unlogged_fields
+
+__all__ = ["SPLIT_CHOICES", "StepScore", "StepTask", "StepTasks", "score_step"]
+
+SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
+
+_KEPT_CHARACTERS = 256_000_000
+
+
+class StepTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One logged step as a model is asked about it.
+
+    Attributes:
+        task_id: SESSION#STEP, the same in every split and under every context.
+        index: Its place in the split, counted from 0.
+        messages: The prompt as chat messages; the reply comes next.
+        observation: The same in parts.
+    """
+
+    task_id: str
+    split: str
+    index: int
+    session_id: str
+    user_id: str
+    step_index: int
+    messages: list[Message]
+    observation: Observation
+
+
+class StepScore(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reply to a step is worth.
+
+    Attributes:
+        reward: The sum of the breakdown; nobody here measures self-certainty.
+        reward_breakdown: The reward's parts by name (shop_env.reward.RewardBreakdown).
+        best_reward: What the logged action would have earned.
+        exact_match: Whether the whole action is the logged one; None where the log does not know all of its action.
+        logged_action: As the JSON object that a perfect reply carries.
+        problem, problem_detail: What is wrong with a reply that cannot be read (shop_env.replies); else None.
+    """
+
+    reward: float
+    reward_breakdown: dict[str, float | None]
+    best_reward: float
+    exact_match: bool | None
+    logged_action: dict[str, str]
+    problem: str | None = None
+    problem_detail: str | None = None
+
+
+def score_step(reply: str, answer: Mapping[str, Any], reward: RewardConfig, extraction: Extraction) -> StepScore:
+    """Scores a reply where the person did `answer`, which `StepTasks.answer` gave."""
+    logged = msgspec.convert(answer, Action)
+    read = parse_reply(reply, extraction)
+    breakdown = score_reply(read, logged, reward)
+    problem = read if isinstance(read, MalformedReply) else None
+    return StepScore(
+        reward=breakdown.without_certainty,
+        reward_breakdown=asdict(breakdown),
+        best_reward=best_breakdown(logged, reward).total,
+        exact_match=_exact_match(read, logged),
+        logged_action=reply_action(logged),
+        problem=problem.problem if problem else None,
+        problem_detail=problem.detail if problem else None,
+    )
+
+
+def _exact_match(read: Reply | MalformedReply, logged: Action) -> bool | None:
+    if unlogged_fields(reply_action(logged)):
+        return None
+    return isinstance(read, Reply) and exact_match(read.action, logged)
+
+
+class StepTasks:
+    """The steps of a store as numbered tasks; may be asked by several threads.
+
+    Args:
+        context: How much of a session is shown, and whose persona.
+        prompt: How it is put into words.
+        reward: What replies earn.
+        extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them.
+        first_action: Make tasks of the sessions' first actions too; as in the papers they are given, not asked for.
+    """
+
+    def __init__(
+        self,
+        store: SessionSource,
+        *,
+        context: ContextConfig | None = None,
+        prompt: PromptConfig | None = None,
+        reward: RewardConfig | None = None,
+        extraction: Extraction = "strict",
+        first_action: bool = False,
+    ) -> None:
+        check_extraction(extraction)
+        self.store = store
+        self.context = context or ContextConfig()
+        self.prompt = prompt or PromptConfig()
+        self.reward = reward or RewardConfig()
+        self.extraction: Extraction = extraction
+        self._first_step = 0 if first_action else 1
+        self._personas = persona_texts(store, self.context)
+        self._places: dict[str, tuple[list[str], list[int]]] = {}
+        self._episodes = EpisodeCache(_KEPT_CHARACTERS)
+        self._lock = Lock()  # neither stores nor caches are made for several threads
+
+    def count(self, split: str) -> int:
+        """How many tasks a split has."""
+        _, ends = self._places_of(split)
+        return ends[-1] if ends else 0
+
+    def step_of(self, split: str, index: int) -> tuple[str, str, int]:
+        """Session, user and step of a task, by the store's index alone: no session is read."""
+        session_ids, ends = self._places_of(split)
+        count = ends[-1] if ends else 0
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
+            allowed = (
+                f"it must be a whole number from 0 to {count - 1}" if count else "the split has no step to ask about"
+            )
+            raise BadConfig(f"index is {index!r} in split {split!r}; {allowed}.")
+        place = bisect_right(ends, index)
+        step_index = index - (ends[place - 1] if place else 0) + self._first_step
+        return session_ids[place], self.store.user_id(session_ids[place]), step_index
+
+    def task(self, split: str, index: int) -> StepTask:
+        """One task by its place in a split."""
+        session_id, user_id, step_index = self.step_of(split, index)
+        observation = self._episode(session_id).observed.at(step_index)
+        return StepTask(
+            task_id=f"{session_id}#{step_index}",
+            split=split,
+            index=index,
+            session_id=session_id,
+            user_id=user_id,
+            step_index=step_index,
+            messages=render_prompt(observation, self.prompt),
+            observation=observation,
+        )
+
+    def tasks(self, split: str) -> Iterator[StepTask]:
+        """All tasks of a split, in the order of the store."""
+        return (self.task(split, index) for index in range(self.count(split)))
+
+    def answer(self, split: str, index: int) -> dict[str, Any]:
+        """What the person did, as JSON values with all that the log knows of it; `score_step` takes it."""
+        session_id, _, step_index = self.step_of(split, index)
+        answer: dict[str, Any] = msgspec.to_builtins(self._episode(session_id).actions[step_index])
+        return answer
+
+    def score(self, split: str, index: int, reply: str) -> StepScore:
+        """Scores a reply to a task."""
+        return score_step(reply, self.answer(split, index), self.reward, self.extraction)
+
+    def _episode(self, session_id: str) -> Episode:
+        with self._lock:
+            return self._episodes.get(
+                session_id, lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas)
+            )
+
+    def _places_of(self, split: str) -> tuple[list[str], list[int]]:
+        """The sessions of a split that have tasks, and for each how many there are up to its last."""
+        if split not in SPLIT_CHOICES:
+            raise BadConfig(f"unknown split {split!r}. {did_you_mean(str(split), SPLIT_CHOICES)}")
+        with self._lock:
+            if split not in self._places:
+                session_ids = self.store.session_ids(cast(SplitChoice, split))
+                counts = {one: self.store.step_count(one) - self._first_step for one in session_ids}
+                counts = {one: count for one, count in counts.items() if count > 0}
+                self._places[split] = list(counts), list(accumulate(counts.values()))
+            return self._places[split]

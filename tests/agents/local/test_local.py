@@ -1,0 +1,128 @@
+"""Language models of one's own as agents: folders, GGUF files, adapters, and what cannot be loaded."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.conformance import check_agent
+from agents.evaluate import evaluate
+from agents.llm_grpo.agent import PolicyAgent
+from agents.registry import make_agent, parse_spec
+from benchmarks.leaderboard.agent_code import code_digest
+from replay_sessions.errors import BadConfig, CheckpointMismatch, MissingExtra
+from replay_sessions.store import SessionStore
+from shop_env.metrics import checked_distribution
+from shop_env.observation import observe_session
+from tests.agents.conftest import demo_store as demo_store
+from tests.train.conftest import Tiny, checkpoint_info
+from tests.train.conftest import tiny as tiny
+from tests.train.test_lora import LORA, moved
+from tests.train.tiny_gguf import write_gguf
+from train.checkpoints import save_checkpoint
+from train.lora import add_adapter, save_adapter
+from train.models import load_model
+
+ASKED = "max_new_tokens=6&own_tokenizer=true&style=compact"
+
+
+@pytest.fixture(scope="module")
+def folder(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model as anybody would save it: no checkpoint of ours."""
+    path = tmp_path_factory.mktemp("models") / "tiny"
+    tiny.plain_model().save_pretrained(path)
+    tiny.tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def adapter(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An adapter of it, as after some training."""
+    path = tmp_path_factory.mktemp("adapters") / "moved"
+    model, _ = load_model(str(folder), own_tokenizer=True)
+    save_adapter(moved(add_adapter(model, LORA, seed=0)), path)
+    return path
+
+
+def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(
+    folder: Path, tiny: Tiny, demo_store: SessionStore, tmp_path: Path
+) -> None:
+    info = checkpoint_info(max_new_tokens=6, temperature=0.7)
+    save_checkpoint(tmp_path / "checkpoint", tiny.plain_model(), tiny.tokenizer, info)
+    specs = (f"local?path={folder}&temperature=0.7&{ASKED}", str(tmp_path / "checkpoint"))
+    replies = [
+        [record.reply for record in evaluate(make_agent(spec), demo_store, "test", max_sessions=2)] for spec in specs
+    ]
+    assert replies[0] == replies[1]
+    assert len(set(replies[0])) > 1
+
+
+def test_an_adapter_changes_the_replies_and_names_its_base(folder: Path, adapter: Path, tiny: Tiny) -> None:
+    observation = observe_session(tiny.sessions[0])[1]
+    plain = make_agent(f"local?path={folder}&{ASKED}").act(observation)
+    adapted = make_agent(f"local?path={folder}&adapter={adapter}&{ASKED}").act(observation)
+    assert adapted != plain
+    assert make_agent(f"local?adapter={adapter}&{ASKED}").act(observation) == adapted
+
+
+def test_a_gguf_file_is_asked_in_the_full_prompt_and_gives_probabilities(tmp_path: Path, tiny: Tiny) -> None:
+    write_gguf(tmp_path / "tiny.gguf")
+    seen = [{**observation, "page": "<a name='x'>x</a>"} for observation in observe_session(tiny.sessions[0])[:1]]
+    agent = make_agent(f"local?path={tmp_path / 'tiny.gguf'}&max_tokens=8192&max_new_tokens=4&rationales=2")
+    assert isinstance(agent, PolicyAgent)
+    assert isinstance(agent.act(seen[0]), str)  # type: ignore[arg-type]
+    (found,) = agent.probabilities(seen, seeds=[0])  # type: ignore[arg-type]
+    assert not isinstance(found, Exception)
+    checked_distribution(found)
+
+
+def test_a_model_keeps_the_contract_of_agents(folder: Path) -> None:
+    report = check_agent(f"local?path={folder}&temperature=0.8&rationales=1&{ASKED}", sessions=1)
+    assert report.passed, str(report)
+
+
+def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
+    agent = make_agent(f"local?path={folder}&precision=bfloat16&{ASKED}")
+    assert isinstance(agent.act(observe_session(tiny.sessions[0])[1]), str)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ("", BadConfig, "needs a model: local\\?path="),
+        ("path=nowhere/at/all", CheckpointMismatch, "the model 'nowhere/at/all' cannot be loaded"),
+        ("path={folder}&engine=magic", BadConfig, "engine is 'magic'; it must be one of transformers, vllm"),
+        ("path={folder}&gpu_memory_utilization=0.5", BadConfig, "takes no gpu_memory_utilization"),
+        ("path={folder}&max_tokens=100&max_new_tokens=100", BadConfig, "max_new_tokens is 100 and max_tokens 100"),
+        ("path={folder}&adapter={folder}", CheckpointMismatch, "holds no LoRA adapter"),
+        ("path=models/x.gguf&engine=vllm", BadConfig, "takes a folder or a hub id"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_one_line(
+    folder: Path, arguments: str, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        make_agent(f"local?{arguments.format(folder=folder)}")
+
+
+def test_an_adapter_of_another_model_is_told(adapter: Path, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "other.gguf")
+    with pytest.raises(CheckpointMismatch, match="does not fit the model"):
+        make_agent(f"local?path={tmp_path / 'other.gguf'}&adapter={adapter}")
+
+
+def test_vllm_is_asked_for_only_where_it_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    make_agent(f"local?path={folder}&{ASKED}")
+    with pytest.raises(MissingExtra, match="pip install vllm"):
+        make_agent(f"local?path={folder}&engine=vllm&{ASKED}")
+
+
+def test_another_model_file_asks_a_leaderboard_anew(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    spec = parse_spec(f"local?path={file}")
+    digests = []
+    for content in (b"one", b"other"):
+        file.write_bytes(content)
+        digests.append(code_digest(spec))
+    assert digests[0] != digests[1]

@@ -1,0 +1,100 @@
+"""The key goes into the header of a request, and nowhere else: no file, no log, no terminal, no error."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from agents.protocol import ServedAgent
+from agents.registry import make_agent
+from benchmarks.leaderboard.__main__ import main as leaderboard
+from replay_sessions.errors import BadConfig
+from replay_sessions.store import SessionStore
+from tests.agents.prompting.scripted_server import Said, ScriptedServer, completion, error
+
+KEY = "sk-planted-4711-Zx9"
+
+
+def everything_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        completion(f'{{"rationale": "My key is {KEY}.", "action": {{"type": "terminate"}}}}'),
+        completion(None, refusal=f"Not with {KEY}."),
+        completion(ended=KEY),
+        error(401, f"Incorrect API key provided: {KEY}"),
+        error(400, f"bad header: Bearer {KEY}"),
+        error(500, f"crashed while handling Bearer {KEY}"),
+        Said(f"<html>{KEY}</html>".encode()),
+        Said(KEY.encode(), 502, {"Content-Type": "text/plain"}),
+        completion()._replace(cut=5),
+    ],
+)
+def test_a_server_that_repeats_the_key_gets_it_nowhere(
+    said: Said,
+    demo_store: SessionStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    log = logging.FileHandler(tmp_path / "log.txt", encoding="utf-8")
+    logging.getLogger().addHandler(log)
+    try:
+        with ScriptedServer(said) as server:
+            spec = f"zero=prompting?base_url={server.base_url}&model=m&key_env=MY_KEY&tries=2&longest_wait_s=0.01"
+            spec += f"&cache={tmp_path / 'asked.sqlite'}"
+            words = ["--agents", spec, "--store", str(demo_store.path), "--sessions", "1", "--samples", "2"]
+            leaderboard([*words, "--out", str(tmp_path / "board")])
+            assert {one.key for one in server.heard} == {f"Bearer {KEY}"}
+    finally:
+        logging.getLogger().removeHandler(log)
+        log.close()
+    assert (tmp_path / "log.txt").stat().st_size > 0
+    assert everything_in(tmp_path) == []
+    printed = capfd.readouterr()
+    assert KEY not in printed.out + printed.err + caplog.text
+    assert (tmp_path / "board" / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"prompting?base_url=http://{KEY}@127.0.0.1:1/v1&model=m",
+        f"prompting?base_url=http://127.0.0.1:1/v1%3Fkey={KEY}&model=m",
+        f"prompting?base_url={KEY}&model=m",
+        f"prompting?base_url=http://127.0.0.1:1/v1&model=m&key_env={KEY}",
+        f"prompting?base_url=http://127.0.0.1:1/v1&model=m&api_key={KEY}",
+        f"prompting?base_url=http://127.0.0.1:1/v1&model=m&concurrency={KEY}",
+    ],
+)
+def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(spec: str, tmp_path: Path) -> None:
+    with pytest.raises(BadConfig) as refused:
+        make_agent(f"{spec}&cache={tmp_path / 'asked'}")
+    assert KEY not in str(refused.value)
+
+
+def test_a_key_in_a_file_of_options_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "options.toml"
+    file.write_text(f'base_url = "http://127.0.0.1:1/v1"\nmodel = "m"\napi_key = "{KEY}"\n')
+    with pytest.raises(BadConfig, match="unknown key 'api_key'") as refused:
+        make_agent(f"prompting?options={file}")
+    assert KEY not in str(refused.value)
+
+
+def test_without_a_key_none_of_the_environment_is_sent(
+    demo_store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ScriptedServer() as server:
+        spec = f"prompting?base_url={server.base_url}&model=m&key_env=MY_KEY&cache={tmp_path / 'asked'}"
+        agent = make_agent(spec)
+        assert isinstance(agent, ServedAgent)
+        agent.act({"page": "", "history": (), "persona": "", "goal": "", "step": 0})
+        agent.close()
+        assert [one.key for one in server.heard] == ["Bearer no-key"]

@@ -1,0 +1,82 @@
+"""`agents new` writes what runs and overwrites nothing; `agents list` tells what is ready and what extras would add."""
+
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import agents.listed
+from agents.__main__ import main
+from agents.new_agent import write_agent
+from replay_sessions.errors import WriteFailed
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> None:
+    for kind in ("class", "function", "policy"):
+        assert main(["new", f"my_{kind}", "--kind", kind, "--out", str(tmp_path)]) == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+    )
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
+    written = "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("*.py"))
+    assert not any(word in written for word in ("class_agent", "ClassAgent", "function_agent", "PolicyAgent"))
+
+
+def test_what_new_says_to_try_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "first_try", "--out", str(tmp_path)]) == 0
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("try: ")]
+    assert main(told.removeprefix("try: python -m agents ").split()) == 0
+
+
+@pytest.mark.parametrize("there", ["my_agent.py", "test_my_agent.py"])
+def test_new_overwrites_nothing_and_writes_both_files_or_none(
+    there: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / there).write_text("mine", encoding="utf-8")
+    assert main(["new", "my_agent", "--out", str(tmp_path)]) == 2
+    assert "nothing is overwritten" in capsys.readouterr().err
+    assert [(file.name, file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()] == [(there, "mine")]
+
+
+def test_a_write_that_fails_leaves_no_half(tmp_path: Path) -> None:
+    with pytest.raises(WriteFailed, match="No such file or directory"):
+        write_agent("half_written", "class", tmp_path / "nowhere")
+    (tmp_path / "test_half_written.py").symlink_to(
+        tmp_path / "nowhere" / "else"
+    )  # no file yet, and none can be made there
+    with pytest.raises(WriteFailed):
+        write_agent("half_written", "class", tmp_path)
+    assert not (tmp_path / "half_written.py").exists()
+
+
+@pytest.mark.parametrize("name", ["my-agent", "1st", "class", "MyAgent", "../my_agent", "random", ""])
+def test_a_name_that_no_module_can_have_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", name, "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_list_tells_what_an_extra_would_add(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_scikit_learn(name: str) -> ModuleSpec | None:
+        return None if name == "sklearn" else find_spec(name)
+
+    monkeypatch.setattr(agents.listed, "find_spec", without_scikit_learn)
+    assert main(["list"]) == 0
+    ready, _, rest = capsys.readouterr().out.partition("not installed:\n")
+    assert "  ngram " in ready and "  boosting " not in ready
+    assert "Gradient-boosted trees" in rest and "pip install 'shop-r1[floors]'" in rest
+    assert all(len(line) <= 80 for line in (ready + rest).splitlines())

@@ -1,0 +1,315 @@
+"""The report says what results.json says, no text breaks it, and it refuses what does not follow from what was kept."""
+
+import base64
+import hashlib
+import json
+import shutil
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from benchmarks.leaderboard.agent_files import AgentFiles
+from benchmarks.leaderboard.compare import compare
+from benchmarks.leaderboard.config import LeaderboardConfig
+from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.leaderboard.verify import read_results
+from benchmarks.report.__main__ import main, read_evidence
+from benchmarks.report.comparisons import differences, leader
+from benchmarks.report.judged_steps import OUTCOMES, judge
+from benchmarks.report.session_data import session_data
+from replay_sessions.page_view import page_document
+from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
+from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
+
+
+def text_of(report: Path) -> LexborHTMLParser:
+    return LexborHTMLParser(report.read_text(encoding="utf-8"))
+
+
+def test_the_ranking_shows_the_figures_and_intervals_of_results_json(board: Path, report: Path) -> None:
+    rows = {row.label: row for row in read_results(board).rows}
+    shown = {}
+    for line in text_of(report).css("table.ranked")[0].css("tbody tr"):
+        cells = line.css("td")
+        shown[line.css("th")[0].text(deep=False).strip()] = cells[1].text().split()
+    assert shown.keys() == rows.keys()
+    for label, row in rows.items():
+        exact = row.figures["exact_accuracy"]
+        expected = [f"{100 * exact.value:.1f}"]
+        if exact.low is not None and exact.high is not None:
+            expected.append(f"{100 * exact.low:.1f}–{100 * exact.high:.1f}")
+        assert shown[label] == expected, label
+
+
+def test_paired_differences_are_those_of_the_leaderboards_compare(board: Path) -> None:
+    evidence = read_evidence(board)
+    found = {(one.first, one.metric): one for one in differences(evidence)}
+    best = leader(evidence)
+    assert best is not None
+    assert best.label == "copy_match"  # the oracle knows the policy and leads nobody's ranking
+    for label in ("random", "majority", "oracle?temperature=0.6"):
+        for expected in compare(board, label, best.label, metrics=("exact_accuracy", "type_f1_macro")):
+            one = found[label, expected.metric]
+            assert (one.difference, one.low, one.high) == (expected.difference, expected.low, expected.high)
+
+
+def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(
+    board: Path, report: Path, store_path: Path
+) -> None:
+    blocks, store = blocks_of(report), SessionStore.open(store_path)
+    labels = [agent["label"] for agent in blocks["index"]["agents"]]
+    kept = {
+        (label, record.session_id, record.step_index): record
+        for label in labels
+        for record in AgentFiles(board, label).read()
+    }
+    seen = 0
+    for listed in blocks["index"]["sessions"]:
+        steps = blocks[f"sessions-{listed['chapter']}"][listed["place"]]
+        assert len(steps) == store.step_count(listed["id"])
+        for number, step in enumerate(steps):
+            for label, answer in zip(labels, step["answers"], strict=bool(step["answers"])):
+                record = kept[label, listed["id"], number]
+                assert answer["reply"] == record.reply
+                assert answer.get("action") == record.predicted
+                assert sum(answer["terms"].values()) == pytest.approx(record.reward)
+                assert answer.get("rank") == record.logged_rank
+                seen += 1
+    assert seen == len(kept)
+
+
+def test_outcomes_in_the_viewer_add_up_to_the_exact_match_of_the_table(board: Path, report: Path) -> None:
+    index = blocks_of(report)["index"]
+    rows = {row.label: row for row in read_results(board).rows}
+    right = list(OUTCOMES).index("right")
+    for number, agent in enumerate(index["agents"]):
+        given = [step[1][number] for session in index["sessions"] for step in session["steps"] if step[1]]
+        share = sum(outcome == right for outcome in given) / len(given)
+        assert share == pytest.approx(rows[agent["label"]].figures["exact_accuracy"].value)
+
+
+def test_a_page_that_many_steps_show_is_kept_once_and_is_the_one_that_was_shown(report: Path, store_path: Path) -> None:
+    blocks = blocks_of(report)
+    firsts = blocks["index"]["first_pages"]
+    pages = {
+        first + place: page
+        for chapter, first in enumerate(firsts)
+        for place, page in enumerate(blocks[f"pages-{chapter}"])
+    }
+    sessions = {session.session_id: session for session in SessionStore.open(store_path).sessions("all")}
+    distinct = {step.page for session in sessions.values() for step in session.steps}
+    assert len(pages) == len(distinct) < sum(len(session.steps) for session in sessions.values())
+    for listed in blocks["index"]["sessions"]:
+        steps = blocks[f"sessions-{listed['chapter']}"][listed["place"]]
+        for shown, step in zip(steps, sessions[listed["id"]].steps, strict=True):
+            assert pages[shown["page"]] == page_document(step.page)
+
+
+def test_nothing_in_the_file_points_outside_it(report: Path, hostile_report: Path) -> None:
+    for one in (report, hostile_report):
+        document = text_of(one)
+        for node in document.css("*"):
+            for name in ("src", "href", "srcset", "action", "data", "poster", "background"):
+                value = node.attributes.get(name)
+                assert value is None or value.startswith("#") or value == "data:,", node.html[:200]
+        assert not document.css("link[rel=stylesheet], iframe, object, embed, base")
+        assert "url(" not in document.css_first("style").text()
+        assert "@import" not in document.css_first("style").text()
+
+
+def test_only_the_reports_own_script_may_run(report: Path, hostile_report: Path) -> None:
+    for one in (report, hostile_report):
+        scripts = [node for node in text_of(one).css("script") if node.attributes.get("type") != "text/plain"]
+        (script,) = scripts
+        digest = base64.b64encode(hashlib.sha256(script.text().encode()).digest()).decode()
+        assert f"script-src 'sha256-{digest}'" in policy_of(one)
+        assert "default-src 'none'" in policy_of(one)
+
+
+def test_hostile_texts_are_shown_as_they_are_and_are_no_markup(hostile_report: Path) -> None:
+    document = text_of(hostile_report)
+    assert not document.css("[onerror], [onload], [onclick], main img, main iframe")
+    told = " ".join(document.css_first("#rationales").text().split())
+    assert " ".join(HOSTILE.split()) in told
+    blocks = blocks_of(hostile_report)
+    first = blocks["index"]["sessions"][0]
+    assert first["goal"] == HOSTILE
+    assert blocks["people"][first["user"]]["text"] == HOSTILE
+
+
+def test_a_hostile_page_is_packed_without_what_could_act(hostile_report: Path) -> None:
+    (pages,) = [value for name, value in blocks_of(hostile_report).items() if name.startswith("pages-")]
+    for page in pages:
+        document = LexborHTMLParser(page)
+        assert not document.css("script, iframe, base, link, object, form, [href], [src], [onload], [onclick], [style]")
+
+
+def test_links_to_steps_name_steps_that_are_in_the_file(report: Path, hostile_report: Path) -> None:
+    for one in (report, hostile_report):
+        index = blocks_of(one)["index"]
+        known = {
+            f"#session/{quote(session['id'], safe='')}/{number}"
+            for session in index["sessions"]
+            for number, _ in enumerate(session["steps"])
+        }
+        links = {node.attributes["href"] for node in text_of(one).css("a[href^='#session/']")}
+        assert links
+        assert links <= known
+
+
+def test_a_store_that_is_another_now_gives_figures_and_no_sessions(
+    board: Path, tmp_path: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved = tmp_path / "board"
+    shutil.copytree(board, moved)
+    other = tmp_path / "other"
+    assert_generated(other)
+    _point_to(moved, other)
+    assert main([str(moved)]) == 0
+    said = capsys.readouterr().err
+    assert "without sessions" in said
+    assert SessionStore.open(other).fingerprint in said
+    assert not blocks_of(moved / "report.html")
+    assert "There are no sessions in this file" in text_of(moved / "report.html").css_first("#sessions").text()
+    assert main([str(moved), "--store", str(store_path)]) == 0
+    assert blocks_of(moved / "report.html")
+    assert main([str(moved), "--store", str(other)]) == 2
+    assert "its pages need not be those that were shown" in capsys.readouterr().err
+
+
+def assert_generated(path: Path) -> None:
+    from replay_sessions.__main__ import main as stores  # noqa: PLC0415 - one test needs another store
+
+    assert stores(["generate", "--sessions", "12", "--seed", "9", "--out", str(path)]) == 0
+
+
+def _point_to(board: Path, store: Path) -> None:
+    """Has a board say that it was run on a store at another path."""
+    results = json.loads((board / "results.json").read_text())
+    for config in (results["config"], results["provenance"]["config"]):
+        config["store"] = str(store)
+    (board / "results.json").write_text(json.dumps(results))
+
+
+def test_the_viewer_says_when_agents_were_shown_another_persona(store_path: Path, tmp_path: Path, report: Path) -> None:
+    config = LeaderboardConfig(
+        agents=("random",),
+        out=str(tmp_path),
+        store=str(store_path),
+        context=ContextConfig(persona="shuffled"),
+        samples=10,
+    )
+    run_leaderboard(config)
+    assert main([str(tmp_path)]) == 0
+    assert blocks_of(tmp_path / "report.html")["index"]["personas_shown"] == "shuffled"
+    assert blocks_of(report)["index"]["personas_shown"] == "matched"
+
+
+FAILING = """
+class Failing:
+    def __init__(self, always=False):
+        self.always = always
+
+    def reset(self, *, seed=None):
+        pass
+
+    def act(self, observation):
+        if self.always or observation["step"] == 2:
+            raise TimeoutError("the server is down")
+        return '{"rationale": "I go.", "action": {"type": "terminate"}}'
+"""
+
+
+@pytest.mark.parametrize("others", [("majority",), ()])
+def test_agents_that_gave_no_reply_are_shown_unranked_with_their_errors(
+    others: tuple[str, ...], store_path: Path, tmp_path: Path
+) -> None:
+    agent = tmp_path / "failing.py"
+    agent.write_text(FAILING)
+    agents = (f"some={agent}:Failing", f"none={agent}:Failing?always=true", *others)
+    board = tmp_path / "board"
+    run_leaderboard(LeaderboardConfig(agents=agents, out=str(board), store=str(store_path), split="all", samples=50))
+    assert main([str(board)]) == 0
+    document = text_of(board / "report.html")
+    lines = {
+        line.css_first("th").text(deep=False).strip(): line for line in document.css("table.ranked")[0].css("tbody tr")
+    }
+    told = {label: line.css_first("th small").text() for label, line in lines.items() if line.css_first("th small")}
+    assert told["some"].startswith("not ranked: no reply at ")
+    assert told["none"].startswith("not ranked: no reply at ")
+    assert lines["some"].css_first(".segment.no_reply")
+    expected = "majority predicts best" if others else "No agent answered every step, so none is ranked."
+    assert document.css_first("h1").text().startswith(expected)
+    index = blocks_of(board / "report.html")["index"]
+    place = [one["label"] for one in index["agents"]].index("none")
+    outcomes = {step[1][place] for session in index["sessions"] for step in session["steps"] if step[1]}
+    assert [list(OUTCOMES)[outcome] for outcome in outcomes] == ["no_reply"]
+
+
+@pytest.mark.parametrize("forged", ["figure", "records", "reply"])
+def test_figures_that_do_not_follow_from_what_was_kept_give_no_report(
+    forged: str, board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = tmp_path / "board"
+    shutil.copytree(board, changed)
+    results = json.loads((changed / "results.json").read_text())
+    steps = changed / "agents" / "copy_match" / "steps.jsonl"
+    if forged == "figure":
+        results["entries"][2]["row"]["figures"]["exact_accuracy"]["value"] += 0.05
+    elif forged == "records":
+        steps.write_bytes(steps.read_bytes().replace(b"refinements", b"refinementz", 1))
+    else:  # the reply and its digest, but not what it earned
+        steps.write_bytes(steps.read_bytes().replace(b'"reward":1001.0', b'"reward":1002.0', 1))
+        digest = hashlib.blake2b(steps.read_bytes(), digest_size=16).hexdigest()
+        results["entries"][2]["records_digest"] = digest
+    (changed / "results.json").write_text(json.dumps(results))
+    assert main([str(changed)]) == 2
+    assert "leaderboard verify" in capsys.readouterr().err
+    assert not (changed / "report.html").exists()
+
+
+def test_sessions_that_do_not_fit_are_left_out_and_counted(board: Path, store_path: Path) -> None:
+    evidence = read_evidence(board)
+    judged = {label: judge(evidence, label) for label in evidence.labels}
+    store = SessionStore.open(store_path)
+    whole = session_data(evidence, judged, store, max_characters=10**8)
+    assert whole.left_out == 0
+    assert whole.sessions == 60
+    room = whole.characters - 10_000
+    cut = session_data(evidence, judged, store, max_characters=room)
+    assert cut.characters <= room
+    assert cut.left_out > 0
+    assert cut.sessions + cut.left_out == 60
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["no/such/folder"], "there is no folder"),
+        (["{tmp}"], "holds neither a training run (run.json) nor a leaderboard"),
+        (["{tmp}", "--max-megabytes", "1"], "the figures alone may need 1.5"),
+        (["{board}", "--out", "{tmp}/file/below/a/file.html"], "cannot be written"),
+        (["{board}", "--tabels", "x"], "--tabels"),
+    ],
+)
+def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(
+    words: list[str], said: str, board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main([word.format(tmp=tmp_path, board=board) for word in words]) == 2
+    found = capsys.readouterr().err
+    assert said in found
+    assert len(found.strip().splitlines()) == 1
+
+
+def test_the_package_brings_every_file_of_the_page() -> None:
+    root = Path(__file__).parents[3]
+    patterns = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
+    files = list((root / "benchmarks" / "report" / "templates").iterdir())
+    assert {file.suffix for file in files} == {".jinja", ".css", ".js"}
+    assert all(any(fnmatch(file.name, pattern) for pattern in patterns) for file in files)

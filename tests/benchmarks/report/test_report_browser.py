@@ -1,0 +1,371 @@
+"""The report in headless Chromium, as a person uses it, with the network watched and hostile pages in its frames."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from benchmarks.leaderboard.config import LeaderboardConfig
+from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.report.__main__ import main
+from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.store import StoreWriter
+from tests.benchmarks.report.conftest import HOSTILE, blocks_of
+from tests.oracles.browser_visibility import chromium
+
+pytestmark = pytest.mark.browser
+
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+PATIENCE_S = 20
+LETTERS = "ABCD"
+MARKS = """nodes => nodes.map(node => [
+    (node.matches('[name]') ? node : node.querySelector('[name]')).getAttribute('name'), node.dataset.mark])"""
+LARGEST_BYTES = 20_000_000
+
+PLACES = """[...document.querySelectorAll('[name]')].map(node => node.getBoundingClientRect())
+    .map(at => [at.x + Math.min(at.width / 2, 40), at.y + at.height / 2])"""
+
+
+class Visit:
+    """A report open in a page, and what the page said and asked for meanwhile."""
+
+    def __init__(self, page: Any, report: Path) -> None:
+        self.page, self.address = page, report.resolve().as_uri()
+        self.said: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("dialog", lambda dialog: self.said.append(f"dialog: {dialog.message}"))
+        page.context.on("page", lambda other: self.requests.append(f"new window {other.url}"))
+        self.go("")
+
+    def go(self, fragment: str) -> None:
+        self.page.goto(self.address + fragment)
+
+    def opened(self) -> tuple[str, int, str]:
+        """Session, step and agent that the address names."""
+        parts = self.page.evaluate("location.hash.slice(1).split('/').map(decodeURIComponent)")
+        return parts[1], int(parts[2]), parts[3] if len(parts) > 3 else ""
+
+    def count(self) -> tuple[int, int]:
+        """Sessions and steps that the filters let through."""
+        words = self.page.inner_text("#count").replace(",", "").split()
+        return int(words[0]), int(words[-2])
+
+    def wait_for(self, expression: str) -> None:
+        """Until it is true; asked again and again from here, since the report's policy lets nothing evaluate there."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < deadline, f"never true: {expression}"
+            self.page.wait_for_timeout(20)
+
+    def frame(self) -> Any:
+        """The document in the frame."""
+        self.page.wait_for_selector("iframe.frame")
+        found = self.page.query_selector("iframe.frame").content_frame()
+        found.wait_for_load_state()
+        return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
+    program = chromium()
+    if program is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        found = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
+    """Opens a report; at the end nothing may have been said on the console or asked of anybody."""
+    visits: list[Visit] = []
+
+    def begin(report: Path, viewport: dict[str, int] = DESKTOP, **context: Any) -> Visit:
+        page = browser.new_context(viewport=viewport, **context).new_page()
+        visits.append(Visit(page, report))
+        return visits[-1]
+
+    yield begin
+    for one in visits:
+        assert one.said == []
+        assert {address for address in one.requests if address.split("#")[0] != one.address} <= {
+            "about:srcdoc",
+            "data:,",
+        }
+        one.page.context.close()
+
+
+def test_the_first_screen_says_who_predicts_best(report: Path, visit: Callable[..., Visit]) -> None:
+    page = visit(report).page
+    assert page.inner_text("h1").startswith("copy_match predicts best")
+    assert not page.is_visible("#sessions")
+    bottom = page.locator(".ranked").first.bounding_box()
+    assert bottom["y"] + bottom["height"] < DESKTOP["height"]
+
+
+def test_a_link_to_a_step_opens_it_with_its_agent(report: Path, visit: Callable[..., Visit]) -> None:
+    blocks = blocks_of(report)
+    session = blocks["index"]["sessions"][7]
+    label = blocks["index"]["agents"][1]["label"]
+    one = visit(report)
+    one.go(f"#session/{session['id']}/2/{quote(label, safe='')}")
+    one.page.wait_for_selector("iframe.frame")
+    assert one.page.inner_text(".session-head h2") == session["id"]
+    assert one.page.inner_text(".stepper [aria-current]").startswith("3 ")
+    assert one.page.locator(".answer:not(.faded) [data-agent='1']").count() == 1
+    one.go("#session/nobody%20knows/1")
+    one.wait_for("document.querySelector('#viewer').innerText.includes(\"No session 'nobody knows'\")")
+    one.go("#session/%E0%A4%A")  # a broken escape
+    one.page.wait_for_selector("iframe.frame")
+
+
+def test_the_page_shows_the_logged_element_and_every_choice(report: Path, visit: Callable[..., Visit]) -> None:
+    blocks = blocks_of(report)
+    one = visit(report)
+    checked = 0
+    for session in blocks["index"]["sessions"][:6]:
+        steps = blocks[f"sessions-{session['chapter']}"][session["place"]]
+        for number, step in enumerate(steps):
+            one.go(f"#session/{session['id']}/{number}")
+            one.wait_for(f"document.title === '{session['id']}, step {number + 1}'")
+            marks = one.frame().eval_on_selector_all("[data-mark]", MARKS)
+            expected: dict[str, list[str]] = {}
+            if step["logged"].get("name"):
+                expected[step["logged"]["name"]] = ["logged"]
+            for letter, answer in zip(LETTERS, step["answers"], strict=bool(step["answers"])):
+                if name := answer.get("action", {}).get("name"):
+                    words = expected.setdefault(name, [])
+                    words += [letter] if "chosen" in words else ["chosen", letter]
+            assert {name: mark.split() for name, mark in marks} == expected
+            checked += len(marks)
+    assert checked > 20
+
+
+def test_the_first_mark_is_scrolled_into_view(visit: Callable[..., Visit], tmp_path: Path, long_report: Path) -> None:
+    one = visit(long_report)
+    one.go("#sessions")
+    frame = one.frame()
+    one.page.wait_for_timeout(300)
+    assert frame.evaluate("scrollY") > 500
+    top = frame.eval_on_selector("[data-mark]", "node => node.getBoundingClientRect().top")
+    assert 0 <= top < DESKTOP["height"] / 2
+
+
+@pytest.fixture(scope="module")
+def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page whose logged element stands far down."""
+    from replay_sessions.schema import Click, Session, Step  # noqa: PLC0415 - of this fixture alone
+
+    folder = tmp_path_factory.mktemp("long")
+    page = "<html><body>" + "<p>line</p>" * 200 + "<a name='far'>far</a>" + "<p>line</p>" * 200 + "</body></html>"
+    step = Step(page=page, action=Click(name="far"))
+    with StoreWriter(folder / "store", source="test") as writer:
+        for number in range(3):
+            writer.write(Session(session_id=f"s{number}", user_id=f"u{number}", steps=(step, step), source="test"))
+    run_leaderboard(
+        LeaderboardConfig(agents=("random",), out=str(folder / "b"), store=str(folder / "store"), split="all")
+    )
+    assert main([str(folder / "b")]) == 0
+    return folder / "b" / "report.html"
+
+
+def test_keys_walk_steps_sessions_and_matches(report: Path, visit: Callable[..., Visit]) -> None:
+    sessions = blocks_of(report)["index"]["sessions"]
+    one = visit(report)
+    page = one.page
+    page.keyboard.press("f")
+    page.wait_for_selector("iframe.frame")
+    first, step, _ = one.opened()
+    assert (first, step) == (sessions[0]["id"], 1)  # the first action is nobody's to answer
+    page.keyboard.press("ArrowLeft")
+    one.wait_for("document.title.endsWith('step 1')")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    one.wait_for("document.title.endsWith('step 3')")
+    page.keyboard.press("j")
+    one.wait_for(f"document.title.startsWith({sessions[1]['id']!r})")
+    page.keyboard.press("k")
+    one.wait_for(f"document.title.startsWith({sessions[0]['id']!r})")
+    page.keyboard.press("2")
+    one.wait_for("location.hash.split('/').length === 4")
+    page.keyboard.press("0")
+    one.wait_for("location.hash.split('/').length === 3")
+    page.keyboard.press("n")
+    one.wait_for("document.title.endsWith('step 3')")
+    page.keyboard.press("p")
+    one.wait_for("document.title.endsWith('step 2')")
+    page.keyboard.press("/")
+    one.wait_for("document.activeElement.id === 'search'")
+    page.keyboard.type("jk?n2")  # words, not keys
+    assert page.input_value("#search") == "jk?n2"
+    page.keyboard.press("Escape")
+    one.wait_for("document.activeElement.id !== 'search'")
+    page.keyboard.press("?")
+    assert page.is_visible("#help")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#help")
+    page.keyboard.press("f")
+    one.wait_for("!document.querySelector('#figures').hidden")
+
+
+def test_every_filter_leaves_the_steps_that_it_names(report: Path, visit: Callable[..., Visit]) -> None:
+    blocks = blocks_of(report)
+    index, people = blocks["index"], blocks["people"]
+    codes = [outcome["code"] for outcome in index["outcomes"]]
+    one = visit(report)
+    one.go("#sessions")
+    one.page.wait_for_selector("iframe.frame")
+
+    def expect(matches: Callable[[Any, Any, Any], bool], **filters: str | bool) -> None:
+        for name, value in filters.items():
+            if isinstance(value, bool):
+                one.page.set_checked(f"#filter-{name}", value)
+            elif name in ("agent", "answer", "type"):
+                one.page.select_option(f"#filter-{name}", value)
+            else:
+                one.page.fill("#search" if name == "search" else f"#filter-{name}", value)
+        found = []
+        for session in index["sessions"]:
+            steps = blocks[f"sessions-{session['chapter']}"][session["place"]]
+            hits = [
+                listed
+                for listed, step in zip(session["steps"], steps, strict=True)
+                if listed[1] and matches(session, listed, step)
+            ]
+            found += [len(hits)] if hits else []
+        assert 0 < sum(found) < 5 * len(index["sessions"]), "a filter that lets all or nothing through tests nothing"
+        one.wait_for(f"document.querySelector('#count').textContent.startsWith('{len(found)} of')")
+        assert one.count() == (len(found), sum(found))
+        one.page.click("#clear")
+        one.wait_for("document.querySelector('#count').textContent.startsWith('60 of')")
+
+    expect(lambda s, listed, step: codes[listed[1][1]] != "right", agent="1", answer="wrong")
+    expect(lambda s, listed, step: codes[listed[1][2]] == "left_early", agent="2", answer="left_early")
+    expect(lambda s, listed, step: any(codes[outcome] == "typed" for outcome in listed[1]), answer="typed")
+    expect(lambda s, listed, step: listed[0] == 1, type="1")
+    expect(lambda s, listed, step: listed[2] >= 2, disagree=True)
+    user = index["sessions"][9]["user"]
+    expect(lambda s, listed, step: s["user"] == user, shopper=user)
+    trait = next(iter(people[user]["traits"].items()))
+    expect(
+        lambda s, listed, step: dict([trait]).items() <= people[s["user"]]["traits"].items(), shopper=" ".join(trait)
+    )
+    sought = "pagination.next"
+    expect(
+        lambda s, listed, step: (
+            sought in step["logged"].get("name", "") or any(sought in a["reply"] for a in step["answers"])
+        ),
+        search=sought.upper(),
+    )
+    expect(
+        lambda s, listed, step: listed[0] == 0 and codes[listed[1][1]] != "right", type="0", agent="1", answer="wrong"
+    )
+
+
+def test_a_bar_of_the_first_screen_opens_its_steps(report: Path, visit: Callable[..., Visit]) -> None:
+    one = visit(report)
+    one.page.click(".ranked .best .segment.other_element")
+    one.page.wait_for_selector("iframe.frame")
+    assert one.page.input_value("#filter-answer") == "other_element"
+    label = one.page.locator("#filter-agent option:checked").inner_text()
+    assert label.endswith("copy_match")
+    assert one.page.locator("[data-outcome='other_element']:not(.faded) .said", has_text="copy_match").count() == 1
+
+
+def test_hostile_content_stays_in_its_frame(hostile_report: Path, visit: Callable[..., Visit]) -> None:
+    sessions = blocks_of(hostile_report)["index"]["sessions"]
+    one = visit(hostile_report)
+    page = one.page
+    assert HOSTILE.split()[0] in page.inner_text("#rationales")
+    for number in range(4):
+        one.go(f"#session/{quote(sessions[0]['id'], safe='')}/{number}")
+        one.wait_for(f"document.title.endsWith('step {number + 1}')")
+        frame = one.frame()
+        assert frame.evaluate("document.scripts.length") == 0
+        box = page.locator("iframe.frame").bounding_box()
+        assert page.locator("iframe").count() == 1
+        covered = page.evaluate(
+            "([x, y]) => document.elementFromPoint(x, y).tagName", [box["x"] - 8, box["y"] + box["height"] / 2]
+        )
+        assert covered != "IFRAME"
+        for x, y in frame.evaluate(PLACES):  # by the mouse alone: playwright's own clicks run scripts in the frame
+            page.mouse.click(box["x"] + x, box["y"] + y)
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.broken") is None
+    assert page.url.startswith(one.address)
+    page.fill("#search", "</script>")
+    one.wait_for("document.querySelector('#count').textContent.startsWith('6 of 6')")
+
+
+def test_a_phone_has_room_for_it(report: Path, visit: Callable[..., Visit]) -> None:
+    one = visit(report, viewport=PHONE, has_touch=True, color_scheme="dark")
+    assert one.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    one.go("#sessions")
+    one.page.wait_for_selector("iframe.frame")
+    assert one.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not one.page.is_visible("#search")
+    one.page.click("#finder-toggle")
+    assert one.page.is_visible("#search")
+    one.page.locator("#list button").nth(3).click()
+    assert not one.page.is_visible("#search")
+
+
+def test_light_and_dark_follow_the_system_and_the_button(report: Path, visit: Callable[..., Visit]) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light, dark = visit(report, color_scheme="light").page, visit(report, color_scheme="dark").page
+    assert (light.evaluate(colour), dark.evaluate(colour)) == ("rgb(255, 255, 255)", "rgb(20, 23, 26)")
+    light.click("#theme")
+    assert light.evaluate(colour) == "rgb(20, 23, 26)"
+
+
+def test_a_thousand_sessions_fit_and_open_at_once(
+    tmp_path: Path, visit: Callable[..., Visit], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
+        for session in generate_sessions(1000, seed=3):
+            writer.write(session)
+    agents = ("random,majority,copy_match,oracle T 0.6=oracle?temperature=0.6,oracle greedy=oracle?temperature=0",)
+    run_leaderboard(
+        LeaderboardConfig(
+            agents=agents,
+            out=str(tmp_path / "b"),
+            store=str(tmp_path / "store"),
+            split="all",
+            samples=100,
+            likelihood=True,
+        )
+    )
+    assert main([str(tmp_path / "b")]) == 0
+    report = tmp_path / "b" / "report.html"
+    size = report.stat().st_size
+    assert size < LARGEST_BYTES
+    one = visit(report)
+    drawn_ms = one.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    began = time.perf_counter()
+    one.go("#sessions")
+    one.page.wait_for_selector("iframe.frame")
+    viewer_s = time.perf_counter() - began
+    with capsys.disabled():
+        seen = f"figures seen after {drawn_ms:.0f} ms, a session after {viewer_s:.2f} s"
+        print(f"\n1,000 sessions: {size / 1e6:.1f} MB, {seen}")
+    assert one.page.inner_text("#count").startswith("1,000 of 1,000 sessions")
+    listed = "document.querySelectorAll('#list li').length"
+    few = one.page.evaluate(listed)
+    one.page.evaluate("document.querySelector('#list').scrollTop = 1e9")
+    one.wait_for(f"{listed} > {few}")
+    last = blocks_of(report)["index"]["sessions"][-1]["id"]
+    one.go(f"#session/{last}/1")
+    one.wait_for(f"document.title.startsWith({last!r})")
+    assert last in one.page.text_content("#list [aria-current]")
+    list_box, at = (one.page.locator(place).bounding_box() for place in ("#list", "#list [aria-current]"))
+    assert list_box["y"] - 1 <= at["y"] <= list_box["y"] + list_box["height"]

@@ -1,0 +1,211 @@
+"""What the report counts, against counts by hand; and its tables as CSV and LaTeX."""
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.results import Figure, ResultRow
+from benchmarks.leaderboard.verify import read_results
+from benchmarks.report.__main__ import main, read_evidence
+from benchmarks.report.calibration import calibration
+from benchmarks.report.comparisons import headline
+from benchmarks.report.evidence import Evidence, PairedDifference
+from benchmarks.report.judged_steps import JudgedStep, judge, terms_of
+from benchmarks.report.step_figures import confusion, fidelity, outcomes, reward_terms
+from benchmarks.report.tables import Column, Table, as_csv, as_latex
+from replay_sessions.schema import Click, Terminate, TypeAndSubmit
+from shop_env.metrics import StepRecord
+from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import score_action
+
+CLICK, OTHER = {"type": "click", "name": "a"}, {"type": "click", "name": "b"}
+TYPED, LEFT = {"type": "type_and_submit", "name": "q", "text": "red kettle"}, {"type": "terminate"}
+UNKNOWN = {"type": "click", "name": ""}  # a click whose target was not logged
+
+
+def record(logged: dict[str, str], predicted: dict[str, str] | None, **more: object) -> StepRecord:
+    return StepRecord(
+        session_id="s", user_id="u", step_index=1, step_count=3, logged=logged, predicted=predicted, **more
+    )  # type: ignore[arg-type]
+
+
+def evidence_of(board: Path, records: list[StepRecord], **more: object) -> Evidence:
+    """The board's, with one agent that has these records."""
+    return replace(read_evidence(board), records={"one": records}, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("logged", "predicted", "outcome"),
+    [
+        (CLICK, CLICK, "right"),
+        (CLICK, OTHER, "other_element"),
+        (CLICK, TYPED, "typed"),
+        (CLICK, LEFT, "left_early"),
+        (TYPED, TYPED, "right"),
+        (TYPED, {**TYPED, "text": "blue kettle"}, "other_text"),
+        (TYPED, {**TYPED, "name": "other"}, "other_text"),
+        (TYPED, CLICK, "clicked"),
+        (TYPED, LEFT, "left_early"),
+        (LEFT, LEFT, "right"),
+        (LEFT, CLICK, "stayed"),
+        (LEFT, TYPED, "stayed"),
+        (CLICK, None, "unreadable"),
+        (UNKNOWN, CLICK, "unknown"),
+        (UNKNOWN, LEFT, "left_early"),
+    ],
+)
+def test_each_way_to_be_wrong_has_its_name(
+    logged: dict[str, str], predicted: dict[str, str] | None, outcome: str, board: Path
+) -> None:
+    (judged,) = judge(evidence_of(board, [record(logged, predicted)]), "one")
+    assert judged.outcome == outcome
+
+
+def test_a_step_without_a_reply_is_neither_right_nor_wrong_in_a_way(board: Path) -> None:
+    answered, failed = record(CLICK, CLICK), record(CLICK, None, error="TimeoutError")
+    judged = judge(evidence_of(board, [failed, answered]), "one")
+    assert [step.outcome for step in judged] == ["no_reply", "right"]
+    assert judged[0].terms is None
+
+
+def test_terms_of_a_reward_add_up_to_it() -> None:
+    for preset in ("shop_r1", "binary", "customer_r1"):
+        for predicted in (Click(name="a.b"), Click(name="a"), TypeAndSubmit(name="q", text="t"), Terminate()):
+            breakdown = score_action(predicted, Click(name="a.b"), reward_preset(preset))
+            assert sum(terms_of(breakdown).values()) == pytest.approx(breakdown.total)
+
+
+def test_shares_and_counts_of_steps_are_those_counted_by_hand(board: Path) -> None:
+    records = [record(CLICK, CLICK), record(CLICK, LEFT), record(TYPED, CLICK), record(LEFT, None)]
+    evidence = evidence_of(board, records)
+    judged = {"one": judge(evidence, "one")}
+    assert dict(zip([column.name for column in outcomes(judged).columns], outcomes(judged).rows[0], strict=True)) == {
+        "agent": "one",
+        "right": 0.25,
+        "left_early": 0.25,
+        "clicked": 0.25,
+        "unreadable": 0.25,
+    }
+    assert confusion(judged).rows == [
+        ["one", "click", 1, 0, 1, 0],
+        ["one", "type_and_submit", 1, 0, 0, 0],
+        ["one", "terminate", 0, 0, 0, 1],
+    ]
+
+
+def test_mean_terms_add_up_to_the_mean_reward_of_the_table(board: Path) -> None:
+    evidence = read_evidence(board)
+    judged = {label: judge(evidence, label) for label in evidence.labels}
+    totals = {row[0]: row[-1] for row in reward_terms(evidence, judged).rows}
+    for label in evidence.labels:
+        assert totals[label] == pytest.approx(evidence.row(label).figures["mean_reward"].value)
+    assert max(totals.values()) == totals["the shoppers"]  # nobody earns more than the log
+
+
+def test_who_answers_what_people_did_is_at_no_distance_from_them(board: Path) -> None:
+    evidence = read_evidence(board)
+    copied = [
+        StepRecord(**{**{name: getattr(one, name) for name in one.__struct_fields__}, "predicted": one.logged})
+        for one in evidence.records["random"]
+    ]
+    found = fidelity(replace(evidence, records={"random": evidence.records["random"], "majority": copied}))
+    distances = {row[0]: row[1:] for row in found.rows}
+    assert distances["majority"] == [0.0, 0.0]
+    assert all(distance > 0.01 for distance in distances["random"])
+
+
+def test_calibration_is_the_weighted_gap_between_sureness_and_rightness(board: Path) -> None:
+    sure, unsure = {Click(name="a"): 0.95, Terminate(): 0.05}, {Click(name="a"): 0.55, Terminate(): 0.45}
+    logged = [CLICK, LEFT, CLICK, CLICK, UNKNOWN]  # likeliest is `a` throughout; the last cannot be judged
+    given = [sure, sure, unsure, unsure, unsure]
+    records = [
+        StepRecord(session_id="s", user_id="u", step_index=place, step_count=9, logged=one)
+        for place, one in enumerate(logged)
+    ]
+    probabilities = {"one": {("s", place): one for place, one in enumerate(given)}}
+    found = calibration(evidence_of(board, records, probabilities=probabilities), "one")
+    assert found is not None
+    assert [(one.low, one.steps, round(one.probability, 6), one.right) for one in found.bins] == [
+        (0.5, 2, 0.55, 1.0),
+        (0.9, 2, 0.95, 0.5),
+    ]
+    assert found.error == pytest.approx(0.5 * 0.45 + 0.5 * 0.45)
+    assert calibration(evidence_of(board, records), "one") is None
+
+
+def told(difference: float, low: float, high: float, first: str = "second") -> PairedDifference:
+    return PairedDifference(
+        first=first, second="first", metric="exact_accuracy", difference=difference, low=low, high=high
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([told(-0.05, -0.08, -0.02)], ["first predicts best: 60.0%", "5.0 points above second (95%: 2.0 to 8.0)."]),
+        (
+            [told(-0.01, -0.03, 0.01)],
+            ["first is ahead, but not clearly", "(95%: −1.0 to 3.0): the two cannot be told apart"],
+        ),
+        (
+            [told(-0.05, -0.08, -0.02), told(0.2, 0.1, 0.3, "policy")],
+            ["first predicts best", "The shoppers' own policy, policy, stands 20.0 points above it"],
+        ),
+    ],
+)
+def test_the_first_sentences_follow_the_intervals(found: list[PairedDifference], said: list[str], board: Path) -> None:
+    def row(label: str, exact: float) -> ResultRow:
+        figures = {"exact_accuracy": Figure(exact, exact - 0.02, exact + 0.02)}
+        return ResultRow(label=label, figures=figures, steps=100, sessions=10)
+
+    rows = [row("first", 0.6), row("second", 0.55), row("policy", 0.8)]
+    records = {label: [record(CLICK, OTHER)] for label in ("first", "second", "policy")}
+    evidence = replace(read_evidence(board), rows=rows, records=records, references=frozenset({"policy"}))
+    judged = {"first": [JudgedStep(record(CLICK, OTHER), "other_element", None)]}
+    sentences = " ".join(headline(evidence, found, judged))
+    for part in [
+        *said,
+        "95% interval 58.0 to 62.0%",
+        "It is wrong at 1 steps: it clicked another element in 100% of them.",
+    ]:
+        assert part in sentences
+
+
+def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_path: Path) -> None:
+    assert main([str(board), "--out", str(tmp_path / "r.html"), "--tables", str(tmp_path)]) == 0
+    rows = {row.label: row for row in read_results(board).rows}
+    with (tmp_path / "ranking.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {line["agent"] for line in lines} == rows.keys()
+    for line in lines:
+        for name, figure in rows[line["agent"]].figures.items():
+            if name in line:
+                assert float(line[name]) == figure.value
+                assert (line[f"{name}_low"] or None) == (None if figure.low is None else str(figure.low))
+    names = {file.name for file in tmp_path.iterdir()}
+    for table in ("ranking", "differences", "outcomes", "confusion", "reward_terms", "calibration", "action_mix"):
+        assert {f"{table}.csv", f"{table}.tex"} <= names
+    assert {"ranking.png", "ranking.svg", "calibration.png", "calibration.svg"} <= names
+    assert (tmp_path / "ranking.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_label_breaks_a_table() -> None:
+    columns = [Column("agent", "agent"), Column("exact", "exact", "percent", with_interval=True)]
+    label = '=HYPERLINK("x")\n50% & $x_1$ \\ {~^#}'
+    table = Table("t", "a\ncaption", columns, [[label, Figure(0.5, 0.25, 0.75)], ["b", None]])
+    lines = list(csv.reader(io.StringIO(as_csv(table))))
+    assert lines == [
+        ["agent", "exact", "exact_low", "exact_high"],
+        [f"'{label}", "0.5", "0.25", "0.75"],
+        ["b", "", "", ""],
+    ]
+    body = as_latex(table).splitlines()
+    assert body[0] == "% a caption"
+    assert body[5] == (
+        r"=HYPERLINK("
+        r'"x") 50\% \& \$x\_1\$ \textbackslash{} \{\textasciitilde{}\textasciicircum{}\#\} & 50.0 [25.0, 75.0] \\'
+    )
+    assert body[6] == r"b & -- \\"

@@ -1,0 +1,30 @@
+"""The agents of docs/agents.md run as they stand there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agents.conformance import check_agent
+from agents.registry import AGENTS, GROUPS
+from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.store import SessionStore, StoreWriter
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
+
+
+@pytest.mark.parametrize("agent", ["my_function.py:act", "my_agent.py:MostClicked", "my_policy.py:Last"])
+def test_an_agent_of_the_page_keeps_the_contract(agent: str, tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
+        for session in generate_sessions(12, seed=0):
+            writer.write(session)
+    file = agent.partition(":")[0]
+    (tmp_path / file).write_text(BLOCKS[file], encoding="utf-8")
+    report = check_agent(f"{tmp_path / agent}", store=SessionStore.open(tmp_path / "store"))
+    assert report.passed, str(report)
+
+
+def test_every_floor_is_told_of() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)[-len(GROUPS["floors"]) :] == list(GROUPS["floors"])
+    assert set(GROUPS["floors"]) <= AGENTS.keys()
