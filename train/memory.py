@@ -61,7 +61,8 @@ class MemoryParts:
         optimizer: AdamW's two moments.
         passes: The most that a forward and backward pass holds beside all these.
         update: The most that the optimiser's step holds for itself.
-        rollouts: Keys and values of prompts and replies, and what reading the prompts holds.
+        reading: The most that reading the prompts of rollouts holds, with the keys and values that are kept.
+        sampling: Keys and values of the prompts and of replies that are as long as they may be.
     """
 
     weights: int
@@ -70,13 +71,14 @@ class MemoryParts:
     optimizer: int
     passes: int
     update: int
-    rollouts: int
+    reading: int
+    sampling: int
 
     @property
     def most(self) -> int:
         """The most that is held at a time: what stays, and the largest of what comes and goes."""
         stays = self.weights + self.reference + self.gradients + self.optimizer
-        return stays + max(self.passes, self.update, self.rollouts)
+        return stays + max(self.passes, self.update, self.reading, self.sampling)
 
 
 def memory_parts(
@@ -180,8 +182,12 @@ def _trace(
         if frozen is not None:
             passes = max(passes, counted.held(partial(_refer, frozen, given)))
         update = counted.held(adamw.step)
-        sampling = counted.held(partial(_read, policy, rollouts)) if rollouts else 0
-    return MemoryParts(weights, reference, gradients, optimizer, passes, update, sampling)
+        prefill = Prefill(list(rollouts.trunks) if rollouts else [])
+        kept: list[Tensor] = []
+        reading = counted.held(partial(_read, policy, prefill)) if rollouts else 0
+        sampling = counted.added(lambda: kept.extend(_replies(prefill, rollouts.reply_tokens))) if rollouts else 0
+        sampling += sum(tensor.nbytes for pair in prefill.kept for tensor in pair)
+    return MemoryParts(weights, reference, gradients, optimizer, passes, update, reading, sampling)
 
 
 def _of_depth(config: PretrainedConfig, layers: int) -> PretrainedConfig:
@@ -233,11 +239,13 @@ def _refer(reference: Policy, given: Sequence[PackedTrees]) -> None:
 
 
 @torch.no_grad()
-def _read(policy: Policy, rollouts: Rollouts) -> None:
-    """What the local engine holds when it has read its prompts, and when the replies are as long as they may be."""
-    prefill = Prefill(list(rollouts.trunks))
-    tokens = torch.zeros(1, sum(rollouts.trunks), dtype=torch.long)
+def _read(policy: Policy, prefill: Prefill) -> None:
+    """What the local engine does before the first token of its replies."""
+    tokens = torch.zeros(1, sum(prefill.lengths), dtype=torch.long)
     with policy.acting():
-        policy.logits(tokens, tokens, prefill, torch.zeros(len(rollouts.trunks), dtype=torch.long))
-    replies = [kept.new_empty(len(kept), rollouts.reply_tokens, kept.shape[-1]) for kv in prefill.kept for kept in kv]
-    del replies
+        policy.logits(tokens, tokens, prefill, torch.zeros(len(prefill.lengths), dtype=torch.long))
+
+
+def _replies(prefill: Prefill, tokens: int) -> list[Tensor]:
+    """Keys and values of so many tokens of replies."""
+    return [kept.new_empty(len(kept), tokens, kept.shape[-1]) for pair in prefill.kept for kept in pair]

@@ -30,7 +30,7 @@ from train.tokens import SessionTokens
 
 __all__ = ["dry_run"]
 
-GIB = 2**30
+MIB, GIB = 2**20, 2**30
 _PARTS = {
     "weights": "weights",
     "reference": "reference",
@@ -38,7 +38,8 @@ _PARTS = {
     "optimizer": "AdamW",
     "passes": "one pass",
     "update": "one update",
-    "rollouts": "rollouts",
+    "reading": "prompts",
+    "sampling": "replies",
 }
 
 
@@ -177,23 +178,23 @@ def _length(packed: PackedTrees) -> int:
 
 def _memory_table(most: dict[str, MemoryParts]) -> Iterator[str]:
     yield ""
-    yield "GiB of memory: the first four stay, the most of the other three comes and goes"
+    unit, size = ("GiB", GIB) if max(parts.most for parts in most.values()) >= GIB else ("MiB", MIB)
+    yield f"{unit} of memory: the first four stay, the most of the others comes and goes"
     widths = {name: max(8, len(name)) + 2 for name in most}
     yield f"{'':<12}" + "".join(f"{name:>{width}}" for name, width in widths.items())
     for part in (*_PARTS, "most"):
-        figures = {name: getattr(parts, part) / GIB for name, parts in most.items()}
+        figures = {name: getattr(parts, part) / size for name, parts in most.items()}
         yield f"{_PARTS.get(part, 'at the most'):<12}" + "".join(
-            f"{figure:>{widths[name]}.2f}" for name, figure in figures.items()
+            f"{figure:>{widths[name]}.1f}" for name, figure in figures.items()
         )
-    device, size = _device()
+    device, there = _device()
     needed = max(parts.most for parts in most.values())
-    fits = "room for it" if needed < size else "too little"
     yield ""
-    yield f"{device}: {size / GIB:.0f} GiB, {fits}."
-    if needed >= size:
+    yield f"{device}: {there / GIB:.0f} GiB, {'room for it' if needed < there else 'too little'}."
+    if needed >= there:
         yield (
-            "Less memory: model.stretch_tokens or model.gradient_checkpointing (passes), a lower max_batch_tokens "
-            "(passes, rollouts), model.precision bfloat16_autocast (reference, passes), model.lora (all that stays)."
+            "Less memory: model.stretch_tokens and model.gradient_checkpointing (passes), a lower max_batch_tokens "
+            "(passes, prompts, replies), model.precision bfloat16_autocast (reference, passes), model.lora (the rest)."
         )
 
 

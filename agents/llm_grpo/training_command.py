@@ -111,7 +111,8 @@ def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> 
     if start.reward is not None:
         preset = msgspec.structs.replace(preset, reward=start.reward)
     spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
-    default = TrainOptions(**msgspec.structs.asdict(start), config=spelt_out)
+    # A switch that is on by default would be one to turn off.
+    default = TrainOptions(**msgspec.structs.asdict(start) | {"dry_run": False}, config=spelt_out)
     parsed = parse_options(TrainOptions, words, program=PROGRAM, text=text, default=default, can_be_none=True).config
     return msgspec.structs.replace(parsed, reward=preset.reward) if parsed.reward == spelt_out.reward else parsed
 
