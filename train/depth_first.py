@@ -12,6 +12,7 @@ backward pass: log-probabilities and gradients are those of the packed pass (tes
 are read twice, as where layers are recomputed; what is kept of them is keys and values with their gradients.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -144,9 +145,8 @@ class _Walk(Generic[T]):
 
     def _targets(self, stretch: _Stretch) -> slice:
         """Which of the pack's reply tokens are predicted from this stretch and lie on the trunk."""
-        first = self._span.targets.start or 0
-        sources = self._packed.predicted_from[self._span.targets]
-        return slice(*(first + int((sources < end).sum()) for end in (stretch.start, stretch.end)))
+        span = self._span
+        return slice(*(span.first_target + bisect_left(span.sources, end) for end in (stretch.start, stretch.end)))
 
     def _cut(self, stretch: _Stretch, targets: slice, states: Tensor, weight: Tensor) -> tuple[Tensor, T | None]:
         """The states, and what the head makes of those that predict the trunk's own targets, behind the cut."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.errors import BadConfig, CheckpointMismatch, MissingExtra
@@ -22,7 +22,7 @@ from train.architectures import enable_checked_tree_attention
 from train.lora import ADAPTER_FILE
 from train.tokens import stop_token
 
-__all__ = ["GGUF", "PACKAGE", "load_model", "load_tokenizer", "load_weights"]
+__all__ = ["GGUF", "PACKAGE", "load_config", "load_model", "load_tokenizer", "load_weights"]
 
 PACKAGE = "package:"
 GGUF = ".gguf"
@@ -66,6 +66,11 @@ def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
     except BadConfig as error:
         raise CheckpointMismatch(f"the model '{path}' cannot be used: {error}") from error
     return tokenizer
+
+
+def load_config(path: str) -> Any:
+    """The configuration of a model alone, as `load_model` reads it."""
+    return _load(AutoConfig, path)
 
 
 def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu") -> Any:

@@ -168,4 +168,5 @@ def _hold_frozen(model: Any, dtype: torch.dtype) -> None:
     embedded = model.get_input_embeddings().weight
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.weight is not embedded and not module.weight.requires_grad:
-            module.to(dtype)
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                setattr(module, name, nn.Parameter(parameter.to(dtype), requires_grad=False))

@@ -13,7 +13,7 @@ almost no masked pair is computed. On GPU the same code runs (untested here). Dr
 configuration may ask for, is not done.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -83,13 +83,15 @@ class PackedSpan:
     """One session in the packed sequence: its trunk [start, end), then its groups.
 
     Attributes:
-        targets: Which of the pack's N reply tokens lie on the trunk itself.
+        sources: The places on the trunk that predict reply tokens on the trunk itself, in order.
+        first_target: The first of these reply tokens, of the pack's N.
     """
 
     start: int
     end: int
     groups: tuple[PackedGroup, ...]
-    targets: slice
+    sources: Sequence[int] = ()
+    first_target: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,15 +134,19 @@ class PackedTrees:
 
     def to(self, device: torch.device | str) -> "PackedTrees":
         """The same on another device."""
+        return self.map(lambda tensor: tensor.to(device))
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "PackedTrees":
+        """The same with `change` of every tensor in its place."""
         spans = tuple(
-            replace(span, groups=tuple(replace(group, mask=group.mask.to(device)) for group in span.groups))
+            replace(span, groups=tuple(replace(group, mask=change(group.mask)) for group in span.groups))
             for span in self.spans
         )
         return PackedTrees(
-            self.input_ids.to(device),
-            self.position_ids.to(device),
-            self.predicted_from.to(device),
-            self.targets.to(device),
+            change(self.input_ids),
+            change(self.position_ids),
+            change(self.predicted_from),
+            change(self.targets),
             self.reply_lengths,
             spans,
         )
@@ -177,7 +183,7 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
             mask = _group_mask(fork, [len(reply) for reply in replies])
             own = slice(first_target, len(targets)), slice(first_reply, len(lengths))
             groups.append(PackedGroup(first, len(tokens), fork, mask, *own))
-        spans.append(PackedSpan(start, end, tuple(groups), targets=slice(0)))
+        spans.append(PackedSpan(start, end, tuple(groups)))
     return PackedTrees(
         input_ids=torch.tensor([tokens]),
         position_ids=torch.tensor([positions]),
@@ -202,7 +208,7 @@ def pack_trunks(trunks: Sequence[tuple[Sequence[int], Sequence[tuple[int, int]]]
         for first, end in replies:
             predicted_from += range(start + first - 1, start + end - 1)
             lengths.append(end - first)
-        spans.append(PackedSpan(start, len(tokens), (), targets=slice(first_target, len(predicted_from))))
+        spans.append(PackedSpan(start, len(tokens), (), predicted_from[first_target:], first_target))
     packed, sources = torch.tensor([tokens]), torch.tensor(predicted_from, dtype=torch.long)
     return PackedTrees(packed, torch.tensor([positions]), sources, packed[0, sources + 1], lengths, tuple(spans))
 

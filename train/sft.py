@@ -16,7 +16,7 @@ from train.sampler import SessionPlan, SessionSteps
 from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
 from train.tokens import ReplySpan, SessionTokens
 
-__all__ = ["SftConfig", "SftStage", "SftTrainer"]
+__all__ = ["SftConfig", "SftStage", "SftTrainer", "sft_packs"]
 
 
 class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,8 +105,8 @@ class SftTrainer:
         batch = [(trunk, replies[:wanted]) for trunk, replies in self._plan.batch(step)]
         reply_tokens = sum(_taught_tokens(reply) for _, replies in batch for reply in replies)
         figures = {"loss": 0.0, "tokens": 0.0}
-        for part in _passes(batch, self._config.max_batch_tokens):
-            packed = _pack(part).to(self._policy.device)
+        for packed in sft_packs(batch, self._config.max_batch_tokens):
+            packed = packed.to(self._policy.device)
             for piece in self._policy.pieces(packed, log_probabilities):
                 loss = -piece.found.sum() / reply_tokens
                 loss.backward()
@@ -115,12 +115,16 @@ class SftTrainer:
         return {**figures, **self.optimizer.step(step)}
 
 
+def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[PackedTrees]:
+    """A batch as it goes through the model: passes of at most `max_tokens` (at least one session each)."""
+    return map(_pack, _passes(batch, max_tokens))
+
+
 def _taught_tokens(reply: ReplySpan) -> int:
     return reply.end - reply.start if reply.target is None else len(reply.target)
 
 
 def _passes(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[list[SessionSteps]]:
-    """Cuts a batch into forward passes of at most `max_tokens` (at least one session)."""
     part: list[SessionSteps] = []
     tokens = 0
     for trunk, replies in batch:

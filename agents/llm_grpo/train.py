@@ -5,8 +5,10 @@
   python -m agents.llm_grpo.train --preset my_preset.toml --grpo.steps 20
   python -m agents.llm_grpo.train --reward binary --seed 3
   python -m agents.llm_grpo.train --resume runs/mine
+  python -m agents.llm_grpo.train --preset smollm2_cpu --dry-run
 
-Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop.
+Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run tells steps,
+tokens and memory, and trains nothing.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, for as long as GRPO took) ─► evaluation.
 

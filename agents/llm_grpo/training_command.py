@@ -4,15 +4,18 @@
 """
 
 import json
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import torch
 import tyro
+from rich.console import Console
 
 from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.dry_run import dry_run
 from agents.llm_grpo.final_table import evaluate_run
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.training_run import TrainingRun
@@ -39,6 +42,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         reward: The reward to start from (shop_env/reward/presets.py); None: the preset's.
         out: Where the run is written; None: runs/PRESET-seedS.
         resume: Go on with the run in this folder, with its own configuration.
+        dry_run: Tell steps, tokens and memory, and train nothing.
     """
 
     preset: str = "tiny_cpu"
@@ -46,6 +50,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     reward: str | None = None
     out: Path | None = None
     resume: Path | None = None
+    dry_run: bool = False
 
 
 class TrainOptions(RunOptions, frozen=True, kw_only=True):
@@ -59,10 +64,12 @@ def run(words: Sequence[str], *, text: str | None) -> int:
     known = (
         f"Presets: {', '.join(preset_names())}. Rows: {', '.join(rows_names())}. Rewards: {', '.join(REWARD_PRESETS)}."
     )
-    folder, config = _prepare(words, f"{text}\n{known}")
+    start, folder, config = _prepare(words, f"{text}\n{known}")
     if config.threads:
         torch.set_num_threads(config.threads)
     store = SessionStore.open(config.store)
+    if start.dry_run:
+        return _tell(dry_run(config, store), words)
     watches = load_watches(config.watch)
     _write_run_file(folder, config, store)
     _check_store(folder, store)
@@ -73,21 +80,29 @@ def run(words: Sequence[str], *, text: str | None) -> int:
     return 0
 
 
-def _prepare(words: Sequence[str], text: str | None) -> tuple[Path, TrainConfig]:
-    """The run's folder and configuration, new or resumed."""
+def _tell(lines: Iterable[str], words: Sequence[str]) -> int:
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(line, markup=False)
+    console.print(f"To train: {PROGRAM} {shlex.join(word for word in words if word != '--dry-run')}", markup=False)
+    return 0
+
+
+def _prepare(words: Sequence[str], text: str | None) -> tuple[RunOptions, Path, TrainConfig]:
+    """What was asked for, and the run's folder and configuration, new or resumed."""
     start, rest = parse_known_options(RunOptions, words, program=PROGRAM)
     if start.resume and not {"-h", "--help"}.intersection(words):
         if rest or start != RunOptions(resume=start.resume):
             others = [word for word in words if word.startswith("--") and not word.startswith("--resume")]
             raise BadConfig(f"--resume goes on with the run's own configuration; leave out {', '.join(others)}.")
-        return start.resume, _resumed_config(start.resume)
+        return start, start.resume, _resumed_config(start.resume)
     config = _parse_config(start, words, text)
     folder = start.out or Path("runs") / f"{Path(start.preset).stem}-seed{config.seed}"
-    if (folder / "run.json").exists():
+    if (folder / "run.json").exists() and not start.dry_run:
         raise BadConfig(
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
         )
-    return folder, config
+    return start, folder, config
 
 
 def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
@@ -96,7 +111,8 @@ def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> 
     if start.reward is not None:
         preset = msgspec.structs.replace(preset, reward=start.reward)
     spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
-    default = TrainOptions(**msgspec.structs.asdict(start), config=spelt_out)
+    # A switch that is on by default would be one to turn off.
+    default = TrainOptions(**msgspec.structs.asdict(start) | {"dry_run": False}, config=spelt_out)
     parsed = parse_options(TrainOptions, words, program=PROGRAM, text=text, default=default, can_be_none=True).config
     return msgspec.structs.replace(parsed, reward=preset.reward) if parsed.reward == spelt_out.reward else parsed
 

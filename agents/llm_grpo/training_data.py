@@ -3,7 +3,7 @@
 store ─► observations in a phase's context ─► trunks (train.tokens) ─► a file in the run's folder (train.token_cache)
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from shop_env.personas import persona_texts
 from shop_env.prompts import render_prompt
 from shop_env.reward.terms import unlogged_fields
 from train.checkpoints import CheckpointInfo
-from train.run_log import RunLog
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 
@@ -22,10 +21,10 @@ __all__ = ["TrainingData"]
 
 
 class TrainingData:
-    """The training sessions of `store`, tokenised in `folder`."""
+    """The training sessions of `store`, tokenised in `folder`; `say` is told how many there are."""
 
-    def __init__(self, store: SessionStore, folder: Path, log: RunLog) -> None:
-        self._store, self._folder, self._log = store, folder, log
+    def __init__(self, store: SessionStore, folder: Path, say: Callable[[str], None]) -> None:
+        self._store, self._folder, self._say = store, folder, say
         self._trunks: dict[tuple[ContextConfig, bool], list[SessionTokens]] = {}
 
     def trunks(self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool) -> list[SessionTokens]:
@@ -47,12 +46,12 @@ class TrainingData:
         steps = sum(self._store.step_count(session_id) for session_id in ids)
         kept = sum(len(trunk.replies) for trunk in trunks)
         tokens = sum(len(trunk.tokens) for trunk in trunks)
-        self._log.say(f"train split: {len(ids)} sessions, {kept} steps, {tokens:,} tokens")
+        self._say(f"train split: {len(ids)} sessions, {kept} steps, {tokens:,} tokens")
         if kept < steps:
             sessions = self._store.sessions("train")
             unlogged = sum(bool(unlogged_fields(step.action)) for session in sessions for step in session.steps)
             too_long = f"{steps - kept - unlogged} steps whose page does not fit {limit} tokens"
-            self._log.say(f"left out: {too_long}, {unlogged} whose target was not logged")
+            self._say(f"left out: {too_long}, {unlogged} whose target was not logged")
         return trunks
 
     def _key(self, tokenizer: Any, info: CheckpointInfo, limit: int, teach_rationales: bool) -> str:

@@ -50,7 +50,7 @@ class TrainingRun:
         self.config, self.store, self.folder, self.log = config, store, folder, log
         self.results = self._finished_phases()
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._data = TrainingData(store, folder / "tokens", log)
+        self._data = TrainingData(store, folder / "tokens", log.say)
 
     def train(self) -> None:
         """Runs every phase that is not finished."""

@@ -1,6 +1,7 @@
 """The training command as a user calls it: real processes, real files, a very small model."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -289,3 +290,17 @@ def test_a_run_whose_table_does_not_name_its_records_is_told_how_to_get_one_that
     (run / "results.json").unlink()
     assert report([str(run)]) == 2
     assert "is a training run that is not finished" in capsys.readouterr().err
+
+
+def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--store", str(store), "--model.tiny.layers", "1", "--grpo.steps", "3"]
+    assert main([*words, "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^shop_r1 +grpo +3 +[\d,]+ +[\d,]+$", told, re.MULTILINE)
+    for part in ("weights", "reference", "gradients", "AdamW", "one pass", "prompts", "replies", "at the most"):
+        assert re.search(rf"^{part} +[\d.]+ +[\d.]+ +[\d.]+$", told, re.MULTILINE), part
+    assert told.splitlines()[-1] == f"To train: python -m agents.llm_grpo.train {' '.join(words)}"
+    assert not list(tmp_path.iterdir())

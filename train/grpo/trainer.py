@@ -35,7 +35,7 @@ from train.rollout_engines.sampling import RolloutEngine, SamplingConfig
 from train.sampler import SessionPlan, StepPlan
 from train.tokens import SessionTokens, rationale_tokens, stop_token
 
-__all__ = ["GrpoConfig", "GrpoTrainer"]
+__all__ = ["GrpoConfig", "GrpoTrainer", "grpo_plan"]
 
 
 class GrpoTrainer:
@@ -61,12 +61,8 @@ class GrpoTrainer:
         engine: RolloutEngine | None = None,
     ) -> None:
         self._policy, self._reference, self._tokenizer = policy.train(), reference, tokenizer
-        scored = [replace(t, replies=[reply for reply in t.replies if reply.step_index >= first_step]) for t in trunks]
-        scored = [trunk for trunk in scored if trunk.replies]
-        if not scored:
-            raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
         self._config, self._reward = config, reward
-        self._plan = _plan(scored, config, f"{seed} grpo")
+        self._plan = grpo_plan(trunks, config, seed, first_step=first_step)
         self._seed, self._engine = seed, engine or LocalEngine(self._policy)
         self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.updates)
 
@@ -199,7 +195,19 @@ class GrpoTrainer:
         return token_weights(lengths_R, config.loss_mean, replies=replies, tokens=tokens, longest=config.max_new_tokens)
 
 
-def _plan(scored: Sequence[SessionTokens], config: GrpoConfig, key: str) -> SessionPlan | StepPlan:
+def grpo_plan(
+    trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int, *, first_step: int = 1
+) -> SessionPlan | StepPlan:
+    """Which scored steps of which sessions make each batch.
+
+    Raises:
+        BadConfig: There is none.
+    """
+    scored = [replace(t, replies=[reply for reply in t.replies if reply.step_index >= first_step]) for t in trunks]
+    scored = [trunk for trunk in scored if trunk.replies]
+    if not scored:
+        raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
+    key = f"{seed} grpo"
     if config.steps_per_batch is not None:
         return StepPlan(scored, config.steps_per_batch, config.balance, key)
     return SessionPlan(scored, config.sessions_per_batch, config.tokens_per_batch, key)

@@ -16,7 +16,7 @@ from train.policy import Policy
 from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
 from train.session_tree import attend_causally
 
-__all__ = ["LocalEngine", "generate", "uniform_draws"]
+__all__ = ["LocalEngine", "Prefill", "generate", "uniform_draws"]
 
 
 class LocalEngine:
@@ -118,7 +118,7 @@ def _generate_batch(
     lengths = [len(prompts[trunk[0]]) for trunk in trunks]
     tokens = [token for trunk in trunks for token in prompts[trunk[0]]]
     positions = [position for length in lengths for position in range(length)]
-    prefill = _Prefill(lengths)
+    prefill = Prefill(lengths)
     places = [
         slice(start, start + len(prompts[prompt]))
         for start, trunk in zip(prefill.starts, trunks, strict=True)
@@ -173,7 +173,7 @@ def _sample(
     return drawn.squeeze(1), weights.gather(1, drawn).squeeze(1).log()
 
 
-class _Prefill:
+class Prefill:
     """Causal attention over packed trunks that keeps each layer's keys and values, (key-value heads, L, d)."""
 
     def __init__(self, lengths: list[int]) -> None:
@@ -201,7 +201,7 @@ class _Branches:
         forks: (R,) how many trunk tokens each reply's prompt has.
     """
 
-    def __init__(self, prefill: _Prefill, row_prompt: Tensor, prompts: list[slice], forks: Tensor) -> None:
+    def __init__(self, prefill: Prefill, row_prompt: Tensor, prompts: list[slice], forks: Tensor) -> None:
         self._trunks = prefill.kept
         self._row_prompt = row_prompt  # (R,) ascending
         self._prompts = prompts  # where each prompt lies among the packed trunks
