@@ -6,9 +6,9 @@ Tools that train or evaluate in several turns put their model's own reply into t
 action there (teacher forcing, as in Shop-R1 and Customer-R1), for the next logged page follows from that one. So each
 step is a task of its own: its prompt holds the session so far as the person went through it, its answer is one reply.
 
-Rewards are those of ShopR1-v0, by the same functions (compared to the last bit in tests/shop_env/serving). A StepTask never
-holds the logged action of its own step; `StepTasks.answer` gives it to those who score somewhere else. That the task of
-the next step shows it in its history lies in the nature of a replay: whoever can ask for any task can look it up.
+Rewards are those of ShopR1-v0, by the same functions (tests/shop_env/serving compares them to the last bit). A StepTask
+never holds the logged action of its own step; `StepTasks.answer` gives it to those who score somewhere else. That the
+task of the next step shows it in its history lies in the nature of a replay: whoever can ask for any task can look it up.
 """
 
 from bisect import bisect_right
