@@ -8,7 +8,7 @@ step is a task of its own: its prompt holds the session so far as the person wen
 
 Rewards are those of ShopR1-v0, by the same functions (tests/shop_env/serving compares them to the last bit). A StepTask
 never holds the logged action of its own step; `StepTasks.answer` gives it to those who score somewhere else. That the
-task of the next step shows it in its history lies in the nature of a replay: whoever can ask for any task can look it up.
+task of the next step shows it in its history lies in the nature of a replay: who can ask for any task can look it up.
 """
 
 from bisect import bisect_right
