@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from train.session_tree import PackedGroup, PackedSpan, PackedTrees, attend_causally
+from train.session_tree import PackedGroup, PackedSpan, PackedTrees, attend_causally, attention_bias
 
 __all__ = ["Head", "Piece", "depth_first"]
 
@@ -83,6 +83,7 @@ class _Behind:
     def __init__(self, stretches: Sequence[_Stretch], visible: int, mask: Tensor | None) -> None:
         self._seen = [(each, slice(visible - each.start)) for each in stretches]
         self._mask = mask
+        self._bias: Tensor | None = None
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
 
@@ -91,11 +92,13 @@ class _Behind:
         self.values.append(value)
         if self._mask is None:
             return attend_causally(query, key, value, scale)
+        if self._bias is None:  # one for all layers: each would make and keep its own
+            self._bias = attention_bias(self._mask, query)
         return F.scaled_dot_product_attention(
             query,
             torch.cat([*(each.keys[layer][:, :, places] for each, places in self._seen), key], dim=2),
             torch.cat([*(each.values[layer][:, :, places] for each, places in self._seen), value], dim=2),
-            attn_mask=self._mask,
+            attn_mask=self._bias,
             scale=scale,
             enable_gqa=query.shape[1] != key.shape[1],
         )

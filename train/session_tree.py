@@ -14,7 +14,7 @@ configuration may ask for, is not done.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -29,6 +29,7 @@ __all__ = [
     "PackedTrees",
     "SessionTree",
     "attend_causally",
+    "attention_bias",
     "enable_tree_attention",
     "hidden_states",
     "pack",
@@ -103,6 +104,7 @@ class PackedTrees:
         predicted_from: (N,) for each reply token, the place whose hidden state predicts it.
         targets: (N,) the reply tokens, reply after reply in the order of `pack`.
         reply_lengths: R numbers that sum to N.
+        biases: The groups' masks as attention adds them, one for all layers: each would make and keep its own.
     """
 
     input_ids: Tensor
@@ -111,6 +113,7 @@ class PackedTrees:
     targets: Tensor
     reply_lengths: list[int]
     spans: tuple[PackedSpan, ...]
+    biases: dict[tuple[int, torch.dtype], Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """Trunks causally, each step's replies against the trunk up to their fork and themselves."""
@@ -125,12 +128,18 @@ class PackedTrees:
                         query[:, :, own],
                         torch.cat([key[:, :, seen], key[:, :, own]], dim=2),
                         torch.cat([value[:, :, seen], value[:, :, own]], dim=2),
-                        attn_mask=group.mask,
+                        attn_mask=self._bias(group, query),
                         scale=scale,
                         enable_gqa=query.shape[1] != key.shape[1],
                     )
                 )
         return torch.cat(parts, dim=2)
+
+    def _bias(self, group: PackedGroup, query: Tensor) -> Tensor:
+        key = group.start, attention_dtype(query)
+        if key not in self.biases:
+            self.biases[key] = attention_bias(group.mask, query)
+        return self.biases[key]
 
     def to(self, device: torch.device | str) -> "PackedTrees":
         """The same on another device."""
@@ -150,6 +159,18 @@ class PackedTrees:
             self.reply_lengths,
             spans,
         )
+
+
+def attention_dtype(query: Tensor) -> torch.dtype:
+    """What the products of attention are computed in."""
+    device = query.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
+
+
+def attention_bias(mask: Tensor, query: Tensor) -> Tensor:
+    """A mask, True where a token may look, as what is added to the scores: 0 there, minus infinity elsewhere."""
+    bias = torch.zeros(mask.shape, dtype=attention_dtype(query), device=mask.device)
+    return bias.masked_fill_(~mask, -torch.inf)
 
 
 def attend_causally(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
