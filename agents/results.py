@@ -20,6 +20,7 @@ from shop_env.metrics.intervals import Cluster
 __all__ = [
     "COLUMNS",
     "ERRORS_AS_MISSES",
+    "Comparison",
     "Figure",
     "ResultRow",
     "errors_as_misses",
@@ -60,6 +61,29 @@ class Figure(msgspec.Struct, frozen=True):
     value: float
     low: float | None = None
     high: float | None = None
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of `first` less that of `second` on the same steps, with its 95% interval over users."""
+
+    first: str
+    second: str
+    metric: str
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def told_apart(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+    def sentence(self) -> str:
+        """In words, in percentage points."""
+        verdict = "differ" if self.told_apart else "cannot be told apart"
+        return (
+            f"{self.first} − {self.second}, {self.metric}: {100 * self.difference:+.1f} points "
+            f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]: they {verdict}."
+        )
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):

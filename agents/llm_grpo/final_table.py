@@ -15,7 +15,7 @@ import msgspec
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows, record_files
 from agents.llm_grpo.training_run import TrainingRun
-from agents.results import ResultRow, markdown_table, render_table, results_console, summarise
+from agents.results import Comparison, ResultRow, markdown_table, render_table, results_console, summarise
 from agents.scripted.oracle import ceiling, is_demo_store
 from replay_sessions.provenance import provenance
 from replay_sessions.store.durable_files import replace_file
@@ -23,28 +23,9 @@ from shop_env.metrics import StepRecord, paired_difference
 from shop_env.metrics.intervals import Cluster
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
-__all__ = ["Comparison", "evaluate_run", "verdicts"]
+__all__ = ["evaluate_run", "verdicts"]
 
 CLUSTER: Cluster = "user"
-
-
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A paired difference on the same steps, `first` minus `second`, with its 95% interval over users."""
-
-    first: str
-    second: str
-    metric: str
-    difference: float
-    low: float
-    high: float
-
-    def sentence(self) -> str:
-        """In words, in percentage points."""
-        verdict = "differ" if self.low > 0 or self.high < 0 else "cannot be told apart"
-        return (
-            f"{self.first} − {self.second}, {self.metric}: {100 * self.difference:+.1f} points "
-            f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]: they {verdict}."
-        )
 
 
 def evaluate_run(run: TrainingRun) -> list[ResultRow]:
@@ -118,8 +99,7 @@ def _relation(comparison: Comparison) -> str:
 
 
 def _signed(comparison: Comparison) -> str:
-    told_apart = comparison.low > 0 or comparison.high < 0
-    return f"{100 * comparison.difference:+.1f}{'' if told_apart else ' (not told apart from 0)'}"
+    return f"{100 * comparison.difference:+.1f}{'' if comparison.told_apart else ' (not told apart from 0)'}"
 
 
 def _print(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Comparison]) -> None:

@@ -16,21 +16,28 @@ import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from agents.registry import AgentSpec, agent_class
 from replay_sessions.plugins import OUR_PACKAGES
 
-__all__ = ["code_digest"]
+__all__ = ["code_digest", "deciding_arguments"]
 
 _INSTALLED = ("site-packages", "dist-packages")
+
+
+def deciding_arguments(spec: AgentSpec) -> dict[str, Any] | None:
+    """What of an agent's arguments decides its replies, if its class tells (agents/protocol.py, ServedAgent)."""
+    tell = getattr(agent_class(spec)[0], "deciding_arguments", None)
+    return None if tell is None else tell(spec.arguments)
 
 
 def code_digest(spec: AgentSpec) -> str:
     """A digest of an agent's modules, and of all files of what it is given: a checkpoint, a model, a file."""
     digest = hashlib.blake2b(digest_size=16)
     build = inspect.unwrap(agent_class(spec)[0])
-    deciding = getattr(build, "deciding_arguments", None)  # agents/protocol.py, ServedAgent
-    given = spec.arguments if deciding is None else deciding(spec.arguments)
+    deciding = deciding_arguments(spec)
+    given = spec.arguments if deciding is None else deciding
     arguments = [value for value in given.values() if isinstance(value, str)]
     try:
         source = inspect.getsourcefile(build)

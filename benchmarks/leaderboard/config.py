@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from agents.registry import GROUPS, AgentSpec, agent_class, parse_spec
-from benchmarks.leaderboard.agent_code import code_digest
+from agents.registry import GROUPS, AgentSpec, parse_spec
+from benchmarks.leaderboard.agent_code import code_digest, deciding_arguments
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
@@ -108,8 +108,8 @@ def _split_at_commas(text: str) -> list[str]:
 
 def asked_with(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> dict[str, Any]:
     """Everything that decides what an agent replies to a step."""
-    deciding = getattr(agent_class(spec)[0], "deciding_arguments", None)  # agents/protocol.py, ServedAgent
-    resolved = {} if deciding is None else {"resolved": deciding(spec.arguments)}
+    deciding = deciding_arguments(spec)
+    resolved = {} if deciding is None else {"resolved": deciding}
     return {
         "target": spec.target,
         "arguments": spec.arguments,

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
-from agents.results import ALL_COLUMNS, IN_NATS, IN_POINTS, Figure, ResultRow, errors_as_misses, sorted_rows
-from benchmarks.report.evidence import Evidence, PairedDifference
+from agents.results import ALL_COLUMNS, IN_NATS, IN_POINTS, Comparison, Figure, ResultRow, errors_as_misses, sorted_rows
+from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.tables import Cell, Column, Table, Unit
 from replay_sessions.progress_bar import progress_bar
@@ -31,7 +31,7 @@ def leader(evidence: Evidence) -> ResultRow | None:
     return next((row for row in agents if row.label not in evidence.references), agents[0] if agents else None)
 
 
-def differences(evidence: Evidence) -> list[PairedDifference]:
+def differences(evidence: Evidence) -> list[Comparison]:
     """Each row less the best one, then what the run itself has compared."""
     best = leader(evidence)
     if best is None:
@@ -46,7 +46,7 @@ def differences(evidence: Evidence) -> list[PairedDifference]:
     return [*found, *(one for one in evidence.declared if (one.first, one.second, one.metric) not in known)]
 
 
-def _difference(evidence: Evidence, first: str, second: str, metric: str) -> PairedDifference:
+def _difference(evidence: Evidence, first: str, second: str, metric: str) -> Comparison:
     """Steps without a reply count as misses."""
     counting = evidence.counting
     difference, low, high = paired_difference(
@@ -58,10 +58,10 @@ def _difference(evidence: Evidence, first: str, second: str, metric: str) -> Pai
         seed=counting.seed,
         preset=counting.metrics,
     )
-    return PairedDifference(first=first, second=second, metric=metric, difference=difference, low=low, high=high)
+    return Comparison(first=first, second=second, metric=metric, difference=difference, low=low, high=high)
 
 
-def headline(evidence: Evidence, found: Sequence[PairedDifference], judged: dict[str, list[JudgedStep]]) -> list[str]:
+def headline(evidence: Evidence, found: Sequence[Comparison], judged: dict[str, list[JudgedStep]]) -> list[str]:
     """Who predicts best; how sure that is; where it goes wrong: a sentence each."""
     best = leader(evidence)
     if best is None:
@@ -78,13 +78,13 @@ def headline(evidence: Evidence, found: Sequence[PairedDifference], judged: dict
     ]
 
 
-def _rivals(evidence: Evidence, best: ResultRow, found: Sequence[PairedDifference]) -> list[PairedDifference]:
+def _rivals(evidence: Evidence, best: ResultRow, found: Sequence[Comparison]) -> list[Comparison]:
     """The other agents less the best one, the nearest first."""
     against = [one for one in found if one.second == best.label and one.metric == "exact_accuracy"]
     return sorted((one for one in against if one.first not in evidence.references), key=lambda one: -one.difference)
 
 
-def _how_sure(evidence: Evidence, best: ResultRow, exact: Figure, found: Sequence[PairedDifference]) -> list[str]:
+def _how_sure(evidence: Evidence, best: ResultRow, exact: Figure, found: Sequence[Comparison]) -> list[str]:
     said = []
     if exact.low is not None and exact.high is not None:
         said.append(f"Over {best.steps:,} steps: 95% interval {_points(exact.low)} to {_points(exact.high)}%.")
@@ -103,7 +103,7 @@ def _how_sure(evidence: Evidence, best: ResultRow, exact: Figure, found: Sequenc
     return [" ".join(said)]
 
 
-def _verdict(one: PairedDifference) -> str:
+def _verdict(one: Comparison) -> str:
     return "" if one.told_apart else ": the two cannot be told apart"
 
 
@@ -145,7 +145,7 @@ def _unit(name: str) -> Unit:
     return "points" if name in IN_POINTS else "nats" if name in IN_NATS else "percent"
 
 
-def differences_table(found: Sequence[PairedDifference]) -> Table:
+def differences_table(found: Sequence[Comparison]) -> Table:
     columns = [
         Column("first", "agent"),
         Column("second", "less"),

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from agents.results import ResultRow, sorted_rows
+from agents.results import Comparison, ResultRow, sorted_rows
 from agents.scored_steps import StepKey
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action
@@ -24,24 +22,9 @@ from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 from train.show.curves import PhaseCurves
 
-__all__ = ["Counting", "Evidence", "PairedDifference", "checked"]
+__all__ = ["Counting", "Evidence", "checked"]
 
 TOLERANCE = 1e-9  # sums may be taken in another order
-
-
-class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of `first` less that of `second` on the same steps, with its 95% interval."""
-
-    first: str
-    second: str
-    metric: str
-    difference: float
-    low: float
-    high: float
-
-    @property
-    def told_apart(self) -> bool:
-        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +67,7 @@ class Evidence:
     provenance: Mapping[str, Any]
     settings: Mapping[str, str]
     personas_shown: str = "matched"
-    declared: Sequence[PairedDifference] = ()
+    declared: Sequence[Comparison] = ()
     phases: Sequence[PhaseCurves] = ()
     probabilities: Mapping[str, Mapping[StepKey, Mapping[Action, float]]] = field(default_factory=dict)
 

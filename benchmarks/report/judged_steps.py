@@ -18,9 +18,9 @@ from replay_sessions.schema import Action, Click
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import parse_reply
-from shop_env.reward.score import NOTHING, RewardBreakdown, RewardConfig, best_breakdown, score_reply
+from shop_env.reward.score import NOTHING, TERM_NAMES, RewardBreakdown, RewardConfig, best_breakdown, score_reply
 
-__all__ = ["OUTCOMES", "RIGHT", "TERMS", "JudgedStep", "best_terms", "judge", "terms_of"]
+__all__ = ["OUTCOMES", "RIGHT", "JudgedStep", "best_terms", "judge", "terms_of"]
 
 # Code -> what an agent did, in the order of bars and lists: right first, then what it did instead.
 OUTCOMES = {
@@ -36,16 +36,6 @@ OUTCOMES = {
     "unknown": "cannot be judged: the log lacks the target",
 }
 RIGHT = "right"
-TERMS = {
-    "format": "format",
-    "action_type": "type of action",
-    "name_present": "name present",
-    "text_present": "text present",
-    "name_similarity": "name similarity",
-    "text_similarity": "text similarity",
-    "exact": "exact match",
-    "wrong_click": "wrong click",
-}
 
 
 class JudgedStep(NamedTuple):
@@ -78,7 +68,7 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
 
 def terms_of(breakdown: RewardBreakdown) -> dict[str, float]:
     """The terms that gave something."""
-    return {name: value for name in TERMS if (value := getattr(breakdown, name))}
+    return {name: value for name in TERM_NAMES if (value := getattr(breakdown, name))}
 
 
 def best_terms(record: StepRecord, reward: RewardConfig) -> dict[str, float]:

@@ -14,11 +14,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from agents.results import ERRORS_AS_MISSES, ResultRow
+from agents.results import ERRORS_AS_MISSES, Comparison, ResultRow
 from benchmarks.report.calibration import Calibration, calibration, calibration_table
 from benchmarks.report.comparisons import COMPARED, differences_table, leader, ranking, ranking_table
 from benchmarks.report.curves import phase_charts, reliability_chart
-from benchmarks.report.evidence import Evidence, PairedDifference
+from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.session_data import SessionData
 from benchmarks.report.step_figures import action_mix, confusion, fidelity, outcomes, reward_terms, sample_rationales
@@ -32,7 +32,7 @@ NEAR = 0.15  # a difference that an axis of differences reaches out to
 Judged = Mapping[str, Sequence[JudgedStep]]
 
 
-def all_tables(evidence: Evidence, found: Sequence[PairedDifference], judged: Judged) -> list[Table]:
+def all_tables(evidence: Evidence, found: Sequence[Comparison], judged: Judged) -> list[Table]:
     """Every table of the report, for the page and for --tables."""
     tables = [ranking_table(evidence), outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if found:
@@ -44,7 +44,7 @@ def all_tables(evidence: Evidence, found: Sequence[PairedDifference], judged: Ju
 
 def render_page(
     evidence: Evidence,
-    found: Sequence[PairedDifference],
+    found: Sequence[Comparison],
     judged: Judged,
     said: Sequence[str],
     data: SessionData | None,
@@ -157,7 +157,7 @@ def _kind(evidence: Evidence, row: ResultRow) -> str:
     return "reference" if row.label in evidence.references else ""
 
 
-def _whiskers(evidence: Evidence, found: Sequence[PairedDifference]) -> list[dict[str, Any]]:
+def _whiskers(evidence: Evidence, found: Sequence[Comparison]) -> list[dict[str, Any]]:
     """Differences as charts around 0: by metric from the best agent, then those that the run itself has drawn."""
     best = leader(evidence)
     charts = []
@@ -173,7 +173,7 @@ def _whiskers(evidence: Evidence, found: Sequence[PairedDifference]) -> list[dic
     return [chart | {"open": place == 0} for place, chart in enumerate(charts)]
 
 
-def _whisker_chart(title: str, found: Sequence[PairedDifference]) -> dict[str, Any]:
+def _whisker_chart(title: str, found: Sequence[Comparison]) -> dict[str, Any]:
     """Rows that are far away would press all others together: they are told by an arrow and their figures."""
     ends = [abs(end) for one in found for end in (one.low, one.high)]
     near = [end for end in ends if end <= NEAR] or ends

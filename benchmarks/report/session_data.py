@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.scored_steps import StepKey
 from benchmarks.report.evidence import Evidence
-from benchmarks.report.judged_steps import OUTCOMES, TERMS, JudgedStep
+from benchmarks.report.judged_steps import OUTCOMES, JudgedStep
 from benchmarks.report.packing import Block, pack
 from replay_sessions.errors import BadConfig
 from replay_sessions.page_view import page_document
@@ -23,6 +23,7 @@ from replay_sessions.schema import Action, Click, Session, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.metrics import checked_distribution
 from shop_env.metrics.step_table import ACTION_TYPES
+from shop_env.reward.score import TERM_NAMES
 
 __all__ = ["SessionData", "session_data"]
 
@@ -121,7 +122,7 @@ def _ahead(
     index = {
         "agents": [{"label": label, "reference": label in evidence.references} for label in judged],
         "outcomes": [{"code": code, "words": words} for code, words in OUTCOMES.items()],
-        "terms": TERMS,
+        "terms": TERM_NAMES,
         "types": ACTION_TYPES,
         "personas_shown": evidence.personas_shown,
         "sessions": listed,

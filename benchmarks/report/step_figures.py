@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from agents.results import errors_as_misses
 from benchmarks.report.evidence import Evidence
-from benchmarks.report.judged_steps import OUTCOMES, TERMS, JudgedStep, best_terms
+from benchmarks.report.judged_steps import OUTCOMES, JudgedStep, best_terms
 from benchmarks.report.tables import Cell, Column, Table
 from shop_env.metrics import ActionTrace, metric_preset, population_fidelity, trace_of
 from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
+from shop_env.reward.score import TERM_NAMES
 
 __all__ = ["THE_LOG", "action_mix", "confusion", "fidelity", "outcomes", "reward_terms", "sample_rationales"]
 
@@ -56,14 +57,15 @@ def reward_terms(evidence: Evidence, judged: Judged) -> Table:
     means: dict[str, dict[str, float]] = {}
     for label, steps in judged.items():
         scored = [step.terms for step in steps if step.terms is not None]
-        means[label] = {term: sum(terms.get(term, 0.0) for terms in scored) / max(len(scored), 1) for term in TERMS}
+        count = max(len(scored), 1)
+        means[label] = {term: sum(terms.get(term, 0.0) for terms in scored) / count for term in TERM_NAMES}
     all_steps = next(iter(judged.values()))
     best = [best_terms(step.record, evidence.reward) for step in all_steps]
-    means[THE_LOG] = {term: sum(terms.get(term, 0.0) for terms in best) / len(best) for term in TERMS}
-    met = [term for term in TERMS if any(of_agent[term] for of_agent in means.values())]
+    means[THE_LOG] = {term: sum(terms.get(term, 0.0) for terms in best) / len(best) for term in TERM_NAMES}
+    met = [term for term in TERM_NAMES if any(of_agent[term] for of_agent in means.values())]
     columns = [
         Column("agent", "agent"),
-        *(Column(term, TERMS[term], "points") for term in met),
+        *(Column(term, TERM_NAMES[term], "points") for term in met),
         Column("total", "total", "points"),
     ]
     rows: list[Sequence[Cell]] = [[label, *(of[term] for term in met), sum(of.values())] for label, of in means.items()]

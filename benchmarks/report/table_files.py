@@ -10,9 +10,9 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from agents.results import ResultRow
+from agents.results import Comparison, ResultRow
 from benchmarks.report.comparisons import ranking
-from benchmarks.report.evidence import Evidence, PairedDifference
+from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import JudgedStep
 from benchmarks.report.page import all_tables, calibrations
 from benchmarks.report.tables import as_csv, as_latex
@@ -28,7 +28,7 @@ REFERENCE = "#777777"
 
 def write_tables(
     evidence: Evidence,
-    found: Sequence[PairedDifference],
+    found: Sequence[Comparison],
     judged: Mapping[str, Sequence[JudgedStep]],
     folder: Path,
 ) -> list[Path]:

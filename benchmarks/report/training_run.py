@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from agents.results import Figure, ResultRow
+from agents.results import Comparison, Figure, ResultRow
 from benchmarks.leaderboard.agent_files import read_json
-from benchmarks.report.evidence import Counting, Evidence, PairedDifference
+from benchmarks.report.evidence import Counting, Evidence
 from replay_sessions.errors import BadConfig, BadSession
 from shop_env.metrics import StepRecord
 from shop_env.reward.presets import reward_preset
@@ -64,7 +64,7 @@ def read_training_run(folder: Path) -> Evidence:
         provenance=results["provenance"],
         settings=_settings(run, results),
         personas_shown=_personas_shown(config),
-        declared=msgspec.convert(results["comparisons"], list[PairedDifference]),
+        declared=msgspec.convert(results["comparisons"], list[Comparison]),
         phases=phase_curves([read_run(folder)]),
     )
 

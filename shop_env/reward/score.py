@@ -31,6 +31,7 @@ from shop_env.reward.terms import (
 __all__ = [
     "EMPTY_RATIONALE",
     "NOTHING",
+    "TERM_NAMES",
     "RewardBreakdown",
     "RewardConfig",
     "RewardKind",
@@ -153,6 +154,19 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
         if self.self_certainty is None:
             return self.without_certainty
         return self.without_certainty + self.self_certainty_weight * self.self_certainty
+
+
+# The parts of a breakdown that a reply's text earns, as people read them.
+TERM_NAMES = {
+    "format": "format",
+    "action_type": "type of action",
+    "name_present": "name present",
+    "text_present": "text present",
+    "name_similarity": "name similarity",
+    "text_similarity": "text similarity",
+    "exact": "exact match",
+    "wrong_click": "wrong click",
+}
 
 
 EMPTY_RATIONALE = 0.0  # the self-certainty of no rationale at all

@@ -2,8 +2,9 @@
 
 import pytest
 
-from agents.llm_grpo.final_table import Comparison, verdicts
+from agents.llm_grpo.final_table import verdicts
 from agents.llm_grpo.presets import load_preset
+from agents.results import Comparison
 
 CONFIG = load_preset("tiny_cpu")
 Interval = tuple[float, float]

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from shop_env.reward.score import TERM_NAMES
+
 __all__ = ["VALIDATION", "Line", "Panel", "deviation", "panels"]
 
 Better = Literal["high", "low"]
@@ -53,21 +55,11 @@ class Panel:
 
 
 _TYPES = (("click", "click"), ("type_and_submit", "type"), ("terminate", "end"))
-_TERMS = {
-    "format": "format",
-    "action_type": "type of action",
-    "name_present": "name present",
-    "text_present": "text present",
-    "name_similarity": "name similarity",
-    "text_similarity": "text similarity",
-    "exact": "exact match",
-    "wrong_click": "wrong click",
-}
 _PANELS = (
     Panel("Loss", "loss", (Line("loss"),)),
     Panel("Exact match", "% of replies", (Line("exact"),), percent=True),
     Panel("Action reward", "points", (Line("action_reward"),)),
-    *(Panel(f"Reward: {name}", "points", (Line(f"reward_{term}"),)) for term, name in _TERMS.items()),
+    *(Panel(f"Reward: {name}", "points", (Line(f"reward_{term}"),)) for term, name in TERM_NAMES.items()),
     Panel("Self-certainty", "s(r), nats", (Line("self_certainty"),)),
     Panel("KL to the reference", "nats per token", (Line("kl"),)),
     Panel("Entropy", "nats per token", (Line("entropy"),)),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agents.results import Figure, ResultRow
+from agents.results import Comparison, Figure, ResultRow
 from benchmarks.leaderboard.verify import read_results
 from benchmarks.report.__main__ import main, read_evidence
 from benchmarks.report.calibration import calibration
 from benchmarks.report.comparisons import headline
-from benchmarks.report.evidence import Evidence, PairedDifference
+from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import JudgedStep, judge, terms_of
 from benchmarks.report.step_figures import confusion, fidelity, outcomes, reward_terms
 from benchmarks.report.tables import Column, Table, as_csv, as_latex
@@ -136,10 +136,8 @@ def test_calibration_is_the_weighted_gap_between_sureness_and_rightness(board: P
     assert calibration(evidence_of(board, records), "one") is None
 
 
-def told(difference: float, low: float, high: float, first: str = "second") -> PairedDifference:
-    return PairedDifference(
-        first=first, second="first", metric="exact_accuracy", difference=difference, low=low, high=high
-    )
+def told(difference: float, low: float, high: float, first: str = "second") -> Comparison:
+    return Comparison(first=first, second="first", metric="exact_accuracy", difference=difference, low=low, high=high)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def told(difference: float, low: float, high: float, first: str = "second") -> P
         ),
     ],
 )
-def test_the_first_sentences_follow_the_intervals(found: list[PairedDifference], said: list[str], board: Path) -> None:
+def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said: list[str], board: Path) -> None:
     def row(label: str, exact: float) -> ResultRow:
         figures = {"exact_accuracy": Figure(exact, exact - 0.02, exact + 0.02)}
         return ResultRow(label=label, figures=figures, steps=100, sessions=10)
