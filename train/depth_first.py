@@ -20,9 +20,8 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from train.session_tree import PackedGroup, PackedSpan, PackedTrees, attend_causally, attention_bias
+from train.session_tree import PackedGroup, PackedSpan, PackedTrees, attend_by, attend_causally, attention_bias
 
 __all__ = ["Head", "Piece", "depth_first"]
 
@@ -94,14 +93,9 @@ class _Behind:
             return attend_causally(query, key, value, scale)
         if self._bias is None:  # one for all layers: each would make and keep its own
             self._bias = attention_bias(self._mask, query)
-        return F.scaled_dot_product_attention(
-            query,
-            torch.cat([*(each.keys[layer][:, :, places] for each, places in self._seen), key], dim=2),
-            torch.cat([*(each.values[layer][:, :, places] for each, places in self._seen), value], dim=2),
-            attn_mask=self._bias,
-            scale=scale,
-            enable_gqa=query.shape[1] != key.shape[1],
-        )
+        keys = [*(each.keys[layer][:, :, places] for each, places in self._seen), key]
+        values = [*(each.values[layer][:, :, places] for each, places in self._seen), value]
+        return attend_by(self._bias, query, keys, values, scale)
 
 
 class _Walk(Generic[T]):

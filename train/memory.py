@@ -186,7 +186,7 @@ def _trace(
         kept: list[Tensor] = []
         reading = counted.held(partial(_read, policy, prefill)) if rollouts else 0
         sampling = counted.added(lambda: kept.extend(_replies(prefill, rollouts.reply_tokens))) if rollouts else 0
-        sampling += sum(tensor.nbytes for pair in prefill.kept for tensor in pair)
+        sampling += sum(tensor.nbytes for tensor in _kept(prefill))
     return MemoryParts(weights, reference, gradients, optimizer, passes, update, reading, sampling)
 
 
@@ -248,4 +248,9 @@ def _read(policy: Policy, prefill: Prefill) -> None:
 
 def _replies(prefill: Prefill, tokens: int) -> list[Tensor]:
     """Keys and values of so many tokens of replies."""
-    return [kept.new_empty(len(kept), tokens, kept.shape[-1]) for pair in prefill.kept for kept in pair]
+    of_layers = [tensor for layer in prefill.kept for tensor in layer[0]]
+    return [kept.new_empty(len(kept), tokens, kept.shape[-1]) for kept in of_layers]
+
+
+def _kept(prefill: Prefill) -> list[Tensor]:
+    return [tensor for layer in prefill.kept for trunk in layer for tensor in trunk]

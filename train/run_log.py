@@ -98,6 +98,13 @@ class RunLog:
             self.say(f"{phase:<11} step {step}  {shown}")
         self._warn(phase, step, figures)
 
+    def note(self, text: str) -> None:
+        """What goes on beside steps: on the bar until the next one, or a line where there is no bar."""
+        if self._console.is_terminal and self._task is not None:
+            self._progress.update(self._task, figures=text)
+        else:
+            self.say(text)
+
     def flush(self) -> None:
         """Makes what was logged so far last, a power cut included. Comes before a state that says so much is done."""
         self._file.sync()

@@ -28,6 +28,7 @@ __all__ = [
     "PackedSpan",
     "PackedTrees",
     "SessionTree",
+    "attend_by",
     "attend_causally",
     "attention_bias",
     "enable_tree_attention",
@@ -123,16 +124,8 @@ class PackedTrees:
             parts.append(attend_causally(query[:, :, trunk], key[:, :, trunk], value[:, :, trunk], scale))
             for group in span.groups:
                 seen, own = slice(span.start, span.start + group.visible), slice(group.start, group.end)
-                parts.append(
-                    F.scaled_dot_product_attention(
-                        query[:, :, own],
-                        torch.cat([key[:, :, seen], key[:, :, own]], dim=2),
-                        torch.cat([value[:, :, seen], value[:, :, own]], dim=2),
-                        attn_mask=self._bias(group, query),
-                        scale=scale,
-                        enable_gqa=query.shape[1] != key.shape[1],
-                    )
-                )
+                keys, values = ([of[:, :, seen], of[:, :, own]] for of in (key, value))
+                parts.append(attend_by(self._bias(group, query), query[:, :, own], keys, values, scale))
         return torch.cat(parts, dim=2)
 
     def _bias(self, group: PackedGroup, query: Tensor) -> Tensor:
@@ -171,6 +164,13 @@ def attention_bias(mask: Tensor, query: Tensor) -> Tensor:
     """A mask, True where a token may look, as what is added to the scores: 0 there, minus infinity elsewhere."""
     bias = torch.zeros(mask.shape, dtype=attention_dtype(query), device=mask.device)
     return bias.masked_fill_(~mask, -torch.inf)
+
+
+def attend_by(bias: Tensor, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], scale: float) -> Tensor:
+    """Attention to places that lie in several parts, (1, key-value heads, n, d) each, under a bias over all of them."""
+    grouped = query.shape[1] != keys[0].shape[1]
+    joined = torch.cat([*keys], dim=2), torch.cat([*values], dim=2)
+    return F.scaled_dot_product_attention(query, *joined, attn_mask=bias, scale=scale, enable_gqa=grouped)
 
 
 def attend_causally(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:

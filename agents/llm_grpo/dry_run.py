@@ -10,23 +10,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.training_data import TrainingData
+from agents.llm_grpo.training_data import TrainingData, first_info
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
-from train.checkpoints import CheckpointInfo
+from shop_env.reward import RewardConfig
 from train.grpo.config import GrpoConfig
+from train.grpo.groups import Group, parts, score
 from train.grpo.trainer import grpo_plan
 from train.memory import MemoryParts, PassOptions, Rollouts, memory_parts
 from train.models import load_config, load_tokenizer
 from train.policy import autocast_dtype
+from train.rollout_engines.local import trunk_batches
+from train.rollout_engines.sampling import SampledReply, StopReason
 from train.sampler import SessionPlan, SessionSteps, StepPlan
-from train.session_tree import PackedTrees, SessionTree, pack
+from train.session_tree import PackedTrees
 from train.sft import SftConfig, sft_packs
 from train.tiny import build_model, train_tokenizer
-from train.tokens import SessionTokens
+from train.tokens import SessionTokens, stop_token
 
 __all__ = ["dry_run"]
 
@@ -73,8 +77,9 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[str]:
         data = TrainingData(store, Path(folder), lambda _text: None)
         for name in learning:
             phase = config.phases[name]
-            trunks = data.trunks(tokenizer, _info(config, store, name), teach_rationales=phase.teach_rationales)
-            work = _sft(config, name, trunks) if phase.method == "sft" else _grpo(config, name, trunks)
+            info = msgspec.structs.replace(first_info(config, store), context=config.context_of(name))
+            trunks = data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales)
+            work = _sft(config, name, trunks) if phase.method == "sft" else _grpo(config, name, trunks, tokenizer)
             steps = f"{work.steps:,}" if phase.same_time_as is None else "*"
             largest = max(_length(packed) for packed in work.packs)
             yield f"{name:<18} {phase.method:<6} {steps:>6} {work.batch_tokens:>14,} {largest:>13,}"
@@ -91,21 +96,6 @@ def _model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer
 
 
-def _info(config: TrainConfig, store: SessionStore, name: str) -> CheckpointInfo:
-    """How the policy of a phase is asked: what its tokens follow from."""
-    return CheckpointInfo(
-        made_by="dry run",
-        store_fingerprint=store.fingerprint,
-        context=config.context_of(name),
-        prompt=config.prompt,
-        temperature=config.evaluation.temperature,
-        max_new_tokens=config.model.max_new_tokens,
-        max_tokens=config.model.max_tokens,
-        own_tokenizer=config.model.path is None,
-        precision=config.model.precision,
-    )
-
-
 def _sft(config: TrainConfig, name: str, trunks: Sequence[SessionTokens]) -> _Work:
     sft: SftConfig = config.sft_of(name).in_steps(trunks)
     seed = config.seed + config.phases[name].seed
@@ -116,13 +106,13 @@ def _sft(config: TrainConfig, name: str, trunks: Sequence[SessionTokens]) -> _Wo
     return _Work(sft.total_steps, tokens, [max(packs, key=_length)], None)
 
 
-def _grpo(config: TrainConfig, name: str, trunks: Sequence[SessionTokens]) -> _Work:
-    grpo = config.grpo_of(name)
+def _grpo(config: TrainConfig, name: str, trunks: Sequence[SessionTokens], tokenizer: Any) -> _Work:
+    grpo, reward = config.grpo_of(name), config.reward_of(name)
     plan = grpo_plan(trunks, grpo, config.seed + config.phases[name].seed)
-    largest, typical = _batches(plan, grpo.steps)
-    tokens = sum(packed.input_ids.numel() for packed in _grpo_packs(typical, grpo))
-    packs = list(_grpo_packs(largest, grpo))
-    return _Work(grpo.steps, tokens, [max(packs, key=_length)], _rollouts(largest, grpo))
+    largest, typical = (_groups(batch, grpo, tokenizer, reward) for batch in _batches(plan, grpo.steps))
+    tokens = sum(_length(part.packed) for part in parts(typical, grpo.max_batch_tokens))
+    packs = [part.packed for part in parts(largest, grpo.max_batch_tokens)]
+    return _Work(grpo.steps, tokens, [max(packs, key=_length)], _rollouts(largest, grpo, tokenizer))
 
 
 def _batches(plan: SessionPlan | StepPlan, steps: int) -> tuple[list[SessionSteps], list[SessionSteps]]:
@@ -133,43 +123,24 @@ def _batches(plan: SessionPlan | StepPlan, steps: int) -> tuple[list[SessionStep
     return largest, by_size[len(by_size) // 2]
 
 
-def _grpo_packs(batch: Sequence[SessionSteps], grpo: GrpoConfig) -> Iterator[PackedTrees]:
-    """The passes of a batch all of whose replies are as long as they may be (as train.grpo.groups.parts cuts them)."""
-    cost = grpo.replies * grpo.max_new_tokens
-    trees: list[SessionTree] = []
-    tokens = 0
-    for trunk, replies in batch:
-        forks: list[int] = []
-        for reply in replies:
-            own = len(trunk.tokens) if not forks else 0
-            if (trees or forks) and tokens + own + cost > grpo.max_batch_tokens:
-                yield pack([*trees, *_tree(trunk, forks, grpo)])
-                trees, forks, tokens, own = [], [], 0, len(trunk.tokens)
-            forks.append(reply.start)
-            tokens += own + cost
-        trees += _tree(trunk, forks, grpo)
-    if trees:
-        yield pack(trees)
+def _groups(batch: Sequence[SessionSteps], grpo: GrpoConfig, tokenizer: Any, reward: RewardConfig) -> list[Group]:
+    """A batch all of whose replies are as long as they may be."""
+    length = grpo.max_new_tokens
+    replies = [SampledReply([0] * length, [0.0] * length, StopReason.LENGTH)] * grpo.replies
+    return [score(trunk, step, replies, tokenizer, reward) for trunk, steps in batch for step in steps]
 
 
-def _tree(trunk: SessionTokens, forks: Sequence[int], grpo: GrpoConfig) -> list[SessionTree]:
-    if not forks:
-        return []
-    reply = [0] * grpo.max_new_tokens
-    return [SessionTree(trunk.tokens[: forks[-1]], forks, [[reply] * grpo.replies for _ in forks])]
-
-
-def _rollouts(batch: Sequence[SessionSteps], grpo: GrpoConfig) -> Rollouts:
-    """What the local engine samples at once: the longest session, and others beside it while there is room."""
-    lengths: list[int] = []
-    steps = 0
-    for _, replies in sorted(batch, key=lambda one: -one[1][-1].start):
-        length = replies[-1].start + len(replies) * grpo.replies
-        if lengths and sum(lengths) + length > grpo.max_batch_tokens:
-            break
-        lengths.append(replies[-1].start)
-        steps += len(replies)
-    return Rollouts(lengths, steps * grpo.replies * grpo.max_new_tokens)
+def _rollouts(groups: Sequence[Group], grpo: GrpoConfig, tokenizer: Any) -> Rollouts:
+    """The most that the local engine samples at once."""
+    prompts = [group.trunk.tokens[: group.step.start] for group in groups]
+    at_once = [
+        Rollouts(
+            [len(prompts[trunk[0]]) for trunk in trunks],
+            sum(len(trunk) for trunk in trunks) * grpo.replies * grpo.max_new_tokens,
+        )
+        for trunks in trunk_batches(prompts, grpo.sampling(stop_token(tokenizer)))
+    ]
+    return max(at_once, key=lambda rollouts: sum(rollouts.trunks) + rollouts.reply_tokens)
 
 
 def _length(packed: PackedTrees) -> int:

@@ -3,7 +3,8 @@
     weights at the start ─► steps ─► validation ─► best weights ─► checkpoint
 
 The weights that a phase leaves are those of the best exact match among its validations, the earliest of equals; the
-last ones where nothing was validated.
+last ones where nothing was validated. A validation, which takes minutes with a large model, begins with its step saved:
+it may be cut off.
 """
 
 import signal
@@ -27,7 +28,7 @@ StepFunction = Callable[[int], dict[str, float]]
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C was pressed, or the process told to end; the state was saved after the step that was running."""
+    """Ctrl-C was pressed, or the process told to end; the state was saved after the last step."""
 
 
 class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,16 +85,21 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
         phase.save(0)
         return PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
     place = _restore(phase, phase.trainer, folder)
-    log.begin(phase.name, phase.total_steps, place.done)
+    log.begin(phase.name, phase.total_steps, place.logged)
     last_saved = time.monotonic()
-    with _stop_after_step() as stop_wanted:
-        while place.done < phase.total_steps and not _is_patience_over(phase, place):
-            place = _step(phase, phase.trainer, place, log)
-            if stop_wanted() or time.monotonic() - last_saved > save_every_s:
+    with _stop_after_step() as stop:
+        while not _is_over(phase, place):
+            if place.unvalidated is None:
+                place = _step(phase, phase.trainer, place, log)
+            else:
+                with stop.at_once():
+                    exact = phase.validate()
+                place = _keep_better(phase, place, exact, log)
+            if stop.wanted or place.unvalidated is not None or time.monotonic() - last_saved > save_every_s:
                 log.flush()  # first, so that no state says of a step that it is done which the log does not have
                 _save(phase, phase.trainer, folder, place)
                 last_saved = time.monotonic()
-            if stop_wanted():
+            if stop.wanted:
                 raise Stopped
     log.flush()
     if place.best_step is None:
@@ -109,6 +115,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         seconds: Of training steps alone.
         best_step, best_exact: Of the validations so far; None before the first.
         worse: So many validations in a row were no better.
+        unvalidated: The figures of the last step while its validation is to come; they are logged with its result.
     """
 
     done: int = 0
@@ -116,6 +123,12 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     best_step: int | None = None
     best_exact: float | None = None
     worse: int = 0
+    unvalidated: dict[str, float] | None = None
+
+    @property
+    def logged(self) -> int:
+        """So many steps stand in the log."""
+        return self.done if self.unvalidated is None else self.done - 1
 
 
 def _step(phase: Phase, trainer: Trainer, place: Place, log: RunLog) -> Place:
@@ -127,8 +140,7 @@ def _step(phase: Phase, trainer: Trainer, place: Place, log: RunLog) -> Place:
         figures["tokens_per_s"] = figures["tokens"] / took
     place = msgspec.structs.replace(place, done=place.done + 1, seconds=place.seconds + took)
     if place.done in phase.validate_at:
-        figures["validation_exact"] = phase.validate()
-        place = _keep_better(phase, place, figures["validation_exact"], log)
+        return msgspec.structs.replace(place, unvalidated=figures)
     log.step(phase.name, place.done, figures)
     return place
 
@@ -136,14 +148,18 @@ def _step(phase: Phase, trainer: Trainer, place: Place, log: RunLog) -> Place:
 def _keep_better(phase: Phase, place: Place, exact: float, log: RunLog) -> Place:
     better = place.best_exact is None or exact > place.best_exact
     log.say(f"{phase.name}: exact match {exact:.4f} on validation after step {place.done}{' (kept)' if better else ''}")
+    log.step(phase.name, place.done, {**(place.unvalidated or {}), "validation_exact": exact})
+    place = msgspec.structs.replace(place, unvalidated=None)
     if not better:
         return msgspec.structs.replace(place, worse=place.worse + 1)
     phase.save(place.done)
     return msgspec.structs.replace(place, best_step=place.done, best_exact=exact, worse=0)
 
 
-def _is_patience_over(phase: Phase, place: Place) -> bool:
-    return phase.patience is not None and place.worse >= phase.patience
+def _is_over(phase: Phase, place: Place) -> bool:
+    if place.unvalidated is not None:
+        return False
+    return place.done >= phase.total_steps or (phase.patience is not None and place.worse >= phase.patience)
 
 
 def _save(phase: Phase, trainer: Trainer, folder: Path, place: Place) -> None:
@@ -164,26 +180,40 @@ def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Place:
     return msgspec.convert({key: value for key, value in place.items() if key != "phase"}, Place)
 
 
+class _Stop:
+    """What SIGINT (Ctrl-C) and SIGTERM do: the first is noted until the step has ended, a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._nothing_to_lose = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        if self.wanted or self._nothing_to_lose:
+            raise Stopped
+        self.wanted = True
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Here the first one stops at once too."""
+        self._nothing_to_lose = True
+        try:
+            yield
+        finally:
+            self._nothing_to_lose = False
+
+
 @contextmanager
-def _stop_after_step() -> Iterator[Callable[[], bool]]:
-    """The first SIGINT (Ctrl-C) or SIGTERM lets the step end and its state be saved; a second one stops at once."""
-    wanted = False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal wanted
-        wanted = True
-        for stopping in before:
-            signal.signal(stopping, signal.default_int_handler)
-
+def _stop_after_step() -> Iterator[_Stop]:
+    stop = _Stop()
     before: dict[signal.Signals, Any] = {}
     try:
         for stopping in (signal.SIGINT, signal.SIGTERM):
-            before[stopping] = signal.signal(stopping, note)
+            before[stopping] = signal.signal(stopping, stop.note)
     except ValueError:  # not the main thread: signals do not reach us
-        yield lambda: False
+        yield stop
         return
     try:
-        yield lambda: wanted
+        yield stop
     finally:
         for stopping, handler in before.items():
             signal.signal(stopping, handler)

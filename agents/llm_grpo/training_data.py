@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from agents.llm_grpo.config import TrainConfig
 from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
 from shop_env.observation import observe
@@ -17,7 +18,22 @@ from train.checkpoints import CheckpointInfo
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 
-__all__ = ["TrainingData"]
+__all__ = ["TrainingData", "first_info"]
+
+
+def first_info(config: TrainConfig, store: SessionStore) -> CheckpointInfo:
+    """How the model that a run starts from is asked."""
+    return CheckpointInfo(
+        made_by="start",
+        store_fingerprint=store.fingerprint,
+        context=config.context,
+        prompt=config.prompt,
+        temperature=config.evaluation.temperature,
+        max_new_tokens=config.model.max_new_tokens,
+        max_tokens=config.model.max_tokens,
+        own_tokenizer=config.model.path is None,
+        precision=config.model.precision,
+    )
 
 
 class TrainingData:

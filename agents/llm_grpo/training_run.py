@@ -17,7 +17,7 @@ from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
-from agents.llm_grpo.training_data import TrainingData
+from agents.llm_grpo.training_data import TrainingData, first_info
 from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
@@ -80,8 +80,10 @@ class TrainingRun:
         info = msgspec.structs.replace(started_from, context=self.config.context_of(name))
         trainer, total_steps = self._trainer(name, model, tokenizer, info)
         rule = config.validation or self.config.validation
+        validation_sessions = len(self.store.session_ids("validation"))
 
         def validate() -> float:
+            self.log.note(f"validating on {min(rule.sessions, validation_sessions)} sessions")
             agent = PolicyAgent(policy=(model, tokenizer, info))
             records = evaluate(
                 agent,
@@ -99,7 +101,7 @@ class TrainingRun:
             made_by = f"{name} step {step}"
             save_checkpoint(self.folder / name, model, tokenizer, msgspec.structs.replace(info, made_by=made_by))
 
-        times = rule.times if total_steps and self.store.session_ids("validation") else 0
+        times = rule.times if total_steps and validation_sessions else 0
         validate_at = validation_steps(total_steps, times, throughout=rule.when == "throughout") if times else set()
         return Phase(name, model, trainer, total_steps, validate_at, rule.patience, validate, save)
 
@@ -140,17 +142,7 @@ class TrainingRun:
         config = self.config
         if start != "model":
             return load_checkpoint(self.folder / start, self._device)
-        info = CheckpointInfo(
-            made_by="start",
-            store_fingerprint=self.store.fingerprint,
-            context=config.context,
-            prompt=config.prompt,
-            temperature=config.evaluation.temperature,
-            max_new_tokens=config.model.max_new_tokens,
-            max_tokens=config.model.max_tokens,
-            own_tokenizer=config.model.path is None,
-            precision=config.model.precision,
-        )
+        info = first_info(config, self.store)
         if config.model.path is not None:
             return *self._given_model(config.model.path), info
         tokenizer = train_tokenizer(self.store.sessions("train"), config.model.tokenizer, config.prompt)

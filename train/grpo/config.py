@@ -6,6 +6,7 @@ from replay_sessions.errors import BadConfig
 from train.grpo.advantages import AdvantageScale
 from train.grpo.loss import KlEstimator, LossMean
 from train.loop import OptimizerConfig
+from train.rollout_engines.sampling import SamplingConfig
 from train.sampler import Balance
 
 __all__ = ["GrpoConfig"]
@@ -80,3 +81,13 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise BadConfig(
                 f"grpo.clip_high is {self.clip_high}, below grpo.clip {self.clip}; leave it out or raise it."
             )
+
+    def sampling(self, end_token: int) -> SamplingConfig:
+        """How the groups of a batch are sampled."""
+        return SamplingConfig(
+            temperature=self.temperature,
+            max_new_tokens=self.max_new_tokens,
+            end_token=end_token,
+            replies=self.replies,
+            max_batch_tokens=self.max_batch_tokens,
+        )

@@ -31,7 +31,7 @@ from train.loop import Optimizer
 from train.policy import Policy
 from train.policy_stats import PolicyStats, policy_stats
 from train.rollout_engines.local import LocalEngine
-from train.rollout_engines.sampling import RolloutEngine, SamplingConfig
+from train.rollout_engines.sampling import RolloutEngine
 from train.sampler import SessionPlan, StepPlan
 from train.tokens import SessionTokens, rationale_tokens, stop_token
 
@@ -82,15 +82,8 @@ class GrpoTrainer:
 
     def _sample(self, step: int) -> list[Group]:
         """G scored replies to each scored step of the batch's sessions."""
-        config = self._config
         spans_P = [(trunk, reply) for trunk, replies in self._plan.batch(step) for reply in replies]
-        sampling = SamplingConfig(
-            temperature=config.temperature,
-            max_new_tokens=config.max_new_tokens,
-            end_token=stop_token(self._tokenizer),
-            replies=config.replies,
-            max_batch_tokens=config.max_batch_tokens,
-        )
+        sampling = self._config.sampling(stop_token(self._tokenizer))
         prompts_P = [trunk.tokens[: reply.start] for trunk, reply in spans_P]
         replies_P_G = self._engine.sample(prompts_P, sampling, seed=self._seed * 1_000_003 + step)
         return [

@@ -16,7 +16,7 @@ from train.policy import Policy
 from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
 from train.session_tree import attend_causally
 
-__all__ = ["LocalEngine", "Prefill", "generate", "uniform_draws"]
+__all__ = ["LocalEngine", "Prefill", "generate", "trunk_batches", "uniform_draws"]
 
 
 class LocalEngine:
@@ -55,7 +55,7 @@ def generate(
     was_training = policy.training
     policy.eval()
     replies: list[list[SampledReply]] = [[] for _ in prompts]
-    for trunks in _batches(prompts, _share_trunks(prompts), config):
+    for trunks in trunk_batches(prompts, config):
         rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.replies)]
         of_rows = None if uniforms is None else uniforms[rows[:: config.replies]].flatten(0, 1)
         with policy.acting():
@@ -76,6 +76,21 @@ def uniform_draws(sources: Sequence[np.random.Generator], replies: int, max_new_
     return torch.from_numpy(drawn)
 
 
+def trunk_batches(prompts: Sequence[Sequence[int]], config: SamplingConfig) -> Iterator[list[list[int]]]:
+    """What is read at once: trunks, each as the prompts on it, at most `max_batch_tokens` of them (at least one)."""
+    batch: list[list[int]] = []
+    tokens = 0
+    for trunk in _share_trunks(prompts):
+        cost = len(prompts[trunk[0]]) + len(trunk) * config.replies
+        if batch and tokens + cost > config.max_batch_tokens:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(trunk)
+        tokens += cost
+    if batch:
+        yield batch
+
+
 def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
     """Groups prompts by trunk: the first of each group is the longest, and the others begin it."""
     trunks: list[list[int]] = []
@@ -86,23 +101,6 @@ def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
         else:
             trunks.append([index])
     return trunks
-
-
-def _batches(
-    prompts: Sequence[Sequence[int]], trunks: list[list[int]], config: SamplingConfig
-) -> Iterator[list[list[int]]]:
-    """Trunks in batches of at most `max_batch_tokens` (at least one trunk each)."""
-    batch: list[list[int]] = []
-    tokens = 0
-    for trunk in trunks:
-        cost = len(prompts[trunk[0]]) + len(trunk) * config.replies
-        if batch and tokens + cost > config.max_batch_tokens:
-            yield batch
-            batch, tokens = [], 0
-        batch.append(trunk)
-        tokens += cost
-    if batch:
-        yield batch
 
 
 def _generate_batch(
@@ -119,20 +117,17 @@ def _generate_batch(
     tokens = [token for trunk in trunks for token in prompts[trunk[0]]]
     positions = [position for length in lengths for position in range(length)]
     prefill = Prefill(lengths)
-    places = [
-        slice(start, start + len(prompts[prompt]))
-        for start, trunk in zip(prefill.starts, trunks, strict=True)
-        for prompt in trunk
-    ]
-    rows = torch.arange(len(places), device=device).repeat_interleave(config.replies)
-    forks = torch.tensor([place.stop - place.start for place in places], device=device)[rows]
-    ends = torch.tensor([place.stop - 1 for place in places], device=device)[rows]
+    places = [(number, len(prompts[prompt])) for number, trunk in enumerate(trunks) for prompt in trunk]
+    row_trunk, forks = (
+        torch.tensor(of, device=device).repeat_interleave(config.replies) for of in zip(*places, strict=True)
+    )
+    ends = torch.tensor(prefill.starts, device=device)[row_trunk] + forks - 1
     logits = policy.logits(
         torch.tensor([tokens], device=device), torch.tensor([positions], device=device), prefill, ends
     )
-    branches = _Branches(prefill, rows, places, forks)
-    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in forks]
-    alive = torch.arange(len(forks), device=device)
+    branches = _Branches(prefill, row_trunk, forks)
+    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in ends]
+    alive = torch.arange(len(ends), device=device)
     uniforms = None if uniforms is None else uniforms.to(device)
     for position in range(config.max_new_tokens):
         own = None if uniforms is None else uniforms[alive, position]
@@ -174,50 +169,62 @@ def _sample(
 
 
 class Prefill:
-    """Causal attention over packed trunks that keeps each layer's keys and values, (key-value heads, L, d)."""
+    """Causal attention over packed trunks that keeps each layer's keys and values, (key-value heads, length, d)."""
 
     def __init__(self, lengths: list[int]) -> None:
         self.lengths = lengths
         self.starts = [sum(lengths[:index]) for index in range(len(lengths))]
-        self.kept: list[tuple[Tensor, Tensor]] = []
+        self.kept: list[list[tuple[Tensor, Tensor]]] = []  # layer by layer, trunk by trunk
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         assert layer == len(self.kept), "layers run in order"
-        # Rotated keys are float32 in any precision; what the products below read them as is enough to keep.
-        self.kept.append((key[0].to(value.dtype), value[0]))
-        parts = []
+        parts, kept = [], []
         for start, length in zip(self.starts, self.lengths, strict=True):
             trunk = slice(start, start + length)
             parts.append(attend_causally(query[:, :, trunk], key[:, :, trunk], value[:, :, trunk], scale))
+            # Rotated keys are float32 in any precision; what products read them as is enough to keep. A product with
+            # what is not contiguous would copy it, at every token again.
+            kept.append((key[0, :, trunk].to(value.dtype).contiguous(), value[0, :, trunk].contiguous()))
+        self.kept.append(kept)
         return torch.cat(parts, dim=2)
 
 
 class _Branches:
     """Attention of one new token per reply: to its prompt's part of the trunk, and to its own tokens so far.
 
-    The replies to one prompt see the same part of a trunk, so each prompt is one matrix product without a mask.
+    All replies on a trunk are one product with it, so that its keys and values are read once for all of them; what lies
+    behind a reply's own fork is masked.
 
-    Attributes:
-        forks: (R,) how many trunk tokens each reply's prompt has.
+    Args:
+        row_trunk: (R,) on which trunk each reply is; ascending.
+        forks: (R,) how many of its tokens each reply sees.
     """
 
-    def __init__(self, prefill: Prefill, row_prompt: Tensor, prompts: list[slice], forks: Tensor) -> None:
-        self._trunks = prefill.kept
-        self._row_prompt = row_prompt  # (R,) ascending
-        self._prompts = prompts  # where each prompt lies among the packed trunks
+    def __init__(self, prefill: Prefill, row_trunk: Tensor, forks: Tensor) -> None:
+        self._prefill = prefill
+        self._row_trunk = row_trunk
         self.forks = forks
         self._own: list[tuple[Tensor, Tensor]] = []  # per layer (R, key-value heads, tokens so far, d)
         self._arrange()
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with these rows only; (R,) True where a reply goes on."""
-        self._row_prompt, self.forks = self._row_prompt[rows], self.forks[rows]
+        self._row_trunk, self.forks = self._row_trunk[rows], self.forks[rows]
         self._own = [(key[rows], value[rows]) for key, value in self._own]
         self._arrange()
 
     def _arrange(self) -> None:
-        counts = torch.bincount(self._row_prompt, minlength=len(self._prompts)).tolist()
-        self._groups = [(prompt, count) for prompt, count in zip(self._prompts, counts, strict=True) if count]
+        """Of each trunk that has replies: its number, which rows they are, and what each of them does not see."""
+        counts = torch.bincount(self._row_trunk, minlength=len(self._prefill.lengths)).tolist()
+        self._trunks: list[tuple[int, slice, Tensor | None]] = []
+        first = 0
+        for trunk, (count, length) in enumerate(zip(counts, self._prefill.lengths, strict=True)):
+            if not count:
+                continue
+            rows = slice(first, first + count)
+            hidden = torch.arange(length, device=self.forks.device) >= self.forks[rows, None]
+            self._trunks.append((trunk, rows, hidden if hidden.any() else None))
+            first += count
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         own_key, own_value = self._with_own(layer, key, value)
@@ -240,17 +247,16 @@ class _Branches:
 
     def _attend_to_trunks(self, layer: int, grouped: Tensor, own_scores: Tensor) -> tuple[Tensor, Tensor]:
         """What the rows take from their trunks, (.., R, d), and the weights left for their own tokens, (.., R, t)."""
-        keys, values = self._trunks[layer]
         taken, left = [], []
-        first = 0
-        for prompt, count in self._groups:
-            rows = slice(first, first + count)
-            seen = keys[:, None, prompt]
-            scores = grouped[:, :, rows] @ seen.transpose(2, 3)
-            scores = torch.cat([scores, own_scores[:, :, rows]], dim=-1)
-            weights = torch.softmax(scores, dim=-1, dtype=torch.float32)
-            visible = seen.shape[2]
-            taken.append(weights[..., :visible] @ values[:, None, prompt])
-            left.append(weights[..., visible:])
-            first += count
+        for trunk, rows, hidden in self._trunks:
+            key, value = self._prefill.kept[layer][trunk]
+            own = own_scores[:, :, rows]
+            shape = own.shape[:3]  # all queries of a key-value head are rows of one product
+            scores = (grouped[:, :, rows].flatten(1, 2) @ key.transpose(1, 2)).view(*shape, -1)
+            if hidden is not None:
+                scores = scores.masked_fill(hidden, -torch.inf)
+            weights = torch.softmax(torch.cat([scores, own], dim=-1), dim=-1, dtype=torch.float32)
+            seen, of_own = weights.split([key.shape[1], own.shape[-1]], dim=-1)
+            taken.append((seen.flatten(1, 2) @ value).view(*shape, -1))
+            left.append(of_own)
         return torch.cat(taken, dim=2), torch.cat(left, dim=2)
