@@ -24,7 +24,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig
 from train.lora import LoraConfig, add_adapter
 from train.policy import Policy
 from train.policy_stats import policy_stats
-from train.rollout_engines.local import Prefill
+from train.rollout_engines.local import KeysAndValues, read_trunks
 from train.session_tree import PackedTrees, enable_tree_attention
 
 __all__ = ["MemoryParts", "PassOptions", "Rollouts", "memory_parts"]
@@ -182,11 +182,11 @@ def _trace(
         if frozen is not None:
             passes = max(passes, counted.held(partial(_refer, frozen, given)))
         update = counted.held(adamw.step)
-        prefill = Prefill(list(rollouts.trunks) if rollouts else [])
-        kept: list[Tensor] = []
-        reading = counted.held(partial(_read, policy, prefill)) if rollouts else 0
-        sampling = counted.added(lambda: kept.extend(_replies(prefill, rollouts.reply_tokens))) if rollouts else 0
-        sampling += sum(tensor.nbytes for tensor in _kept(prefill))
+        kept: KeysAndValues = []
+        reading = counted.held(lambda: kept.extend(_read(policy, rollouts.trunks))) if rollouts else 0
+        replies: list[Tensor] = []
+        sampling = counted.added(lambda: replies.extend(_replies(kept, rollouts.reply_tokens))) if rollouts else 0
+        sampling += sum(tensor.nbytes for layer in kept for trunk in layer for tensor in trunk)
     return MemoryParts(weights, reference, gradients, optimizer, passes, update, reading, sampling)
 
 
@@ -239,18 +239,13 @@ def _refer(reference: Policy, given: Sequence[PackedTrees]) -> None:
 
 
 @torch.no_grad()
-def _read(policy: Policy, prefill: Prefill) -> None:
+def _read(policy: Policy, trunks: Sequence[int]) -> KeysAndValues:
     """What the local engine does before the first token of its replies."""
-    tokens = torch.zeros(1, sum(prefill.lengths), dtype=torch.long)
     with policy.acting():
-        policy.logits(tokens, tokens, prefill, torch.zeros(len(prefill.lengths), dtype=torch.long))
+        return read_trunks(policy, [[0] * length for length in trunks], [[length] for length in trunks])[0]
 
 
-def _replies(prefill: Prefill, tokens: int) -> list[Tensor]:
+def _replies(kept: KeysAndValues, tokens: int) -> list[Tensor]:
     """Keys and values of so many tokens of replies."""
-    of_layers = [tensor for layer in prefill.kept for tensor in layer[0]]
-    return [kept.new_empty(len(kept), tokens, kept.shape[-1]) for kept in of_layers]
-
-
-def _kept(prefill: Prefill) -> list[Tensor]:
-    return [tensor for layer in prefill.kept for trunk in layer for tensor in trunk]
+    of_layers = [tensor for layer in kept for tensor in layer[0]]
+    return [tensor.new_empty(len(tensor), tokens, tensor.shape[-1]) for tensor in of_layers]

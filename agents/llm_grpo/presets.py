@@ -1,6 +1,7 @@
 """Presets (train/presets/*.toml): how a model is trained; rows (train/presets/rows/*.toml): which, of a paper's table.
 
 preset   the learner: model, context, numbers of SFT and GRPO, validation, and phases to begin with
+base     another preset, by name or by file beside it, that a preset starts from: it says what is different alone
 rows     phases alone; what a preset says of a phase of the same name is taken over where the rows are silent
 """
 
@@ -36,7 +37,7 @@ def load_preset(preset: str, rows: str | None = None) -> TrainConfig:
     Raises:
         BadConfig: No such preset, a key that does not exist, or a value that does not fit.
     """
-    table = _read("preset", preset, _presets())
+    table = _with_base(preset, _presets())
     named = f"preset '{preset}'"
     if rows is not None:
         named += f" with rows '{rows}'"
@@ -54,6 +55,27 @@ def _with_numbers(rows: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         name: {key: own[name][key] for key in NUMBERS if key in own.get(name, {})} | phase
         for name, phase in rows.items()
     }
+
+
+def _with_base(preset: str, folder: Any, derived: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A preset's table over that of its base."""
+    if preset in derived:
+        raise BadConfig(f"the presets {' -> '.join([*derived, preset])} are each other's base; give one of them none.")
+    own = _read("preset", preset, folder)
+    base = own.pop("base", None)
+    if base is None:
+        return own
+    if not isinstance(base, str):
+        raise BadConfig(f"preset '{preset}': base is {base!r}; give the name of a preset or a .toml file.")
+    if base.endswith(".toml"):
+        base = str(Path(preset).parent / base)
+    return _merged(_with_base(base, folder, (*derived, preset)), own)
+
+
+def _merged(table: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`table` with the values of `over` in their places; tables within are merged, lists replaced."""
+    both = {key for key in over if isinstance(over[key], dict) and isinstance(table.get(key), dict)}
+    return table | over | {key: _merged(table[key], over[key]) for key in both}
 
 
 def _presets() -> Any:

@@ -6,6 +6,7 @@ import torch
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.policy import Policy
+from train.rollout_engines import local
 from train.rollout_engines.local import LocalEngine, generate
 from train.rollout_engines.sampling import SamplingConfig, StopReason
 
@@ -31,6 +32,14 @@ def test_order_of_prompts_and_batch_size_do_not_change_a_greedy_reply(tiny: Tiny
     small = SamplingConfig(temperature=0, max_new_tokens=6, end_token=config.end_token, max_batch_tokens=100)
     backwards = generate(Policy(tiny.model), prompts[::-1], config)[::-1]
     assert generate(Policy(tiny.model), prompts, small) == generate(Policy(tiny.model), prompts, config) == backwards
+
+
+def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = prompts_of(tiny, 6)
+    config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)
+    together = generate(Policy(tiny.model), prompts, config)
+    monkeypatch.setattr(local, "READ_AT_ONCE", 1)
+    assert generate(Policy(tiny.model), prompts, config) == together
 
 
 def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:

@@ -16,7 +16,10 @@ from train.policy import Policy
 from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
 from train.session_tree import attend_causally
 
-__all__ = ["LocalEngine", "Prefill", "generate", "trunk_batches", "uniform_draws"]
+__all__ = ["KeysAndValues", "LocalEngine", "generate", "read_trunks", "trunk_batches", "uniform_draws"]
+
+READ_AT_ONCE = 8192  # tokens
+KeysAndValues = list[list[tuple[Tensor, Tensor]]]  # layer by layer, trunk by trunk; (key-value heads, length, d) each
 
 
 class LocalEngine:
@@ -113,21 +116,16 @@ def _generate_batch(
 ) -> list[SampledReply]:
     """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
     device = policy.device
-    lengths = [len(prompts[trunk[0]]) for trunk in trunks]
-    tokens = [token for trunk in trunks for token in prompts[trunk[0]]]
-    positions = [position for length in lengths for position in range(length)]
-    prefill = Prefill(lengths)
-    places = [(number, len(prompts[prompt])) for number, trunk in enumerate(trunks) for prompt in trunk]
-    row_trunk, forks = (
+    forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
+    kept, of_prompts = read_trunks(policy, [prompts[trunk[0]] for trunk in trunks], forks)
+    logits = of_prompts.repeat_interleave(config.replies, dim=0)
+    places = [(number, fork) for number, own in enumerate(forks) for fork in own]
+    row_trunk, row_fork = (
         torch.tensor(of, device=device).repeat_interleave(config.replies) for of in zip(*places, strict=True)
     )
-    ends = torch.tensor(prefill.starts, device=device)[row_trunk] + forks - 1
-    logits = policy.logits(
-        torch.tensor([tokens], device=device), torch.tensor([positions], device=device), prefill, ends
-    )
-    branches = _Branches(prefill, row_trunk, forks)
-    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in ends]
-    alive = torch.arange(len(ends), device=device)
+    branches = _Branches(kept, row_trunk, row_fork)
+    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in row_fork]
+    alive = torch.arange(len(row_fork), device=device)
     uniforms = None if uniforms is None else uniforms.to(device)
     for position in range(config.max_new_tokens):
         own = None if uniforms is None else uniforms[alive, position]
@@ -168,13 +166,44 @@ def _sample(
     return drawn.squeeze(1), weights.gather(1, drawn).squeeze(1).log()
 
 
-class Prefill:
-    """Causal attention over packed trunks that keeps each layer's keys and values, (key-value heads, length, d)."""
+def read_trunks(
+    policy: Policy, trunks: Sequence[Sequence[int]], forks: Sequence[Sequence[int]]
+) -> tuple[KeysAndValues, Tensor]:
+    """Each trunk read once: what every layer keeps of it, and (P, V) what follows each trunk's tokens up to its forks.
+
+    At most READ_AT_ONCE tokens, or one trunk, in a pass: more would take memory, and time where caches are small.
+    """
+    kept: KeysAndValues = []
+    logits: list[Tensor] = []
+    for first, end in _passes([len(trunk) for trunk in trunks]):
+        prefill = _Prefill([len(trunk) for trunk in trunks[first:end]])
+        tokens = [token for trunk in trunks[first:end] for token in trunk]
+        positions = [position for trunk in trunks[first:end] for position in range(len(trunk))]
+        ends = [start + fork - 1 for start, own in zip(prefill.starts, forks[first:end], strict=True) for fork in own]
+        ids, places, at = (torch.tensor(of, device=policy.device) for of in (tokens, positions, ends))
+        logits.append(policy.logits(ids[None], places[None], prefill, at))
+        kept = [before + own for before, own in zip(kept, prefill.kept, strict=True)] if kept else prefill.kept
+    return kept, torch.cat(logits)
+
+
+def _passes(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Consecutive trunks [first, end) that are read together."""
+    first = tokens = 0
+    for number, length in enumerate(lengths):
+        if number > first and tokens + length > READ_AT_ONCE:
+            yield first, number
+            first, tokens = number, 0
+        tokens += length
+    yield first, len(lengths)
+
+
+class _Prefill:
+    """Causal attention over packed trunks that keeps their keys and values."""
 
     def __init__(self, lengths: list[int]) -> None:
         self.lengths = lengths
         self.starts = [sum(lengths[:index]) for index in range(len(lengths))]
-        self.kept: list[list[tuple[Tensor, Tensor]]] = []  # layer by layer, trunk by trunk
+        self.kept: KeysAndValues = []
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         assert layer == len(self.kept), "layers run in order"
@@ -196,12 +225,13 @@ class _Branches:
     behind a reply's own fork is masked.
 
     Args:
+        kept: Of the trunks.
         row_trunk: (R,) on which trunk each reply is; ascending.
         forks: (R,) how many of its tokens each reply sees.
     """
 
-    def __init__(self, prefill: Prefill, row_trunk: Tensor, forks: Tensor) -> None:
-        self._prefill = prefill
+    def __init__(self, kept: KeysAndValues, row_trunk: Tensor, forks: Tensor) -> None:
+        self._kept = kept
         self._row_trunk = row_trunk
         self.forks = forks
         self._own: list[tuple[Tensor, Tensor]] = []  # per layer (R, key-value heads, tokens so far, d)
@@ -215,10 +245,11 @@ class _Branches:
 
     def _arrange(self) -> None:
         """Of each trunk that has replies: its number, which rows they are, and what each of them does not see."""
-        counts = torch.bincount(self._row_trunk, minlength=len(self._prefill.lengths)).tolist()
+        lengths = [key.shape[1] for key, _ in self._kept[0]]
+        counts = torch.bincount(self._row_trunk, minlength=len(lengths)).tolist()
         self._trunks: list[tuple[int, slice, Tensor | None]] = []
         first = 0
-        for trunk, (count, length) in enumerate(zip(counts, self._prefill.lengths, strict=True)):
+        for trunk, (count, length) in enumerate(zip(counts, lengths, strict=True)):
             if not count:
                 continue
             rows = slice(first, first + count)
@@ -249,7 +280,7 @@ class _Branches:
         """What the rows take from their trunks, (.., R, d), and the weights left for their own tokens, (.., R, t)."""
         taken, left = [], []
         for trunk, rows, hidden in self._trunks:
-            key, value = self._prefill.kept[layer][trunk]
+            key, value = self._kept[layer][trunk]
             own = own_scores[:, :, rows]
             shape = own.shape[:3]  # all queries of a key-value head are rows of one product
             scores = (grouped[:, :, rows].flatten(1, 2) @ key.transpose(1, 2)).view(*shape, -1)
