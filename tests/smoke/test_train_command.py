@@ -10,6 +10,7 @@ import time
 from importlib import resources
 from pathlib import Path
 
+import msgspec
 import pytest
 from safetensors.torch import load_file
 from selectolax.lexbor import LexborHTMLParser
@@ -155,6 +156,31 @@ def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(
 @pytest.mark.parametrize("rows", [None, *rows_names()])
 def test_every_preset_loads_with_all_rows(preset: str, rows: str | None) -> None:
     assert load_preset(preset, rows).phases
+
+
+def test_a_preset_says_what_is_different_from_its_base() -> None:
+    base, adapters, smaller = (load_preset(name) for name in ("shop_r1_3b", "one_gpu", "shop_r1_0_5b"))
+    assert msgspec.structs.replace(smaller, model=base.model) == base
+    assert smaller.model == msgspec.structs.replace(base.model, path="Qwen/Qwen2.5-0.5B-Instruct")
+    assert adapters.model.lora is not None
+    assert base.sft is not None
+    assert adapters.sft is not None
+    assert (adapters.sft.optimizer.lr, adapters.sft.optimizer.warmup_steps) == (2e-4, base.sft.optimizer.warmup_steps)
+    assert adapters.sft.stages == base.sft.stages
+
+
+def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('base = "tiny_cpu"\nseed = 7\n')
+    (tmp_path / "other.toml").write_text('base = "mine.toml"\n[validation]\ntimes = 1\n')
+    other = load_preset(str(tmp_path / "other.toml"))
+    assert (other.seed, other.validation.times, other.phases) == (7, 1, load_preset("tiny_cpu").phases)
+    mine.write_text('base = "mine.toml"\n')
+    with pytest.raises(BadConfig, match="are each other's base"):
+        load_preset(str(mine))
+    mine.write_text("base = 3\n")
+    with pytest.raises(BadConfig, match="base is 3; give the name of a preset"):
+        load_preset(str(mine))
 
 
 @pytest.mark.slow
