@@ -14,8 +14,9 @@ help:
 	@echo "make test         the quick tests, in two processes (WORKERS=N)"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
-	@echo "make test-browser the tests that look at pages in Chromium; test-gpu, test-vllm, test-verl likewise"
+	@echo "make test-browser the tests that look at pages in Chromium; test-gpu and test-vllm likewise"
 	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer; TRL against the served env"
+	@echo "make test-verl    our steps, their order and their rewards in verl"
 	@echo "make test-serving the env in OpenEnv, verifiers and Inspect"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
@@ -66,7 +67,7 @@ test-browser: $(READY)
 	$(PY) -m pytest -m browser $(ARGS)
 
 # Tests that need something of the machine; pytest's exit code 5 says that there are none.
-test-gpu test-vllm test-verl: test-%: $(READY)
+test-gpu test-vllm: test-%: $(READY)
 	@$(PY) -m pytest -m $* $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked '$*' yet" || exit $$code; }
 
 # In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels.
@@ -87,6 +88,16 @@ test-trl: $(TRL)/.ready
 $(TRL)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TRL)
 	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,trl,openenv]"
+	touch $@
+
+# Our steps, order and rewards in verl, in an environment of its own (2.4 GB; Ray comes along).
+VERL := $(VENV)-verl
+test-verl: $(VERL)/.ready
+	$(VERL)/bin/python -m pytest -m verl $(ARGS)
+
+$(VERL)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VERL)
+	$(VERL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,verl]"
 	touch $@
 
 # The env in other people's tools, each in an environment of its own: they ask for different versions of the same packages.
@@ -118,4 +129,4 @@ bench: $(READY)
 	$(PY) -m benchmarks.speed $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(TRL) $(SERVING:%=$(VENV)-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(TRL) $(VERL) $(SERVING:%=$(VENV)-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -88,14 +88,17 @@ class StepPlan:
         self._share = slice(rank, None, ranks)
         pairs = [(index, place) for index, trunk in enumerate(trunks) for place in range(len(trunk.replies))]
         self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._of_types(pairs), key)
-        self._batches: list[list[tuple[int, int]]] = []
+        self._drawn: list[tuple[int, int]] = []
+
+    def pairs(self, count: int) -> list[tuple[int, int]]:
+        """The first `count` steps as (trunk, place among its replies): `size` after `size` of them are the batches."""
+        self._drawn += islice(self._stream, max(0, count - len(self._drawn)))
+        return self._drawn[:count]
 
     def batch(self, step: int) -> list[SessionSteps]:
         """The sessions of batch `step` (from 0) with those of their steps that are in it."""
-        while len(self._batches) <= step:
-            self._batches.append(list(islice(self._stream, self._size)))
         places = defaultdict(set)
-        for index, place in self._batches[step]:
+        for index, place in self.pairs((step + 1) * self._size)[step * self._size :]:
             places[index].add(place)
         return [
             (self._trunks[index], [self._trunks[index].replies[place] for place in sorted(places[index])])

@@ -33,6 +33,7 @@ __all__ = [
     "ReplySpan",
     "SessionTokens",
     "decode_replies",
+    "fitted_messages",
     "prompt_tokens",
     "rationale_tokens",
     "reply_tokens",
@@ -79,6 +80,19 @@ def prompt_tokens(
     step = conversation.last
     left_out = conversation.pages_left_out(step, max_tokens)
     return conversation.prompt(step, step if left_out is None else left_out)
+
+
+def fitted_messages(
+    tokenizer: Any, observation: Observation, prompt: PromptConfig, max_tokens: int
+) -> list[Message] | None:
+    """The chat messages whose tokens are `prompt_tokens`, for who applies the template; None: they do not fit."""
+    conversation = _Conversation(tokenizer, observation, prompt)
+    left_out = conversation.pages_left_out(conversation.last, max_tokens)
+    if left_out is None:
+        return None
+    past = observation["history"]
+    shown = (*_without_pages(past[:left_out]), *past[left_out:])
+    return render_prompt({**observation, "history": shown}, prompt)
 
 
 def tokenize_session(
@@ -142,10 +156,7 @@ class _Conversation:
     def __init__(
         self, tokenizer: Any, observation: Observation, prompt: PromptConfig, reply: str | None = None
     ) -> None:
-        pageless: Observation = {
-            **observation,
-            "history": History({**past, "page": ""} for past in observation["history"]),
-        }
+        pageless: Observation = {**observation, "history": _without_pages(observation["history"])}
         self._messages = render_prompt(observation, prompt)
         if reply is not None:
             self._messages.append(Message(role="assistant", content=reply))
@@ -188,6 +199,10 @@ class _Conversation:
     def reply_text(self, step: int) -> str:
         """The same as text, without the end."""
         return self._messages[2 + 2 * step]["content"]
+
+
+def _without_pages(history: History) -> History:
+    return History({**past, "page": ""} for past in history)
 
 
 def _encode(tokenizer: Any, texts: Iterable[str]) -> list[list[int]]:

@@ -6,6 +6,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from rich.console import Console
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.dry_run import dry_run
 from agents.llm_grpo.final_table import evaluate_run
+from agents.llm_grpo.for_verl import write_for_verl
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.training_run import TrainingRun
 from replay_sessions.commands.command_line import parse_known_options, parse_options
@@ -43,6 +45,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         out: Where the run is written; None: runs/PRESET-seedS.
         resume: Go on with the run in this folder, with its own configuration.
         dry_run: Tell steps, tokens and memory, and train nothing.
+        for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
+            (verl/PRESET-PHASE), and train nothing.
     """
 
     preset: str = "tiny_cpu"
@@ -51,6 +55,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     out: Path | None = None
     resume: Path | None = None
     dry_run: bool = False
+    for_verl: str | None = None
 
 
 class TrainOptions(RunOptions, frozen=True, kw_only=True):
@@ -69,7 +74,9 @@ def run(words: Sequence[str], *, text: str | None) -> int:
         torch.set_num_threads(config.threads)
     store = SessionStore.open(config.store)
     if start.dry_run:
-        return _tell(dry_run(config, store), words)
+        return _tell(chain(dry_run(config, store), [f"To train: {_call(words, without='--dry-run')}"]))
+    if start.for_verl is not None:
+        return _tell(write_for_verl(config, store, start.for_verl, folder))
     watches = load_watches(config.watch)
     _write_run_file(folder, config, store)
     _check_store(folder, store)
@@ -80,12 +87,15 @@ def run(words: Sequence[str], *, text: str | None) -> int:
     return 0
 
 
-def _tell(lines: Iterable[str], words: Sequence[str]) -> int:
+def _tell(lines: Iterable[str]) -> int:
     console = Console(highlight=False, soft_wrap=True)
     for line in lines:
         console.print(line, markup=False)
-    console.print(f"To train: {PROGRAM} {shlex.join(word for word in words if word != '--dry-run')}", markup=False)
     return 0
+
+
+def _call(words: Sequence[str], *, without: str) -> str:
+    return f"{PROGRAM} {shlex.join(word for word in words if word != without)}"
 
 
 def _prepare(words: Sequence[str], text: str | None) -> tuple[RunOptions, Path, TrainConfig]:
@@ -98,6 +108,8 @@ def _prepare(words: Sequence[str], text: str | None) -> tuple[RunOptions, Path, 
         return start, start.resume, _resumed_config(start.resume)
     config = _parse_config(start, words, text)
     folder = start.out or Path("runs") / f"{Path(start.preset).stem}-seed{config.seed}"
+    if start.for_verl is not None and start.out is None:
+        folder = Path("verl") / f"{Path(start.preset).stem}-{start.for_verl}"
     if (folder / "run.json").exists() and not start.dry_run:
         raise BadConfig(
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."

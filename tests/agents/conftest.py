@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.splits import SplitPlan
 from replay_sessions.store import SessionStore, StoreWriter
+from tests.demo_stores import demo_store_at
 
 SEARCH = '<input name="search" type="text"/>'
 RESULTS = '<a name="results.red">red</a><a name="results.blue">blue</a>'
@@ -17,10 +17,7 @@ RESULTS = '<a name="results.red">red</a><a name="results.blue">blue</a>'
 def demo_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
     """Forty sessions of the demo shop, ten users."""
     path = tmp_path_factory.mktemp("stores") / "demo"
-    with StoreWriter(path, source=SOURCE) as writer:
-        for session in generate_sessions(40, seed=3):
-            writer.write(session)
-    return SessionStore.open(path)
+    return demo_store_at(path, 40, seed=3)
 
 
 @pytest.fixture(scope="session")

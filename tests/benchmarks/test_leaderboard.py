@@ -12,8 +12,7 @@ import pytest
 
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.compare import compare
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import StoreWriter
+from tests.demo_stores import demo_store_at
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ten lines, as somebody would write them who has never seen the project's code.
@@ -185,9 +184,7 @@ def test_verify_finds_an_edited_figure(copied: Path, capsys: pytest.CaptureFixtu
 
 
 def test_verify_finds_another_store(finished: Path, tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "other", source=SOURCE) as writer:
-        for session in generate_sessions(8, seed=9):
-            writer.write(session)
+    demo_store_at(tmp_path / "other", 8, seed=9)
     assert run_main("verify", finished, "--store", tmp_path / "other") == 1
 
 

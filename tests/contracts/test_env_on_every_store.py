@@ -11,11 +11,11 @@ import shop_env  # noqa: F401 - registers the envs
 from agents.evaluate import evaluate
 from agents.scripted.random import RandomAgent
 from replay_sessions.__main__ import main
-from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Click, Terminate
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 from shop_env.wrappers import DiscreteActions
+from tests.demo_stores import demo_store_at
 
 FILES = {
     "miniwob": "miniwob_human/sessions.jsonl.gz",
@@ -28,9 +28,7 @@ FILES = {
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
     path = tmp_path_factory.mktemp("stores") / request.param
     if request.param == "demo":
-        with StoreWriter(path, source=SOURCE) as writer:
-            for session in generate_sessions(60, seed=0):
-                writer.write(session)
+        demo_store_at(path, 60, seed=0)
     else:
         shared_data: Path = request.getfixturevalue("shared_data")
         assert main(["import", "jsonl", str(shared_data / FILES[request.param]), "--out", str(path)]) == 0

@@ -6,8 +6,8 @@ import pytest
 
 from agents.conformance import check_agent
 from agents.registry import AGENTS, make_agent
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
+from tests.demo_stores import demo_store_at
 
 # A file or a server: tests/agents/human/test_agent.py, tests/agents/test_sb3.py, tests/agents/local, …/prompting
 NEED_MORE = {"human", "sb3", "local", "prompting"}
@@ -15,8 +15,6 @@ NEED_MORE = {"human", "sb3", "local", "prompting"}
 
 @pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_MORE))
 def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
-        for session in generate_sessions(12, seed=0):
-            writer.write(session)
+    demo_store_at(tmp_path / "store", 12, seed=0)
     report = check_agent(make_agent(name, store=SessionStore.open(tmp_path / "store")))
     assert report.passed, str(report)

@@ -8,17 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.demo_shop import SOURCE
 from replay_sessions.provenance import provenance
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
+from tests.demo_stores import demo_store_at
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_provenance_names_store_seed_and_configuration(tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
-        for session in generate_sessions(3, seed=0):
-            writer.write(session)
+    demo_store_at(tmp_path / "store", 3, seed=0)
     store = SessionStore.open(tmp_path / "store")
     made = provenance({"split": "test"}, store=store, seed=7)
     assert made["store"] == {

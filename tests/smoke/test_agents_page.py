@@ -7,8 +7,8 @@ import pytest
 
 from agents.conformance import check_agent
 from agents.registry import AGENTS, GROUPS
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
+from tests.demo_stores import demo_store_at
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
@@ -16,9 +16,7 @@ BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOT
 
 @pytest.mark.parametrize("agent", ["my_function.py:act", "my_agent.py:MostClicked", "my_policy.py:Last"])
 def test_an_agent_of_the_page_keeps_the_contract(agent: str, tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
-        for session in generate_sessions(12, seed=0):
-            writer.write(session)
+    demo_store_at(tmp_path / "store", 12, seed=0)
     file = agent.partition(":")[0]
     (tmp_path / file).write_text(BLOCKS[file], encoding="utf-8")
     report = check_agent(f"{tmp_path / agent}", store=SessionStore.open(tmp_path / "store"))

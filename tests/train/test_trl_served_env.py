@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 from shop_env.serving.tasks import StepTasks
+from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT, Tiny
 
 pytestmark = [pytest.mark.trl, pytest.mark.filterwarnings("ignore")]
@@ -27,10 +27,7 @@ STEPS, REPLIES, PROMPTS = 2, 4, 6
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
     path = tmp_path_factory.mktemp("served") / "store"
-    with StoreWriter(path, source=SOURCE) as writer:
-        for session in generate_sessions(24, seed=3):
-            writer.write(session)
-    return SessionStore.open(path)
+    return demo_store_at(path, 24, seed=3)
 
 
 @pytest.fixture(scope="module")

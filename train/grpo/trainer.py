@@ -35,7 +35,7 @@ from train.rollout_engines.sampling import RolloutEngine
 from train.sampler import SessionPlan, StepPlan
 from train.tokens import SessionTokens, rationale_tokens, stop_token
 
-__all__ = ["GrpoConfig", "GrpoTrainer", "grpo_plan"]
+__all__ = ["GrpoConfig", "GrpoTrainer", "grpo_plan", "scored_trunks"]
 
 
 class GrpoTrainer:
@@ -188,10 +188,8 @@ class GrpoTrainer:
         return token_weights(lengths_R, config.loss_mean, replies=replies, tokens=tokens, longest=config.max_new_tokens)
 
 
-def grpo_plan(
-    trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int, *, first_step: int = 1
-) -> SessionPlan | StepPlan:
-    """Which scored steps of which sessions make each batch.
+def scored_trunks(trunks: Sequence[SessionTokens], *, first_step: int = 1) -> list[SessionTokens]:
+    """The trunks with those of their steps that are predicted.
 
     Raises:
         BadConfig: There is none.
@@ -200,6 +198,18 @@ def grpo_plan(
     scored = [trunk for trunk in scored if trunk.replies]
     if not scored:
         raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
+    return scored
+
+
+def grpo_plan(
+    trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int, *, first_step: int = 1
+) -> SessionPlan | StepPlan:
+    """Which scored steps of which sessions make each batch.
+
+    Raises:
+        BadConfig: There is none.
+    """
+    scored = scored_trunks(trunks, first_step=first_step)
     key = f"{seed} grpo"
     if config.steps_per_batch is not None:
         return StepPlan(scored, config.steps_per_batch, config.balance, key)

@@ -13,11 +13,11 @@ import pytest
 from agents.human.recording import Asked, Recording
 from agents.human.server import PredictionServer
 from agents.human.sitting import Sitting
-from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Session
 from replay_sessions.splits import SplitPlan
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.context import ContextConfig
+from tests.demo_stores import demo_store_at
 
 
 class Client:
@@ -103,7 +103,4 @@ def store_of(path: Path, sessions: list[Session], source: str = "planted") -> Se
 def shop_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
     """Thirty sessions of the demo shop."""
     path = tmp_path_factory.mktemp("stores") / "demo"
-    with StoreWriter(path, source=SOURCE) as writer:
-        for session in generate_sessions(30, seed=5):
-            writer.write(session)
-    return SessionStore.open(path)
+    return demo_store_at(path, 30, seed=5)

@@ -26,10 +26,10 @@ from agents.prompting.options import NOT_DECIDING, PromptingOptions
 from agents.scored_steps import scored_steps
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.leaderboard.agent_files import read_json
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import ScriptedServer, completion, digest, error, faulty
+from tests.demo_stores import demo_store_at
 
 MakeAgent = Callable[..., PromptingAgent]
 PAGE: Observation = {"page": '<a name="buy">Buy</a>', "history": (), "persona": "", "goal": "", "step": 0}
@@ -196,10 +196,7 @@ def test_a_run_that_is_left_goes_on_where_it_was(make_prompting: MakeAgent, demo
 
 
 def big_store(path: Path, sessions: int) -> SessionStore:
-    with StoreWriter(path, source=SOURCE) as writer:
-        for session in generate_sessions(sessions, seed=11):
-            writer.write(session)
-    return SessionStore.open(path)
+    return demo_store_at(path, sessions, seed=11)
 
 
 def rank_words(server: ScriptedServer, store: SessionStore, tmp_path: Path, **options: Any) -> list[str]:

@@ -12,8 +12,8 @@ import pytest
 from agents.asking import ask_all
 from agents.prompting.agent import PromptingAgent
 from agents.scored_steps import ScoredStep, scored_steps
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
+from tests.demo_stores import demo_store_at
 
 AT_ONCE = 32
 LATENCY_S = 0.25
@@ -35,9 +35,7 @@ def server(*words: str) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_thirty_two_at_once_keep_a_server_busy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
-        for session in generate_sessions(500, seed=11):
-            writer.write(session)
+    demo_store_at(tmp_path / "store", 500, seed=11)
     store = SessionStore.open(tmp_path / "store")
     with server("--latency-s", str(LATENCY_S), "--slots", str(AT_ONCE)) as base_url:
         agent = PromptingAgent(base_url=base_url, model="m", cache=str(tmp_path / "asked"), concurrency=AT_ONCE)

@@ -11,9 +11,9 @@ import pytest
 from benchmarks.leaderboard.config import LeaderboardConfig
 from benchmarks.leaderboard.ranking import run_leaderboard
 from benchmarks.report.__main__ import main
-from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import StoreWriter
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of
+from tests.demo_stores import demo_store_at
 from tests.oracles.browser_visibility import chromium
 
 pytestmark = pytest.mark.browser
@@ -331,9 +331,7 @@ def test_light_and_dark_follow_the_system_and_the_button(report: Path, visit: Ca
 def test_a_thousand_sessions_fit_and_open_at_once(
     tmp_path: Path, visit: Callable[..., Visit], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
-        for session in generate_sessions(1000, seed=3):
-            writer.write(session)
+    demo_store_at(tmp_path / "store", 1000, seed=3)
     agents = ("random,majority,copy_match,oracle T 0.6=oracle?temperature=0.6,oracle greedy=oracle?temperature=0",)
     run_leaderboard(
         LeaderboardConfig(

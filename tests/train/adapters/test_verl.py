@@ -1,0 +1,286 @@
+"""verl gets our steps, in our order, and our rewards; what needs verl itself runs by `make test-verl`."""
+
+import asyncio
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from agents.llm_grpo.train import main
+from replay_sessions.errors import BadConfig
+from replay_sessions.schema import reply_action
+from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
+from shop_env.observation import observe
+from shop_env.prompts import PromptConfig
+from shop_env.replies import format_reply
+from shop_env.reward import reward_preset
+from shop_env.serving.tasks import StepTasks
+from tests.demo_stores import demo_store_at
+from tests.train.conftest import COMPACT, Tiny
+from tests.train.test_grpo import CONFIG
+from train.adapters.verl import compute_score, order_file, overrides, write_order
+from train.grpo.advantages import scaled_advantages
+from train.grpo.loss import token_weights
+from train.grpo.trainer import grpo_plan, scored_trunks
+from train.lora import LoraConfig
+from train.models import load_tokenizer
+from train.tokens import fitted_messages, prompt_tokens
+
+GRPO = msgspec.structs.replace(CONFIG, steps_per_batch=6, steps=9)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+    return demo_store_at(tmp_path_factory.mktemp("verl") / "store", 60, seed=4)
+
+
+@pytest.fixture(scope="module")
+def written(store: SessionStore, tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the command leaves for a small model on the demo shop."""
+    folder = tmp_path_factory.mktemp("for") / "verl"
+    model = folder.parent / "model"
+    tiny.plain_model().save_pretrained(model)
+    tiny.tokenizer.save_pretrained(model)
+    words = ["--preset", "shop_r1_3b", "--store", str(store.path), "--model.path", str(model), "--out", str(folder)]
+    words += ["--model.max-tokens", "700", "--model.max-new-tokens", "40", "--grpo.max-new-tokens", "40"]
+    words += ["--grpo.steps", "5", "--grpo.steps-per-batch", "6", "--prompt.style", "compact"]
+    assert main([*words, "--for-verl", "shop_r1"]) == 0
+    return folder
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    return rows
+
+
+def words_of(folder: Path) -> list[str]:
+    """The words of the launch script."""
+    (call,) = re.findall(r"exec python -m verl\.trainer\.main_ppo (.*)", (folder / "launch.sh").read_text(), re.DOTALL)
+    return [word for word in shlex.split(call.replace("\\\n", " ")) if word != "$@"]
+
+
+def replies_to(logged: dict[str, str]) -> list[str]:
+    action = json.dumps(logged)
+    return [
+        f'{{"rationale": "because", "action": {action}}}',
+        f'{{"rationale": "", "action": {json.dumps({**logged, "name": "elsewhere"})}}}',
+        '{"rationale": "enough", "action": {"type": "terminate"}}',
+        f"I would say {action}",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("reward", ["shop_r1", "binary", "customer_r1"])
+def test_replies_earn_what_the_env_gives_them(store: SessionStore, reward: str) -> None:
+    config = reward_preset(reward)
+    tasks = StepTasks(store, reward=config)
+    numbers = {"reward": msgspec.json.encode(config).decode()}
+    for index in range(0, tasks.count("all"), 7):
+        answer = tasks.answer("all", index)
+        for reply in replies_to(tasks.score("all", index, "").logged_action):
+            ours = tasks.score("all", index, reply)
+            theirs = compute_score("shop_r1", reply, json.dumps(answer), numbers)
+            assert theirs["score"] == ours.reward
+            assert theirs["exact_match"] == float(bool(ours.exact_match))
+            assert theirs["readable"] == float(ours.problem is None)
+            assert {term: theirs[term] for term in theirs if term in ours.reward_breakdown}.items() <= (
+                ours.reward_breakdown.items()
+            )
+
+
+def test_a_store_that_has_nothing_to_validate_on_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: Path
+) -> None:
+    small = demo_store_at(tmp_path / "store", 4, seed=3)
+    words = ["--store", str(small.path), "--model.path", str(written.parent / "model"), "--grpo.steps-per-batch", "2"]
+    assert main([*words, "--for-verl", "shop_r1", "--out", str(tmp_path / "out")]) == 2
+    assert "has no validation session to predict" in capsys.readouterr().err
+
+
+def test_rows_of_something_else_are_not_scored() -> None:
+    with pytest.raises(BadConfig, match="data_source is 'gsm8k'"):
+        compute_score("gsm8k", "72", "72", {})
+
+
+@pytest.mark.parametrize("limit", [10_000, 260, 120])
+@pytest.mark.parametrize("style", ["compact", "full"])
+def test_messages_are_the_prompt_s_tokens_once_the_template_is_applied(tiny: Tiny, style: Any, limit: int) -> None:
+    prompt = PromptConfig(style=style)
+    fitting = 0
+    for session in tiny.sessions[:8]:
+        for index in range(len(session.steps)):
+            observation = observe(session, index, ContextConfig())
+            messages = fitted_messages(tiny.tokenizer, observation, prompt, limit)
+            tokens = prompt_tokens(tiny.tokenizer, observation, prompt, limit)
+            if messages is None:
+                assert len(tokens) > limit
+                continue
+            fitting += 1
+            text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            assert tiny.tokenizer(text, add_special_tokens=False)["input_ids"] == tokens
+    assert fitting or style == "full"
+
+
+@pytest.mark.parametrize("balance", ["uniform", "balanced"])
+def test_the_order_is_that_of_our_batches(tiny: Tiny, balance: Any, tmp_path: Path) -> None:
+    config = msgspec.structs.replace(GRPO, balance=balance)
+    trunks = scored_trunks(tiny.trunks)
+    write_order(tmp_path / "train.parquet", trunks, config, seed=5)
+    order = json.loads(order_file(tmp_path / "train.parquet").read_text())
+    steps = [(trunk.session_id, reply.step_index) for trunk in trunks for reply in trunk.replies]
+    plan = grpo_plan(tiny.trunks, config, seed=5)
+    assert len(order) == 6 * 9
+    for number in range(9):
+        ours = {(trunk.session_id, reply.step_index) for trunk, replies in plan.batch(number) for reply in replies}
+        assert {steps[row] for row in order[6 * number : 6 * number + 6]} == ours
+
+
+def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(written: Path, store: SessionStore) -> None:
+    rows = rows_of(written / "train.parquet")
+    asked = {(id, index) for id in store.session_ids("train") for index in range(1, store.step_count(id))}
+    assert {(row["extra_info"]["session_id"], row["extra_info"]["step"]) for row in rows} == asked
+    assert len(rows) == len(asked)
+    for row in rows[::5]:
+        logged = store.session(row["extra_info"]["session_id"]).steps[row["extra_info"]["step"]]
+        best = compute_score(
+            row["data_source"],
+            format_reply("", logged.action),
+            row["reward_model"]["ground_truth"],
+            row["extra_info"],
+        )
+        assert best["exact_match"] == 1
+        assert row["prompt"][-1] == {"role": "user", "content": logged.page}
+        assert json.dumps(reply_action(logged.action)) not in row["prompt"][-1]["content"]
+    assert max(json.loads(order_file(written / "train.parquet").read_text())) < len(rows)
+    words = words_of(written)
+    assert "data.train_batch_size=6" in words
+    assert "trainer.total_training_steps=5" in words
+    assert "actor_rollout_ref.actor.optim.lr=1e-07" in words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--for-verl", "sft"], "there is no such phase of GRPO. Known: shop_r1."),
+        (["--for-verl", "shop_r1"], "--for-verl needs a model that others can load"),
+        (["--for-verl", "shop_r1", "--model.path", "x"], "verl takes batches of single steps"),
+        (["--for-verl", "shop_r1", "--model.path", "x", "--grpo.advantage-scale", "batch"], "verl scales advantages"),
+    ],
+)
+def test_what_verl_cannot_do_is_refused(
+    words: list[str], message: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--store", str(store.path), "--out", str(tmp_path / "out"), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ["ppo_trainer", "ppo_megatron_trainer"])
+def test_verl_knows_every_word_of_the_launch_line(written: Path, engine: str) -> None:
+    config = verl_config(words_of(written), engine)
+    assert config.data.train_batch_size == 6
+    assert config.actor_rollout_ref.actor.optim.betas == [0.9, 0.999]
+    assert config.actor_rollout_ref.rollout.n == 8
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_verl_reads_our_rows_in_our_order(written: Path) -> None:
+    from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler  # noqa: PLC0415 - of the extra verl
+
+    config = verl_config(words_of(written))
+    tokenizer = load_tokenizer(config.actor_rollout_ref.model.path)
+    train = create_rl_dataset(config.data.train_files, config.data, tokenizer, None)
+    rows, order = rows_of(written / "train.parquet"), json.loads(order_file(written / "train.parquet").read_text())
+    assert list(create_rl_sampler(config.data, train)) == list(range(len(order)))
+    assert [train[place]["extra_info"]["index"] for place in range(len(order))] == order
+    assert train[3]["raw_prompt"] == rows[order[3]]["prompt"]
+    validation = create_rl_dataset(config.data.val_files, config.data, tokenizer, None, is_train=False)
+    assert len(validation) == len(rows_of(written / "validation.parquet"))
+    limit = config.data.max_prompt_length
+    for row in (train[place] for place in range(len(order))):
+        text = tokenizer.apply_chat_template(row["raw_prompt"], tokenize=False, add_generation_prompt=True)
+        assert len(tokenizer(text, add_special_tokens=False)["input_ids"]) <= limit
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_verl_s_reward_manager_gives_the_env_s_rewards(written: Path, store: SessionStore) -> None:
+    from verl import DataProto  # noqa: PLC0415 - of the extra verl
+    from verl.trainer.ppo.reward import load_reward_manager  # noqa: PLC0415
+
+    config = verl_config(words_of(written))
+    tokenizer = load_tokenizer(config.actor_rollout_ref.model.path)
+    row = rows_of(written / "train.parquet")[4]
+    logged = json.loads(row["reward_model"]["ground_truth"])
+    tasks = StepTasks(store, prompt=COMPACT)
+    (index,) = [
+        index
+        for index in range(tasks.count("train"))
+        if tasks.step_of("train", index)[::2] == (row["extra_info"]["session_id"], row["extra_info"]["step"])
+    ]
+
+    async def earned(reply: str) -> dict[str, Any]:
+        manager = load_reward_manager(config, tokenizer)
+        tokens = torch.tensor([tokenizer(reply, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]])
+        data = DataProto.from_dict(
+            tensors={"responses": tokens, "attention_mask": torch.ones_like(tokens)},
+            non_tensors={name: np.array([row[name]], dtype=object) for name in row if name != "prompt"},
+        )
+        found: dict[str, Any] = await manager.run_single(data)
+        return found
+
+    for reply in replies_to({key: value for key, value in logged.items() if isinstance(value, str)}):
+        seen = tokenizer.decode(tokenizer(reply, add_special_tokens=False)["input_ids"])
+        assert asyncio.run(earned(reply))["reward_score"] == tasks.score("train", index, seen).reward
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_verl_s_advantages_and_clipped_loss_are_ours() -> None:
+    from verl.trainer.ppo.core_algos import agg_loss, compute_grpo_outcome_advantage  # noqa: PLC0415 - of verl
+
+    rewards = torch.tensor([[0.0, 1.0, 0.5, 0.25], [2.0, 2.0, 1.0, 0.0]])
+    lengths = [3, 1, 4, 2, 2, 4, 1, 3]
+    mask = torch.tensor([[float(place < length) for place in range(4)] for length in lengths])
+    last = torch.tensor([[float(place == length - 1) for place in range(4)] for length in lengths])
+    theirs, _ = compute_grpo_outcome_advantage(
+        last * rewards.flatten()[:, None], mask, np.array([0, 0, 0, 0, 1, 1, 1, 1]), epsilon=1e-6
+    )
+    ours = scaled_advantages(rewards, "group", epsilon=1e-6).flatten()
+    torch.testing.assert_close(theirs, ours[:, None] * mask)
+    losses = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    of_tokens = torch.cat([losses[row, :length] for row, length in enumerate(lengths)])
+    for mean, name in (
+        ("reply", "seq-mean-token-mean"),
+        ("token", "token-mean"),
+        ("constant", "seq-mean-token-sum-norm"),
+    ):
+        weights = token_weights(lengths, mean, replies=8, tokens=sum(lengths), longest=4)
+        torch.testing.assert_close((weights * of_tokens).sum(), agg_loss(losses, mask, name))
+
+
+def verl_config(words: list[str], name: str = "ppo_trainer") -> Any:
+    """verl's own configuration under the launch line's words; unknown ones are refused."""
+    import verl.trainer.config  # noqa: PLC0415 - of the extra verl
+    from hydra import compose, initialize_config_dir  # noqa: PLC0415
+
+    with initialize_config_dir(str(Path(verl.trainer.config.__file__).parent), version_base=None):
+        if name == "ppo_megatron_trainer":
+            words = [*words, "actor_rollout_ref.actor.strategy=megatron"]
+        return compose(name, overrides=words)
+
+
+def test_adapters_are_asked_of_verl_too(tmp_path: Path) -> None:
+    words = overrides(GRPO, model="m", folder=tmp_path, max_tokens=700, lora=LoraConfig(rank=8), seed=0)
+    assert words["actor_rollout_ref.model.lora_rank"] == 8
+    assert words["actor_rollout_ref.model.target_modules"] == "all-linear"

@@ -1,0 +1,1 @@
+"""Our steps and our reward for trainers that go past one machine."""
