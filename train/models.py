@@ -85,6 +85,9 @@ def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu
             f"python -m train.merge {path} --out DIR"
         )
     model = _load(AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32).to(device)
+    if getattr(model, "hf_quantizer", None) is not None:  # of a GGUF file: it has done its work, but stops the saving
+        model.hf_quantizer = None
+        del model.config.quantization_config
     # What an adapter of this model will name as its base. A GGUF file brings another name, which leads nowhere.
     model.name_or_path = model.config._name_or_path = str(Path(path).resolve()) if Path(path).exists() else path
     enable_checked_tree_attention(model, path, max_tokens)

@@ -17,6 +17,7 @@ from shop_env.reward import RewardConfig, reward_preset
 from train.grpo.trainer import GrpoConfig
 from train.lora import LoraConfig
 from train.policy import Precision
+from train.rollout_engines.config import RolloutsConfig
 from train.sft import SftConfig
 from train.tiny import TinyModelConfig, TinyTokenizerConfig
 
@@ -191,6 +192,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     model: ModelConfig = ModelConfig()
     context: ContextConfig = ContextConfig()
     prompt: PromptConfig = PromptConfig()
+    rollouts: RolloutsConfig = RolloutsConfig()
     reward: str | RewardConfig = "shop_r1"
     validation: ValidationConfig = ValidationConfig()
     evaluation: EvaluationConfig = EvaluationConfig()

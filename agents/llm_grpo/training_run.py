@@ -17,6 +17,7 @@ from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
+from agents.llm_grpo.rollouts import READ_MODEL, vllm_engine
 from agents.llm_grpo.training_data import TrainingData, first_info
 from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.store import SessionStore
@@ -28,6 +29,8 @@ from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
 from train.models import load_model
 from train.policy import Policy, autocast_dtype
+from train.rollout_engines.sampling import RolloutEngine
+from train.rollout_engines.vllm import VllmEngine
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftConfig, SftStage, SftTrainer
@@ -51,6 +54,7 @@ class TrainingRun:
         self.results = self._finished_phases()
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._data = TrainingData(store, folder / "tokens", log.say)
+        self._vllm: VllmEngine | None = None
 
     def train(self) -> None:
         """Runs every phase that is not finished."""
@@ -122,7 +126,16 @@ class TrainingRun:
             sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed)
             return sft, sft.total_steps
         grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
-        return GrpoTrainer(policy, policy.frozen(), tokenizer, trunks, grpo, reward, seed=seed), grpo.steps
+        engine = self._engine(model)
+        return GrpoTrainer(
+            policy, policy.frozen(), tokenizer, trunks, grpo, reward, seed=seed, engine=engine
+        ), grpo.steps
+
+    def _engine(self, model: Any) -> RolloutEngine | None:
+        """What samples for all phases of GRPO, where that is not the policy itself; it is given each one's weights."""
+        if self._vllm is None and self.config.rollouts.engine == "vllm":
+            self._vllm = vllm_engine(self.config, model, self.folder)
+        return self._vllm
 
     def _sft_config(self, name: str) -> SftConfig:
         config, phase = self.config.sft_of(name), self.config.phases[name]
@@ -155,7 +168,7 @@ class TrainingRun:
     def _given_model(self, path: str) -> tuple[Any, Any]:
         """The model of [model] path; from a GGUF file, which takes long to read, by way of a folder in the run's."""
         limit = self.config.model.max_tokens
-        read = self.folder / "model"
+        read = self.folder / READ_MODEL
         if not path.endswith(".gguf"):
             return load_model(path, max_tokens=limit, device=self._device)
         if not read.exists():

@@ -237,6 +237,9 @@ class OtherNumerics:
     def __init__(self, policy: Policy, temperature: float) -> None:
         self._engine, self._temperature = LocalEngine(policy), temperature
 
+    def take(self, policy: Policy) -> None:
+        self._engine.take(policy)
+
     def sample(
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
     ) -> list[list[SampledReply]]:

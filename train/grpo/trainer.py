@@ -84,6 +84,7 @@ class GrpoTrainer:
         """G scored replies to each scored step of the batch's sessions."""
         spans_P = [(trunk, reply) for trunk, replies in self._plan.batch(step) for reply in replies]
         sampling = self._config.sampling(stop_token(self._tokenizer))
+        self._engine.take(self._policy)
         prompts_P = [trunk.tokens[: reply.start] for trunk, reply in spans_P]
         replies_P_G = self._engine.sample(prompts_P, sampling, seed=self._seed * 1_000_003 + step)
         return [

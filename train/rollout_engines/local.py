@@ -28,6 +28,10 @@ class LocalEngine:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
+    def take(self, policy: Policy) -> None:
+        """Nothing has to be copied."""
+        self._policy = policy
+
     def sample(
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
     ) -> list[list[SampledReply]]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from train.policy import Policy
+
 __all__ = ["RolloutEngine", "SampledReply", "SamplingConfig", "StopReason"]
 
 
@@ -54,6 +56,10 @@ class SampledReply:
 
 class RolloutEngine(Protocol):
     """What turns prompts into sampled replies."""
+
+    def take(self, policy: Policy) -> None:
+        """From now on replies are this policy's."""
+        ...
 
     def sample(
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int

