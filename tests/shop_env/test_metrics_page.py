@@ -20,6 +20,7 @@ from shop_env.metrics import (
 )
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.populations import Fidelity
+from shop_env.metrics.statistics import effective_size
 from shop_env.metrics.step_table import ACTION_TYPES
 from tests.shop_env.planted import answer, random_action, random_sessions
 
@@ -39,7 +40,7 @@ def names(cell: str) -> list[str]:
     return [name.replace("<type>", kind) for name in found for kind in (ACTION_TYPES if "<" in name else ("",))]
 
 
-@pytest.mark.parametrize("module", [*OF_RECORDS, populations])
+@pytest.mark.parametrize("module", [*OF_RECORDS, populations, effective_size])
 def test_each_table_of_the_page_is_the_module_s_own(module: ModuleType) -> None:
     table = "\n".join(line for line in (module.__doc__ or "").splitlines() if line.startswith("|"))
     assert f"\n\n{table}\n\n" in PAGE
