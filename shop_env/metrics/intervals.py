@@ -18,9 +18,10 @@ from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.cluster_sums import Cluster, cluster_numbers, cluster_sums, paired_records, step_rows
 from shop_env.metrics.presets import MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord
+from shop_env.metrics.shares_and_f1 import Metric
 from shop_env.metrics.step_table import StepTable
 
-__all__ = ["Cluster", "bootstrap_interval", "paired_difference"]
+__all__ = ["Cluster", "bootstrap_interval", "difference_interval", "paired_difference"]
 
 Floats = NDArray[np.float64]
 
@@ -74,8 +75,17 @@ def paired_difference(
     numbers, count = _numbers(a, cluster, samples)
     sums_a, sums_b = (cluster_sums(step_rows(found, table), numbers, count) for table in (a, b))
     difference = float(found.value(sums_a.sum(axis=0)) - found.value(sums_b.sum(axis=0)))
-    drawn = [found.value(draws @ sums_a) - found.value(draws @ sums_b) for draws in _draws(count, samples, seed)]
-    return (difference, *_percentiles(np.concatenate(drawn), confidence))
+    return (difference, *difference_interval(found, sums_a, sums_b, samples=samples, seed=seed, confidence=confidence))
+
+
+def difference_interval(
+    metric: Metric, sums_a: Floats, sums_b: Floats, *, samples: int = 1000, seed: int = 0, confidence: float = 0.95
+) -> tuple[float, float]:
+    """The percentile interval of a difference, from the sums of each user's steps, (users, k)."""
+    drawn = [
+        metric.value(draws @ sums_a) - metric.value(draws @ sums_b) for draws in _draws(len(sums_a), samples, seed)
+    ]
+    return _percentiles(np.concatenate(drawn), confidence)
 
 
 def _numbers(table: StepTable, cluster: str, samples: int) -> tuple[NDArray[np.int64], int]:

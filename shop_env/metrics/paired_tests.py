@@ -17,12 +17,12 @@ from shop_env.metrics.cluster_sums import Cluster, cluster_numbers, cluster_sums
 from shop_env.metrics.presets import MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord
 from shop_env.metrics.shares_and_f1 import Metric, divide
-from shop_env.metrics.statistics.clustered_errors import clustered_error, t_interval, t_p_value
+from shop_env.metrics.statistics.clustered_errors import ClusteredError, clustered_error, t_interval, t_p_value
 from shop_env.metrics.statistics.effective_size import effective_steps, intraclass_correlation, smallest_difference
 from shop_env.metrics.statistics.sign_flips import sign_flip_p_value
 from shop_env.metrics.step_table import StepTable
 
-__all__ = ["PairedTest", "influences", "paired_test"]
+__all__ = ["PairedTest", "difference_error", "influences", "paired_test"]
 
 Floats = NDArray[np.float64]
 _NUDGE = 1e-4
@@ -81,8 +81,7 @@ def paired_test(
     rows_a, rows_b = step_rows(found, a), step_rows(found, b)
     sums_a, sums_b = (cluster_sums(rows, numbers, count) for rows in (rows_a, rows_b))
     difference = float(found.value(sums_a.sum(axis=0)) - found.value(sums_b.sum(axis=0)))
-    shares = (_shares(found, sums_a) + _shares(found, sums_b)) / 2
-    error = clustered_error(influences(found, sums_a) - influences(found, sums_b), shares)
+    error = difference_error(found, sums_a, sums_b)
     if error is None:
         return None
     low, high = t_interval(difference, error)
@@ -98,12 +97,18 @@ def paired_test(
         high=high,
         t_p_value=t_p_value(difference, error),
         sign_flip_p_value=sign_flip_p_value(found.value, sums_a, sums_b, seed=seed),
-        clusters=int(np.sum(shares > 0)),
+        clusters=int(np.sum(found.counted(sums_a) + found.counted(sums_b) > 0)),
         steps=int(np.sum(counted)),
         correlation=correlation if known else None,
         effective_steps=effective_steps(correlation if known else 0.0, numbers[counted]),
         smallest_difference=smallest_difference(error),
     )
+
+
+def difference_error(metric: Metric, sums_a: Floats, sums_b: Floats) -> ClusteredError | None:
+    """The CR2 error of a difference, from the sums of each user's steps, (users, k)."""
+    shares = (_shares(metric, sums_a) + _shares(metric, sums_b)) / 2
+    return clustered_error(influences(metric, sums_a) - influences(metric, sums_b), shares)
 
 
 def influences(metric: Metric, sums: Floats) -> Floats:
