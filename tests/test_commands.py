@@ -19,6 +19,7 @@ from benchmarks.live.__main__ import main as live
 from benchmarks.seeds import main as seeds
 from benchmarks.speed.__main__ import main as speed
 from benchmarks.speed.import_at_scale import main as import_at_scale
+from benchmarks.statistics.__main__ import main as statistics
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
@@ -39,7 +40,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((human, words) for words in ([], ["agreement"])),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
-    *((main, []) for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale)),
+    *((main, []) for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale, statistics)),
 ]
 
 

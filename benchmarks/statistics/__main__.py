@@ -7,7 +7,7 @@ For 1,000 pairs of equal agents (and as many of which one is better) the share
 in which each test finds a difference at 5%: two shares compared as if steps
 were independent, percentile bootstrap over users, CR2 with its t interval, and
 sign flips over users. Leaves error_rates.json and error_rates.md in OUT; takes
-a minute or two.
+some minutes.
 """
 
 import sys

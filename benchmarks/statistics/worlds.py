@@ -1,8 +1,9 @@
 """Pairs of simulated agents on the steps of few users, with a difference that is known.
 
-A step is logged as one of three types, as often as OPeRA's test split has them. For user u both agents reply right with
-probability a_u ± (d + e_u) / 2, else one of the other types or nothing that can be read: a_u is the user's own, e_u what
-suits this user better, symmetric around 0, and d how much better one agent is. Half of the steps are as hard for both.
+A step is logged as one of three types, as often as OPeRA's test split has them. For user u both agents reply right
+with probability a_u ± (d + e_u) / 2, else one of the other types or nothing that can be read: a_u is the user's own,
+e_u what suits this user better, symmetric around 0, and d how much better one agent is. Half of the steps are as hard
+for both.
 """
 
 from collections.abc import Iterator
