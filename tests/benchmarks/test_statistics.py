@@ -1,4 +1,4 @@
-"""How often tests over few users err: the simulated agents are what they are said to be, and so is what was recorded."""
+"""How often tests over few users err: the simulated agents are what they are said to be, and so is the record."""
 
 import json
 from pathlib import Path
