@@ -191,8 +191,8 @@ def _difference(index: int, runs: dict[int, dict[str, Any]]) -> dict[str, Any]:
 
 def _pooled(compared: list[dict[str, Any]], runs: dict[int, dict[str, Any]]) -> dict[str, Any]:
     """One difference for all seeds; nothing where there is one seed, or a run that made no test."""
-    tests = [one.get("test") for one in compared]
-    if len(tests) < 2 or not all(tests):
+    tests = [one["test"] for one in compared if one.get("test")]
+    if len(tests) < 2 or len(tests) < len(compared):
         return {}
     errors = [ClusteredError(test["standard_error"], test["degrees_of_freedom"]) for test in tests]
     stores = {run["provenance"]["store"]["fingerprint"] for run in runs.values()}
