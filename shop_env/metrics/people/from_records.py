@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.people.coverage import coverage
-from shop_env.metrics.people.session_vectors import session_vectors
-from shop_env.metrics.people.user_variance import user_agreement, user_variance
+from shop_env.metrics.people.between_users import user_agreement, user_variance
+from shop_env.metrics.people.covered_sessions import coverage
+from shop_env.metrics.people.session_counts import session_vectors
 from shop_env.metrics.people.variety import entropy_within
 from shop_env.metrics.presets import MetricChoices
 from shop_env.metrics.records import StepRecord

@@ -3,8 +3,8 @@
     H(kind | user) = Σ_u (n_u / N) · (Σ_k -p_uk log2 p_uk + (K_u - 1) / (2 n_u ln 2))
 
 p_uk user u's shares of the K_u kinds that it shows; the last term makes up for most of what few steps hide (Miller
-1955). Range 0 to log2 of the number of kinds, a little more where the correction overshoots. An over-sharp agent, which always
-does what its person does most often, has less than people; one average shopper for all has more.
+1955). Range 0 to log2 of the number of kinds, a little more where the correction overshoots. An over-sharp agent, which
+always does what its person does most often, has less than people; one average shopper for all has more.
 """
 
 import numpy as np
