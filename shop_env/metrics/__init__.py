@@ -5,7 +5,8 @@
 
 shares_and_f1.py has the formulas, presets.py the choices that the papers leave open; populations.py compares whole
 populations of sessions and visits. cluster_sums.py adds up each user's steps for intervals and tests; statistics/ is
-their arithmetic.
+their arithmetic. people/ asks whether an agent differs between people and within one as people do, skill/ what its
+probabilities know.
 """
 
 from shop_env.metrics.action_likelihood import Likelihood, checked_distribution, likelihood_of
