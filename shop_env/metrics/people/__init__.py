@@ -18,7 +18,7 @@ from shop_env.metrics.people.covered_sessions import coverage
 from shop_env.metrics.people.from_records import PeopleFigures, people_figures
 from shop_env.metrics.people.scaled_distances import ScaledDistance, independent_traces, scaled_distance
 from shop_env.metrics.people.session_counts import session_vectors
-from shop_env.metrics.people.stylised_facts import StylisedFacts, facts_of_sessions, product_rank, rank_click_curve
+from shop_env.metrics.people.stylised_facts import StylisedFacts, facts_of_sessions, product_ranks, rank_click_curve
 from shop_env.metrics.people.variety import entropy_within
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "facts_of_sessions",
     "independent_traces",
     "people_figures",
-    "product_rank",
+    "product_ranks",
     "rank_click_curve",
     "scaled_distance",
     "session_vectors",

@@ -12,8 +12,9 @@ otherwise, and
     user_agreement = between(simulated, human) / √(between(simulated) · between(human))
 
 is the correlation of the two over users. An agent that is one average shopper for all has an ICC of 0. One that plays
-each user as another has the ICC of people and an agreement of 0; where it hardly tells users apart (its between is less
-than a tenth of people's) there is nothing that could agree, and no figure.
+each user as another has the ICC of people and an agreement of 0. Where an agent hardly tells users apart (its between
+is less than a tenth of people's) nothing could agree, and where people hardly differ (an ICC below 0.02) there is
+nothing to compare with: no figure.
 """
 
 from typing import NamedTuple
@@ -21,12 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UserVariance", "user_agreement", "user_variance"]
+__all__ = ["PEOPLE_DIFFER", "UserVariance", "user_agreement", "user_variance"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 TELLS_USERS_APART = 0.1
+PEOPLE_DIFFER = 0.02
 
 
 class UserVariance(NamedTuple):
@@ -61,7 +63,7 @@ def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | No
     )
     if together is None or agent is None or people is None:
         return None
-    if people.between <= 0 or agent.between < TELLS_USERS_APART * people.between:
+    if not people.correlation >= PEOPLE_DIFFER or agent.between < TELLS_USERS_APART * people.between:
         return None
     return together.between / float(np.sqrt(agent.between * people.between))
 

@@ -22,7 +22,7 @@ import msgspec
 from replay_sessions.elements import find_elements
 from shop_env.click_types import click_type_of
 
-__all__ = ["StylisedFacts", "facts_of_sessions", "product_rank", "rank_click_curve"]
+__all__ = ["StylisedFacts", "facts_of_sessions", "product_ranks", "rank_click_curve"]
 
 Doing = Mapping[str, str] | None  # an action as a reply carries it; None: nothing that could be read
 LEADS_BACK = ("back", "previous", "return_to")
@@ -43,7 +43,7 @@ def facts_of_sessions(sessions: Sequence[Sequence[Doing]], ranks: Sequence[int] 
     """The facts of sessions, each a sequence of actions.
 
     Args:
-        ranks: `product_rank` of each product that was clicked.
+        ranks: Of each product that was clicked (product_ranks).
     """
     clicks = [[action["name"] for action in of if action and action["type"] == "click"] for of in sessions]
     searches = [[action["text"] for action in of if action and action["type"] == "type_and_submit"] for of in sessions]
@@ -60,18 +60,15 @@ def facts_of_sessions(sessions: Sequence[Sequence[Doing]], ranks: Sequence[int] 
     )
 
 
-def product_rank(page: str, name: str) -> int | None:
-    """The place of a clicked product among those of the page, 1 for the first; None where it is none of them.
+def product_ranks(page: str) -> dict[str, int]:
+    """The place of each link to a product among the products of the page, 1 for the first.
 
-    >>> product_rank('<a name="results.cup.view_product">cup</a><a name="results.pan.view_product">pan</a>',
-    ...              "results.pan.view_product")
-    2
+    >>> product_ranks('<a name="results.cup.view_product">cup</a><a name="results.pan.view_product">pan</a>')
+    {'results.cup.view_product': 1, 'results.pan.view_product': 2}
     """
-    if click_type_of(name) != "product_link":
-        return None
     links = [found.name for found in find_elements(page) if click_type_of(found.name) == "product_link"]
-    products = list(dict.fromkeys(_product(link) for link in links))
-    return products.index(_product(name)) + 1 if name in links else None
+    places = {product: place for place, product in enumerate(dict.fromkeys(map(_product, links)), start=1)}
+    return {link: places[_product(link)] for link in links}
 
 
 def rank_click_curve(ranks: Sequence[int], places: int = 10) -> list[float]:

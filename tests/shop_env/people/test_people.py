@@ -133,6 +133,14 @@ def test_agreement_counted_by_hand() -> None:
     assert user_variance(one, np.arange(4)) is None
 
 
+def test_where_people_hardly_differ_there_is_nothing_to_compare_with() -> None:
+    people = People(0, alike=10_000)
+    found = people_figures(people.answers("sharp"))
+    assert found.logged_user_icc is not None and found.logged_user_icc < 0.02
+    assert (found.user_icc_ratio, found.user_agreement) == (None, None)
+    assert is_over_sharp(found)
+
+
 def test_entropy_within_users_is_scikit_learn_s_entropy_less_information_and_its_correction() -> None:
     rng = np.random.default_rng(1)
     users, kinds = rng.integers(5, size=400), rng.integers(6, size=400)

@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from shop_env.metrics.people import StylisedFacts, facts_of_sessions, product_rank, rank_click_curve
+from shop_env.metrics.people import StylisedFacts, facts_of_sessions, product_ranks, rank_click_curve
 from shop_env.metrics.populations import wasserstein
 
 
@@ -59,7 +59,7 @@ PAGE = """
     ],
 )
 def test_the_rank_counts_products_and_not_links(name: str, rank: int | None) -> None:
-    assert product_rank(PAGE, name) == rank
+    assert product_ranks(PAGE).get(name) == rank
 
 
 def test_the_rank_click_curve_is_the_share_of_clicks_by_place() -> None:

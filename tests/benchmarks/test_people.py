@@ -1,0 +1,77 @@
+"""The command beside the leaderboard: what it writes follows from the board's records, and what does not is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.leaderboard.agent_files import AgentFiles
+from benchmarks.leaderboard.config import LeaderboardConfig
+from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.people.__main__ import main
+from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.store import StoreWriter
+from shop_env.metrics.people import people_figures
+
+AGENTS = ("oracle", "context_majority", "majority")
+
+
+@pytest.fixture(scope="module")
+def board(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("boards") / "board"
+    run_leaderboard(
+        LeaderboardConfig(agents=AGENTS, store=str(store_path), out=str(out), split="all", samples=10, likelihood=True)
+    )
+    return out
+
+
+@pytest.fixture(scope="module")
+def found(board: Path) -> dict:  # type: ignore[type-arg]
+    assert main([str(board), "--out", str(board / "people")]) == 0
+    record: dict = json.loads((board / "people" / "people.json").read_text())  # type: ignore[type-arg]
+    return record | {"agents": {row["label"]: row for row in record["agents"]}}
+
+
+def test_each_agents_figures_are_those_of_its_records(board: Path, found: dict) -> None:  # type: ignore[type-arg]
+    assert set(found["agents"]) == set(AGENTS)
+    for label, row in found["agents"].items():
+        expected = people_figures(AgentFiles(board, label).read())
+        assert {name: getattr(expected, name) for name in row["people"]} == row["people"]
+    assert found["log"]["sessions"] == 60
+    assert found["log"]["users"] == 15
+
+
+def test_the_shoppers_own_policy_is_nearer_to_people_than_counting_and_than_one_answer_for_all(found: dict) -> None:  # type: ignore[type-arg]
+    rows = found["agents"]
+    for base in ("uniform", "train"):
+        scores = [rows[label]["distances"][base]["transitions"]["score"] for label in AGENTS]
+        assert scores[0] > max(scores[1:])
+    oracle, counting = (rows[label]["skill"] for label in AGENTS[:2])
+    assert oracle["bits_saved"] > counting["bits_saved"] > -1
+    assert oracle["calibration"]["brier"] < counting["calibration"]["brier"]
+    assert oracle["hits"]["hit@1"] > counting["hits"]["hit@1"]
+    assert rows["majority"]["skill"] is None
+    assert rows["majority"]["people"]["entropy_ratio"] == 0
+    assert rows["majority"]["two_sample_auc"] > rows["oracle"]["two_sample_auc"]
+
+
+def test_the_table_shows_people_beside_agents(board: Path, found: dict) -> None:  # type: ignore[type-arg]
+    text = (board / "people" / "people.md").read_text()
+    headings = [cell.strip() for cell in text.splitlines()[0].strip("|").split("|")]
+    assert headings[:3] == ["figure", "good is", "the people"]
+    assert set(headings[3:]) == set(AGENTS)
+    line = next(line for line in text.splitlines() if "sessions with a filter" in line)
+    assert f"| {found['log']['facts']['filter_use']:.2f} |" in line
+
+
+def test_another_store_and_a_folder_that_is_no_run_are_refused(
+    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with StoreWriter(tmp_path / "other", source=SOURCE) as writer:
+        for session in generate_sessions(4, seed=5):
+            writer.write(session)
+    capsys.readouterr()
+    assert main([str(board), "--store", str(tmp_path / "other")]) == 2
+    assert "has " in capsys.readouterr().err
+    assert main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
