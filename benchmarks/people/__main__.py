@@ -2,13 +2,14 @@
 
   python -m benchmarks.people runs/first
   python -m benchmarks.people runs/floors --out runs/floors/people
+  python -m benchmarks.people runs/own --shuffled runs/other1 runs/other2
 
 For each agent of a finished leaderboard or training run: whether it differs
 from person to person as people do, how varied one person is, how near its mix
 of actions, their order and the ranks of what it clicks come to people's
 (between the floor of other people and chance), what is known of how people
 shop, and, where it gives probabilities (leaderboard --likelihood), what these
-know. Leaves people.json and people.md in OUT. Needs scikit-learn:
+know, and what its persona is worth to it. Leaves people.json and people.md in OUT. Needs scikit-learn:
 pip install 'shop-r1[floors]'. Exit codes: 0 done, 2 the call was wrong.
 """
 
@@ -24,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.results import results_console
+from benchmarks.people.personas import check_shuffled, persona_figures
 from benchmarks.people.tables import THE_LOG, Line, lines, markdown
 from benchmarks.report.__main__ import read_evidence
 from replay_sessions.commands.command_line import parse_options, run_command
@@ -45,11 +47,14 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         folder: The --out of a leaderboard or of a training run.
         out: Where people.json and people.md go; None: into that folder.
+        shuffled: The --out of leaderboards of the same agents that were shown other people's personas
+            (--context.persona shuffled), each with another --context.persona-seed.
         store: The store that was evaluated on, if it lies elsewhere now; None: where the run found it.
     """
 
     folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN|BOARD")]]
     out: Path | None = None
+    shuffled: tuple[Path, ...] = ()
     store: str | None = None
 
 
@@ -67,7 +72,10 @@ def _run(given: People) -> int:
     store = SessionStore.open(given.store or evidence.store)
     if store.fingerprint != (run_on := evidence.provenance["store"]["fingerprint"]):
         raise BadConfig(f"The run was on a store of fingerprint {run_on}; '{store.path}' has {store.fingerprint}")
+    shuffled = [read_evidence(folder) for folder in given.shuffled]
+    check_shuffled(evidence, shuffled)
     log, rows = measure(evidence, store, _context(evidence.provenance["config"]))
+    rows = [msgspec.structs.replace(row, persona=persona_figures(evidence, shuffled, row.label)) for row in rows]
     out = given.out or given.folder
     out.mkdir(parents=True, exist_ok=True)
     record = {"log": log, "agents": rows, "provenance": provenance({"folder": str(given.folder)}, store=store)}

@@ -2,10 +2,11 @@
 
 import msgspec
 
+from shop_env.metrics import PairedTest
 from shop_env.metrics.people import PeopleFigures, ScaledDistance, StylisedFacts
-from shop_env.metrics.skill import Calibration
+from shop_env.metrics.skill import Calibration, PersonaPicks
 
-__all__ = ["LogRow", "PeopleRow", "SkillFigures"]
+__all__ = ["LogRow", "PeopleRow", "PersonaFigures", "SkillFigures"]
 
 
 class SkillFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,6 +19,18 @@ class SkillFigures(msgspec.Struct, frozen=True, kw_only=True):
     will_buy: list[float | None]
 
 
+class PersonaFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the persona is worth; see benchmarks/people/personas.py.
+
+    Attributes:
+        picks: None without probabilities.
+        worth: Matched less shuffled, by metric.
+    """
+
+    picks: PersonaPicks | None
+    worth: dict[str, PairedTest | None]
+
+
 class PeopleRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent.
 
@@ -26,6 +39,7 @@ class PeopleRow(msgspec.Struct, frozen=True, kw_only=True):
         clicked_rank: The distance of ranks of clicked products, its base a product of the page at random.
         facts, rank_curve: Of what it answered.
         skill: None where it gives no probabilities.
+        persona: None where no shuffled run of it was given.
     """
 
     label: str
@@ -36,6 +50,7 @@ class PeopleRow(msgspec.Struct, frozen=True, kw_only=True):
     facts: StylisedFacts
     rank_curve: list[float]
     skill: SkillFigures | None = None
+    persona: PersonaFigures | None = None
 
 
 class LogRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,6 +43,16 @@ def _all_lines(log: LogRow, rows: Sequence[PeopleRow]) -> Iterable[Line]:
     for name, words in FACTS.items():
         yield _line(words, "as people", [getattr(row.facts, name) for row in rows], getattr(log.facts, name))
     yield from _skill_lines([row.skill for row in rows])
+    picks = [row.persona.picks if row.persona else None for row in rows]
+    chances = {f"{one.chance:.2f}" for one in picks if one}
+    chance = f" (chance {', '.join(sorted(chances))})" if chances else ""
+    yield _line(f"own persona picked by likelihood{chance}", "1", [one.rate if one else None for one in picks])
+    for metric in dict.fromkeys(metric for row in rows if row.persona for metric in row.persona.worth):
+        tests = [row.persona.worth[metric] if row.persona else None for row in rows]
+        told = [
+            MISSING if one is None else f"{_shown(one.difference)} (p {one.sign_flip_p_value:.2g})" for one in tests
+        ]
+        yield Line(f"{metric}, own persona less another's", "more" if metric != "nll" else "less", MISSING, told)
 
 
 def _skill_lines(skills: Sequence[SkillFigures | None]) -> Iterable[Line]:

@@ -11,6 +11,7 @@ from benchmarks.leaderboard.ranking import run_leaderboard
 from benchmarks.people.__main__ import main
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import StoreWriter
+from shop_env.context import ContextConfig
 from shop_env.metrics.people import people_figures
 
 AGENTS = ("oracle", "context_majority", "majority")
@@ -62,6 +63,42 @@ def test_the_table_shows_people_beside_agents(board: Path, found: dict) -> None:
     assert set(headings[3:]) == set(AGENTS)
     line = next(line for line in text.splitlines() if "sessions with a filter" in line)
     assert f"| {found['log']['facts']['filter_use']:.2f} |" in line
+
+
+def test_what_a_persona_is_worth_is_told_beside_runs_with_other_peoples(
+    board: Path, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str, context: ContextConfig, agents: tuple[str, ...] = ("oracle", "context_majority")) -> str:
+        run_leaderboard(
+            LeaderboardConfig(
+                agents=agents,
+                store=str(store_path),
+                out=str(tmp_path / name),
+                split="all",
+                samples=10,
+                likelihood=True,
+                context=context,
+            )
+        )
+        return str(tmp_path / name)
+
+    one, two = (run(f"shuffled{seed}", ContextConfig(persona="shuffled", persona_seed=seed)) for seed in (0, 1))
+    assert main([str(board), "--shuffled", one, two, "--out", str(tmp_path / "out")]) == 0
+    rows = {row["label"]: row for row in json.loads((tmp_path / "out" / "people.json").read_text())["agents"]}
+    assert rows["majority"]["persona"] is None  # nobody asked it with others' personas
+    picks = rows["oracle"]["persona"]["picks"]
+    assert picks["chance"] == pytest.approx(1 / 3)
+    assert picks["rate"] > 1 / 3  # the demo shop's policy follows from the persona
+    assert rows["oracle"]["persona"]["worth"]["nll"]["difference"] < 0
+    assert "own persona picked by likelihood (chance 0.33)" in (tmp_path / "out" / "people.md").read_text()
+    capsys.readouterr()
+    assert main([str(board), "--shuffled", one, one]) == 2
+    assert "same persona seed" in capsys.readouterr().err
+    assert main([one, "--shuffled", two]) == 2
+    assert "matched and shuffled were expected" in capsys.readouterr().err
+    less = run("less", ContextConfig(persona="shuffled", scope="latest_step"), ("majority",))
+    assert main([str(board), "--shuffled", less]) == 2
+    assert "differ in more than the persona: context" in capsys.readouterr().err
 
 
 def test_another_store_and_a_folder_that_is_no_run_are_refused(
