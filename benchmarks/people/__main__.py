@@ -88,12 +88,13 @@ def _run(given: People) -> int:
 
 def _table(found: Sequence[Line], labels: Sequence[str], title: str) -> Table:
     table = Table(title=f"{title}: agents beside people", box=SIMPLE_HEAD, show_edge=False, title_justify="left")
-    table.add_column("figure")
+    table.pad_edge, table.collapse_padding = False, True
+    table.add_column("figure", min_width=24)
     table.add_column("good is")
     for label in (THE_LOG, *labels):
         table.add_column(Text(label), justify="right", overflow="fold")
     for line in found:
-        table.add_row(line.figure, line.good, line.people, *line.agents)
+        table.add_row(line.figure, line.good, line.people, *(cell.replace(" (p", "\n(p") for cell in line.agents))
     return table
 
 

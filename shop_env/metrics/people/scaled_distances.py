@@ -12,7 +12,7 @@ by chance. All three are distances from one half of the people, split by user, a
 
 so that what a distance gains from small samples alone is the same in all and cancels. They are means over random
 splits. The half that an agent is compared with are never those that it played: a copy of everyone's own sessions gains
-nothing.
+nothing. Where the base is not farther than the floor in 19 of 20 splits there is nothing to measure with, and no score.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,10 +33,11 @@ __all__ = ["TRACE_DISTANCES", "ScaledDistance", "independent_traces", "length_di
 
 Item = TypeVar("Item")
 SPLITS = 50
+CLEARLY = 0.95
 
 
 class ScaledDistance(msgspec.Struct, frozen=True, kw_only=True):
-    """A distance between the floor and the base; `score` is None where the base is no farther than the floor."""
+    """A distance between the floor and the base; `score` is None where the base is not clearly farther."""
 
     score: float | None
     model: float
@@ -84,7 +85,8 @@ def scaled_distance(
         played = [item for user in other for item in simulated[user]]
         found.append([distance(people, side) for side in (played, others, drawn)])
     model, floor, farthest = (float(mean) for mean in np.mean(found, axis=0))
-    score = (farthest - model) / (farthest - floor) if farthest > floor else None
+    told_apart = np.mean([one[2] > one[1] for one in found]) >= CLEARLY
+    score = (farthest - model) / (farthest - floor) if told_apart else None
     return ScaledDistance(score=score, model=model, floor=floor, base=farthest)
 
 
