@@ -22,6 +22,12 @@ THE_LOG = "the shoppers"
 UNREADABLE = "unreadable"
 PREDICTED = (*ACTION_TYPES, UNREADABLE)
 KINDS = (*FINE_TYPES, "invalid")
+OF_PEOPLE = {
+    "entropy_ratio": "variety in a person",
+    "user_icc_ratio": "persons differ",
+    "user_agreement": "as theirs do",
+    "coverage": "sessions covered",
+}
 EXAMPLES = 12
 
 
@@ -91,18 +97,16 @@ def fidelity(evidence: Evidence) -> Table:
         Column("agent", "agent"),
         Column("action_mix_divergence", "kinds of action, JSD", "bits"),
         Column("transition_divergence", "pairs in a row, JSD", "bits"),
-        Column("entropy_ratio", "variety in a person", "ratio"),
-        Column("user_icc_ratio", "persons differ", "ratio"),
-        Column("user_agreement", "as theirs do", "ratio"),
-        Column("coverage", "sessions covered", "ratio"),
     ]
+    people = {label: people_figures(evidence.records[label]) for label in evidence.labels}
+    met = [name for name in OF_PEOPLE if any(getattr(one, name) is not None for one in people.values())]
+    columns += [Column(name, OF_PEOPLE[name], "ratio") for name in met]
     logged = _logged_traces(evidence)
     rows: list[Sequence[Cell]] = []
     for label in evidence.labels:
         found = population_fidelity(logged, _traces(evidence, label))
         if found:
-            people = people_figures(evidence.records[label])
-            of_people = [people.entropy_ratio, people.user_icc_ratio, people.user_agreement, people.coverage]
+            of_people = [getattr(people[label], name) for name in met]
             rows.append([label, found[0].action_mix_divergence, found[0].transition_divergence, *of_people])
     caption = (
         "Jensen-Shannon divergence (base 2) from the shoppers' own actions, 0 if alike; then, 1 if as people: how "
