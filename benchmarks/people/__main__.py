@@ -8,9 +8,10 @@ For each agent of a finished leaderboard or training run: whether it differs
 from person to person as people do, how varied one person is, how near its mix
 of actions, their order and the ranks of what it clicks come to people's
 (between the floor of other people and chance), what is known of how people
-shop, and, where it gives probabilities (leaderboard --likelihood), what these
-know, and what its persona is worth to it. Leaves people.json and people.md in OUT. Needs scikit-learn:
-pip install 'shop-r1[floors]'. Exit codes: 0 done, 2 the call was wrong.
+shop; where it gives probabilities (leaderboard --likelihood) what these know;
+and what its persona is worth to it. Leaves people.json and people.md in OUT.
+Needs scikit-learn: pip install 'shop-r1[floors]'. Exit codes: 0 done, 2 the
+call was wrong.
 """
 
 import sys
@@ -47,8 +48,7 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         folder: The --out of a leaderboard or of a training run.
         out: Where people.json and people.md go; None: into that folder.
-        shuffled: The --out of leaderboards of the same agents that were shown other people's personas
-            (--context.persona shuffled), each with another --context.persona-seed.
+        shuffled: Leaderboards of the same agents that were shown other people's personas, each by another persona seed.
         store: The store that was evaluated on, if it lies elsewhere now; None: where the run found it.
     """
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from replay_sessions.schema import Click, Session, reply_action
 from replay_sessions.store import SessionStore
-from shop_env.click_types import click_type_of
+from shop_env.click_types import CLICK_TYPES, click_type_of
 from shop_env.metrics import ActionTrace
 from shop_env.metrics.people import independent_traces
 from shop_env.metrics.step_table import FINE_TYPES
@@ -30,6 +30,8 @@ def _kinds(session: Session) -> list[str]:
     found = []
     for step in session.steps[1:]:
         action = step.action
-        kind = reply_action(action)["type"]
-        found.append((action.click_type or click_type_of(action.name)) if isinstance(action, Click) else kind)
+        if not isinstance(action, Click):
+            found.append(reply_action(action)["type"])
+        else:
+            found.append(action.click_type if action.click_type in CLICK_TYPES else click_type_of(action.name))
     return found

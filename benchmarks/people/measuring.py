@@ -43,7 +43,7 @@ from shop_env.metrics.step_table import StepTable
 __all__ = ["measure"]
 
 COMPARED = ("action_mix", "transitions")  # on logged pages every session is as long as the log's
-LEARNT_FROM = 300  # sessions of the train split that the prior and the base are counted on
+LEARNT_FROM = 300  # first sessions of the train split that the prior and the base are counted on
 HITS = (1, 3, 5)
 
 
@@ -149,14 +149,16 @@ def _skill(
     clicks: list[tuple[dict[str, float], str]] = []
     keys = [key for key in records if key in given]
     for step in steps_at(store, cast(AnySplit, evidence.split), keys, context):
-        held, logged = checked_distribution(given[step.key]), reply_action(step.logged)
-        candidates = candidate_actions(step.observation)
+        candidates, logged = candidate_actions(step.observation), tuple(reply_action(step.logged).values())
         of_logged.append(records[step.key].logged_probability or 0.0)
         of_prior.append(prior.probability(candidates, step.logged))
+        # What the agent does not name it holds impossible: that is a forecast too, or naming little would pay.
+        offered = [tuple(reply_action(action).values()) for action in candidates]
+        held = dict.fromkeys([*offered, logged], 0.0) | checked_distribution(given[step.key])
         distributions.append(np.array(list(held.values())))
-        taken.append(list(held).index(tuple(logged.values())) if tuple(logged.values()) in held else None)
-        if logged["type"] == "click":
-            clicks.append(({key[1]: p for key, p in held.items() if key[0] == "click"}, logged["name"]))
+        taken.append(list(held).index(logged))
+        if logged[0] == "click":
+            clicks.append(({key[1]: p for key, p in held.items() if key[0] == "click"}, logged[1]))
     calibration = calibration_of(distributions, taken)
     if calibration is None:
         return None

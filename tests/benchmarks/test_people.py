@@ -14,14 +14,29 @@ from replay_sessions.store import StoreWriter
 from shop_env.context import ContextConfig
 from shop_env.metrics.people import people_figures
 
-AGENTS = ("oracle", "context_majority", "majority")
+AGENTS = ("oracle", "context_majority", "majority", "certain")
+CERTAIN = """\
+from replay_sessions.schema import Terminate
+from shop_env.replies import format_reply
+
+class Certain:
+    def reset(self, *, seed=None):
+        pass
+    def act(self, observation):
+        return format_reply("", {"type": "terminate"})
+    def probabilities(self, observations):
+        return [{Terminate(): 1.0} for _ in observations]
+"""
 
 
 @pytest.fixture(scope="module")
 def board(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("boards") / "board"
+    folder = tmp_path_factory.mktemp("boards")
+    (folder / "certain.py").write_text(CERTAIN, encoding="utf-8")
+    agents = (*AGENTS[:3], f"certain={folder}/certain.py:Certain")
+    out = folder / "board"
     run_leaderboard(
-        LeaderboardConfig(agents=AGENTS, store=str(store_path), out=str(out), split="all", samples=10, likelihood=True)
+        LeaderboardConfig(agents=agents, store=str(store_path), out=str(out), split="all", samples=10, likelihood=True)
     )
     return out
 
@@ -46,7 +61,7 @@ def test_the_shoppers_own_policy_is_nearer_to_people_than_counting_and_than_one_
     rows = found["agents"]
     for base in ("uniform", "train"):
         scores = [rows[label]["distances"][base]["transitions"]["score"] for label in AGENTS]
-        assert scores[0] > max(scores[1:])
+        assert scores[0] > max(scores[1:3])
     oracle, counting = (rows[label]["skill"] for label in AGENTS[:2])
     assert oracle["bits_saved"] > counting["bits_saved"] > -1
     assert oracle["calibration"]["brier"] < counting["calibration"]["brier"]
@@ -54,6 +69,14 @@ def test_the_shoppers_own_policy_is_nearer_to_people_than_counting_and_than_one_
     assert rows["majority"]["skill"] is None
     assert rows["majority"]["people"]["entropy_ratio"] == 0
     assert rows["majority"]["two_sample_auc"] > rows["oracle"]["two_sample_auc"]
+
+
+def test_naming_one_action_with_certainty_does_not_pay(found: dict) -> None:  # type: ignore[type-arg]
+    """It holds all else impossible, and that is judged too."""
+    skill = found["agents"]["certain"]["skill"]
+    assert skill["calibration"]["brier"] > 1.6  # 2 at each step but those at which the shopper leaves
+    assert skill["bits_saved"] < -10
+    assert set(skill["hits"].values()) == {0.0}
 
 
 def test_the_table_shows_people_beside_agents(board: Path, found: dict) -> None:  # type: ignore[type-arg]

@@ -1,7 +1,8 @@
 """Which product is clicked, and who will buy: what is left when it does not matter by which link.
 
     hit@k     share of logged clicks on a product where it is among the agent's k likeliest products of that page;
-              a product's probability is the sum over its links, of equals each has the worst rank      range 0–1
+              a product's probability is the sum over its links, of equals each has the worst rank, and one
+              without probability is never hit                                       range 0–1
     will buy  average precision of telling sessions that end in a purchase from all others, after t steps:
               Σ_n (R_n - R_n-1) P_n over the sessions by falling score    range 0–1, the share that buys by chance
 
@@ -39,7 +40,8 @@ def product_hits(probabilities: Sequence[Mapping[str, float]], logged: Sequence[
     """The share of clicked products that are among the k likeliest; None where no product was clicked.
 
     Args:
-        probabilities: For each logged click how likely the agent holds a click on each name of the page.
+        probabilities: For each logged click how likely the agent holds a click on each name of the page; 0 where it
+            names it not.
         logged: The names that were clicked.
     """
     hits = []
@@ -51,7 +53,8 @@ def product_hits(probabilities: Sequence[Mapping[str, float]], logged: Sequence[
         for other, probability in held.items():
             if (found := product_of(other)) is not None:
                 of_products[found] = of_products.get(found, 0.0) + probability
-        hits.append(sum(value >= of_products[product] for value in of_products.values()) <= k)
+        rank = sum(value >= of_products[product] for value in of_products.values())
+        hits.append(of_products[product] > 0 and rank <= k)
     return sum(hits) / len(hits) if hits else None
 
 

@@ -193,6 +193,10 @@ def test_hits_add_up_the_links_of_a_product() -> None:
     assert product_hits([held], ["nav_bar.home"], 1) is None
 
 
+def test_naming_no_product_hits_none() -> None:
+    assert product_hits([{}, {"nav_bar.home": 1.0}], ["r.cup.view_product"] * 2, 5) == 0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_average_precision_is_scikit_learns_with_equal_scores_too(seed: int) -> None:
     rng = np.random.default_rng(seed)
