@@ -13,15 +13,18 @@ from shop_env.metrics.people import (
     PeopleFigures,
     coverage,
     entropy_within,
+    independent_traces,
     people_figures,
+    scaled_distance,
     session_vectors,
     user_agreement,
     user_variance,
 )
-from shop_env.metrics.people.from_records import KINDS
+from shop_env.metrics.people.from_records import KINDS, traces_by_user
+from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
 from shop_env.metrics.people.two_sample import two_sample_auc
 from shop_env.metrics.statistics import intraclass_correlation
-from shop_env.metrics.step_table import StepTable
+from shop_env.metrics.step_table import FINE_TYPES, StepTable
 from tests.shop_env.planted_people import AGENTS, People
 
 SEEDS = range(4)
@@ -89,6 +92,19 @@ def test_exact_accuracy_ranks_one_average_shopper_above_a_right_one() -> None:
     found = people_figures(average)
     assert is_collapsed(found)
     assert not is_somebody_else(found)
+
+
+@pytest.mark.parametrize("name", ["action_mix", "transitions"])
+def test_figures_of_populations_find_neither_a_copy_of_other_people_nor_much_of_a_collapsed_agent(name: str) -> None:
+    """Which is why the figures above are needed: as a crowd these agents are as people."""
+    found = figures_of("copied", 0)
+    assert found.coverage is not None and found.coverage > 0.95
+    for agent, least in (("copied", 0.9), ("collapsed", 0.7)):
+        human, simulated = traces_by_user(records_of(agent, 0))
+        lengths = [len(trace.kinds) for own in human.values() for trace in own]
+        scaled = scaled_distance(TRACE_DISTANCES[name], human, simulated, independent_traces(FINE_TYPES, lengths))
+        assert scaled is not None and scaled.score is not None
+        assert scaled.score > least, agent
 
 
 def test_a_classifier_tells_an_over_sharp_agent_and_not_one_that_is_as_people() -> None:
