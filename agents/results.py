@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shop_env.metrics import StepRecord, bootstrap_interval, step_metrics
+from shop_env.metrics import PairedTest, StepRecord, bootstrap_interval, step_metrics
 from shop_env.metrics.intervals import Cluster
 
 __all__ = [
@@ -64,7 +64,12 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of `first` less that of `second` on the same steps, with its 95% interval over users."""
+    """A metric of `first` less that of `second` on the same steps, with its 95% interval over users.
+
+    Attributes:
+        low, high: Of the bootstrap.
+        test: What a t interval and an exact test say; None where one user has all steps, or an older run made none.
+    """
 
     first: str
     second: str
@@ -72,6 +77,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     difference: float
     low: float
     high: float
+    test: PairedTest | None = None
 
     @property
     def told_apart(self) -> bool:
@@ -82,8 +88,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         verdict = "differ" if self.told_apart else "cannot be told apart"
         return (
             f"{self.first} − {self.second}, {self.metric}: {100 * self.difference:+.1f} points "
-            f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]: they {verdict}."
+            f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]: they {verdict}{self._tested()}."
         )
+
+    def _tested(self) -> str:
+        if self.test is None:
+            return ""
+        ends = f"[{100 * self.test.low:+.1f}, {100 * self.test.high:+.1f}]"
+        return f" (CR2 {ends}, sign flips p {self.test.sign_flip_p_value:.2g}, {self.test.clusters} users)"
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS
 from replay_sessions.errors import BadConfig, ShopR1Error
 from replay_sessions.store import SessionStore, StoreWriter
+from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
 
 __all__ = ["main", "run_measured", "summary"]
 
@@ -184,7 +185,19 @@ def _difference(index: int, runs: dict[int, dict[str, Any]]) -> dict[str, Any]:
     compared = {seed: run["comparisons"][index] for seed, run in runs.items()}
     one = next(iter(compared.values()))
     by_seed = {seed: [c["difference"], c["low"], c["high"]] for seed, c in compared.items()}
-    return {"first": one["first"], "second": one["second"], "metric": one["metric"], "by_seed": by_seed}
+    pooled = _pooled(list(compared.values()), runs)
+    return {"first": one["first"], "second": one["second"], "metric": one["metric"], "by_seed": by_seed} | pooled
+
+
+def _pooled(compared: list[dict[str, Any]], runs: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """One difference for all seeds; nothing where there is one seed, or a run that made no test."""
+    tests = [one["test"] for one in compared if one.get("test")]
+    if len(tests) < 2 or len(tests) < len(compared):
+        return {}
+    errors = [ClusteredError(test["standard_error"], test["degrees_of_freedom"]) for test in tests]
+    stores = {run["provenance"]["store"]["fingerprint"] for run in runs.values()}
+    found = pooled_over_seeds([one["difference"] for one in compared], errors, same_users=len(stores) == 1)
+    return {"pooled": [found.difference, found.low, found.high]}
 
 
 def _markdown(seeds: list[int], rows: dict[str, Any], differences: list[dict[str, Any]]) -> str:
@@ -197,11 +210,14 @@ def _markdown(seeds: list[int], rows: dict[str, Any], differences: list[dict[str
             f"| {label} | {100 * exact['mean']:.1f} ({by_seed}) | {100 * figures['type_accuracy']['mean']:.1f} "
             f"| {100 * figures['type_f1_macro']['mean']:.1f} | {figures['mean_reward']['mean']:.1f} |"
         )
-    lines += ["\nPaired differences in points with 95% intervals over users, seed by seed:\n"]
+    lines += ["\nPaired differences in points with 95% intervals over users, seed by seed, and over seeds and users:\n"]
     for entry in differences:
         shown = "; ".join(
             f"{100 * d:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]" for d, low, high in entry["by_seed"].values()
         )
+        if "pooled" in entry:
+            difference, low, high = (100 * value for value in entry["pooled"])
+            shown += f"; over all seeds {difference:+.1f} [{low:+.1f}, {high:+.1f}]"
         lines.append(f"- {entry['first']} − {entry['second']}, {entry['metric']}: {shown}")
     return "\n".join(lines) + "\n"
 

@@ -16,9 +16,11 @@ from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
+from benchmarks.people.__main__ import main as people
 from benchmarks.seeds import main as seeds
 from benchmarks.speed.__main__ import main as speed
 from benchmarks.speed.import_at_scale import main as import_at_scale
+from benchmarks.statistics.__main__ import main as statistics
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
@@ -39,7 +41,10 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((human, words) for words in ([], ["agreement"])),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
-    *((main, []) for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale)),
+    *(
+        (main, [])
+        for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale, people, statistics)
+    ),
 ]
 
 
@@ -119,6 +124,7 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
         (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
         (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
+        (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from agents.comparing import compare_records
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows, record_files
 from agents.llm_grpo.training_run import TrainingRun
@@ -19,7 +20,7 @@ from agents.results import Comparison, ResultRow, markdown_table, render_table, 
 from agents.scripted.oracle import ceiling, is_demo_store
 from replay_sessions.provenance import provenance
 from replay_sessions.store.durable_files import replace_file
-from shop_env.metrics import StepRecord, paired_difference
+from shop_env.metrics import StepRecord
 from shop_env.metrics.intervals import Cluster
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
@@ -45,12 +46,10 @@ def _comparisons(records: dict[str, list[StepRecord]], config: TrainConfig) -> l
         for decoding in decodings(config.evaluation):
             for other in (config.phases[name] for name in phase.against):
                 first, second = decoding.label(phase.label), decoding.label(other.label)
-                for metric in ("exact_accuracy", "type_f1_macro"):
-                    figures = paired_difference(records[first], records[second], metric, cluster=CLUSTER)
-                    difference, low, high = figures
-                    comparisons.append(
-                        Comparison(first=first, second=second, metric=metric, difference=difference, low=low, high=high)
-                    )
+                comparisons += [
+                    compare_records(records, first, second, metric, cluster=CLUSTER)
+                    for metric in ("exact_accuracy", "type_f1_macro")
+                ]
     return comparisons
 
 

@@ -25,7 +25,7 @@ sessions are counted from what was kept. Exit codes: 0 done, 1 verify found a mi
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,7 +35,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from agents.results import render_table, results_console
-from benchmarks.leaderboard.compare import COMPARED, compare, settings_that_differ
+from benchmarks.leaderboard.compare import COMPARED, Difference, compare, settings_that_differ
 from benchmarks.leaderboard.config import LeaderboardConfig
 from benchmarks.leaderboard.ranking import Results, run_leaderboard
 from benchmarks.leaderboard.verify import read_results, verify
@@ -169,14 +169,34 @@ def _compare(asked: Compare) -> int:
     differing = settings_that_differ(read_results(asked.folder), read_results(asked.second_folder or asked.folder))
     title = "\n".join([f"{asked.first} less {second}", *(f"across {name}: {both}" for name, both in differing.items())])
     table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
-    for heading in ("metric", asked.first, asked.second, "difference", "95% interval", ""):
+    for heading in ("metric", asked.first, asked.second, "difference", "95% interval", "", "p", "Holm p"):
         table.add_column(heading, justify="left" if heading in ("metric", "") else "right")
     for one in found:
         shown = [f"{value:.4f}" for value in (one.first, one.second)]
         verdict = "excludes 0" if one.excludes_zero else "includes 0"
-        table.add_row(one.metric, *shown, f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", verdict)
-    results_console().print(table)
+        ends = f"{one.low:+.4f} to {one.high:+.4f}"
+        p_values = ["–", "–"]
+        if one.test is not None and one.holm_p_value is not None:
+            ends += f"\nCR2 {one.test.low:+.4f} to {one.test.high:+.4f}"
+            p_values = [f"{one.test.sign_flip_p_value:.2g}", f"{one.holm_p_value:.2g}"]
+        table.add_row(one.metric, *shown, f"{one.difference:+.4f}", ends, verdict, *p_values)
+    console = results_console()
+    console.print(table)
+    for line in _how_much_can_be_told(found, cluster=asked.cluster or read_results(asked.folder).config.cluster):
+        console.print(line, markup=False, highlight=False)
     return 0
+
+
+def _how_much_can_be_told(found: Sequence[Difference], cluster: str) -> Iterator[str]:
+    yield f"p: of swapping the two {cluster} by {cluster}; Holm p: adjusted for {len(found)} metrics"
+    for one in found:
+        if one.test is not None:
+            correlation = "–" if one.test.correlation is None else f"{one.test.correlation:.2f}"
+            yield (
+                f"{one.metric}: {one.test.steps} steps of {one.test.clusters} {cluster}s count as "
+                f"{one.test.effective_steps:.0f} (intra-class correlation {correlation}); a difference of "
+                f"{one.test.smallest_difference:.4f} would be found with 80% probability"
+            )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """How much better is one agent than another on the same steps, and is that more than chance?
 
 The difference is taken step by step and its interval from users (or sessions) drawn for both at once: much narrower
-than what two separate intervals would let one say.
+than what two separate intervals would let one say. Beside it stand a t interval (CR2) and an exact test, which hold
+for few users too, and Holm's adjustment for several metrics.
 
 What is compared must differ in the agent alone. Where something else is to differ (a persona arm, an extraction), the
 caller says so by its name in `across`; then both are told.
@@ -13,13 +14,15 @@ from typing import Any
 
 import msgspec
 
+from agents.comparing import compare_records
 from agents.results import errors_as_misses
 from benchmarks.leaderboard.agent_files import AgentFiles
 from benchmarks.leaderboard.ranking import Results
 from benchmarks.leaderboard.verify import read_results
 from replay_sessions.errors import BadConfig, UnknownAgent, did_you_mean
-from shop_env.metrics import StepRecord, paired_difference, step_metrics
+from shop_env.metrics import PairedTest, StepRecord, step_metrics
 from shop_env.metrics.intervals import Cluster
+from shop_env.metrics.statistics import holm
 
 __all__ = ["COMPARED", "Difference", "compare", "settings_that_differ"]
 
@@ -27,7 +30,13 @@ COMPARED = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of two agents, and the first less the second with its 95% interval."""
+    """A metric of two agents, and the first less the second with its 95% interval.
+
+    Attributes:
+        low, high: Of the bootstrap.
+        test: What a t interval and an exact test say; None where one user has all steps.
+        holm_p_value: The exact test's p adjusted for all metrics of the comparison.
+    """
 
     metric: str
     first: float
@@ -35,6 +44,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     difference: float
     low: float
     high: float
+    test: PairedTest | None = None
+    holm_p_value: float | None = None
 
     @property
     def excludes_zero(self) -> bool:
@@ -82,11 +93,13 @@ def compare(
     ]
     config = results.config
     figures = [step_metrics(side, config.metrics) for side in sides]
+    records = dict(zip(("first", "second"), sides, strict=True))
     found = []
     for metric in metrics:
-        difference, low, high = paired_difference(
-            sides[0],
-            sides[1],
+        compared = compare_records(
+            records,
+            "first",
+            "second",
             metric,
             cluster=cluster or config.cluster,
             samples=samples or config.samples,
@@ -94,8 +107,24 @@ def compare(
             preset=config.metrics,
         )
         one, two = (side.get(metric, float("nan")) for side in figures)
-        found.append(Difference(metric=metric, first=one, second=two, difference=difference, low=low, high=high))
-    return found
+        found.append(
+            Difference(
+                metric=metric,
+                first=one,
+                second=two,
+                difference=compared.difference,
+                low=compared.low,
+                high=compared.high,
+                test=compared.test,
+            )
+        )
+    return _adjusted(found)
+
+
+def _adjusted(found: Sequence[Difference]) -> list[Difference]:
+    """With Holm's p over all of them."""
+    p_values = iter(holm([one.test.sign_flip_p_value for one in found if one.test]))
+    return [msgspec.structs.replace(one, holm_p_value=next(p_values)) if one.test else one for one in found]
 
 
 def settings_that_differ(one: Results, two: Results) -> dict[str, str]:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from agents.results import results_console
 from benchmarks.leaderboard.config import agent_specs
-from benchmarks.live.report import COLUMNS, LiveConfig, LiveResults, cell, run_live
+from benchmarks.live.report import COLUMNS, SCORES, LiveConfig, LiveResults, cell, run_live, score_cell
 from replay_sessions.commands.command_line import parse_options, run_command
 
 
@@ -37,6 +37,10 @@ def _run(config: LiveConfig) -> int:
         if row.errors:
             said = f"{row.label}: failed in {row.errors} visits, which are not compared; the first: {row.first_error}"
             console.print(said, markup=False, highlight=False)
+    for row in results.rows:
+        if row.scores:
+            said = ", ".join(f"{words} {score_cell(row.scores.get(name))}" for name, words in SCORES.items())
+            console.print(f"{row.label}: {said} (other shoppers 1, chance 0)", markup=False, highlight=False)
     console.print(f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl", highlight=False)
     return 0
 

@@ -26,6 +26,9 @@ from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Session, reply_action
 from shop_env.click_types import click_type_of
 from shop_env.metrics import ActionTrace, Fidelity, population_fidelity, trace_of
+from shop_env.metrics.people import independent_traces, scaled_distance
+from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
+from shop_env.metrics.step_table import FINE_TYPES
 
 __all__ = ["LiveRow", "action_mix", "compare_visits", "session_trace", "shoppers_row", "visit_trace"]
 
@@ -42,6 +45,7 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
         visits: How many are compared; those with an error are left out on both sides.
         action_mix: The share of each kind of action among all replies.
         groups: By the shoppers' traits.
+        scores: Of TRACE_DISTANCES: 1 as near to the shoppers as other shoppers are, 0 as near as chance.
     """
 
     label: str
@@ -49,6 +53,7 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, Figure]
     action_mix: dict[str, float]
     groups: list[Fidelity] = []
+    scores: dict[str, float | None] = {}
     errors: int = 0
     first_error: str | None = None
 
@@ -83,6 +88,7 @@ def compare_visits(
         figures=_with_intervals(list(by_user.values()), samples, seed) if by_user else {},
         action_mix=action_mix(pair.simulated for pairs in by_user.values() for pair in pairs),
         groups=_per_group(compared),
+        scores=_scores(by_user, seed),
         errors=len(failed),
         first_error=failed[0] if failed else None,
     )
@@ -106,6 +112,16 @@ def visit_trace(visit: LiveVisit) -> ActionTrace:
     """What an agent did; a reply that did nothing is of the kind `invalid`."""
     counted = trace_of([_kind(step.action) for step in visit.steps])
     return msgspec.structs.replace(counted, bought=visit.ending == "purchase")  # a full cart is no purchase
+
+
+def _scores(by_user: Mapping[str, Sequence[_Pair]], seed: int) -> dict[str, float | None]:
+    """Against visits of kinds of action drawn alike, of any length that shoppers' visits have."""
+    human = {user: [pair.logged for pair in pairs] for user, pairs in by_user.items()}
+    simulated = {user: [pair.simulated for pair in pairs] for user, pairs in by_user.items()}
+    longest = max((trace.length for traces in human.values() for trace in traces), default=1)
+    base = independent_traces(FINE_TYPES, range(1, longest + 1), seed=seed)
+    found = {name: scaled_distance(of, human, simulated, base, seed=seed) for name, of in TRACE_DISTANCES.items()}
+    return {name: one.score if one else None for name, one in found.items()}
 
 
 def _per_group(compared: Sequence[tuple[Session, LiveVisit]]) -> list[Fidelity]:

@@ -19,7 +19,7 @@ from replay_sessions.schema import Session
 from replay_sessions.store.durable_files import replace_file
 from shop_env.context import ContextConfig
 
-__all__ = ["COLUMNS", "LiveConfig", "LiveResults", "cell", "run_live"]
+__all__ = ["COLUMNS", "SCORES", "LiveConfig", "LiveResults", "cell", "run_live", "score_cell"]
 
 SHOPPERS, DRAWN_ANEW = "the shoppers", "the shoppers, drawn anew"
 # Figure -> heading. Shares in percent; lengths in replies, divergences in bits.
@@ -43,6 +43,7 @@ WITH_INTERVAL = (
     "length_distance",
     "purchase_rate_difference",
 )
+SCORES = {"action_mix": "mix", "transitions": "what follows what", "length": "length"}
 DECIMALS = {"action_mix_divergence": 3, "transition_divergence": 3, "length": 2, "length_distance": 2}
 
 
@@ -149,6 +150,11 @@ def cell(name: str, figure: Figure | None) -> str:
     return f"{shown} ({_number(name, figure.low)} to {_number(name, figure.high)})"
 
 
+def score_cell(score: float | None) -> str:
+    """A score as tables show it."""
+    return "–" if score is None else f"{score:.2f}"
+
+
 def _number(name: str, value: float) -> str:
     if name in SHARES:
         return f"{100 * value:{'+' if name.endswith('difference') else ''}.1f}"
@@ -170,6 +176,13 @@ def _markdown(results: LiveResults) -> str:
     for row in rows:
         shares = [f"{100 * row.action_mix.get(kind, 0.0):.1f}" for kind in kinds]
         lines.append("| " + " | ".join([_escaped(row.label), *shares]) + " |")
+    lines += ["", "Distances from the shoppers, where other shoppers are 1 and chance is 0:", ""]
+    lines += ["| agent | " + " | ".join(SCORES.values()) + " |", "|---" + "|--:" * len(SCORES) + "|"]
+    lines += [
+        "| " + " | ".join([_escaped(row.label), *(score_cell(row.scores.get(name)) for name in SCORES)]) + " |"
+        for row in rows
+        if row.scores
+    ]
     commit = (made["commit"] or "a package")[:12] + (" with changes" if made["dirty"] else "")
     lines += [
         "",

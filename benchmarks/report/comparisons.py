@@ -5,15 +5,16 @@ reference; a reference, such as the demo shop's own policy, knows what no agent 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
+from agents.comparing import compare_records
 from agents.results import ALL_COLUMNS, IN_NATS, IN_POINTS, Comparison, Figure, ResultRow, errors_as_misses, sorted_rows
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.tables import Cell, Column, Table, Unit
 from replay_sessions.progress_bar import progress_bar
-from shop_env.metrics import paired_difference
+from shop_env.metrics.statistics import holm
 
 __all__ = ["COMPARED", "differences", "differences_table", "headline", "leader", "ranking", "ranking_table"]
 
@@ -49,16 +50,16 @@ def differences(evidence: Evidence) -> list[Comparison]:
 def _difference(evidence: Evidence, first: str, second: str, metric: str) -> Comparison:
     """Steps without a reply count as misses."""
     counting = evidence.counting
-    difference, low, high = paired_difference(
-        errors_as_misses(evidence.records[first]),
-        errors_as_misses(evidence.records[second]),
+    return compare_records(
+        {label: errors_as_misses(evidence.records[label]) for label in (first, second)},
+        first,
+        second,
         metric,
         cluster=counting.cluster,
         samples=counting.samples,
         seed=counting.seed,
         preset=counting.metrics,
     )
-    return Comparison(first=first, second=second, metric=metric, difference=difference, low=low, high=high)
 
 
 def headline(evidence: Evidence, found: Sequence[Comparison], judged: dict[str, list[JudgedStep]]) -> list[str]:
@@ -154,10 +155,38 @@ def differences_table(found: Sequence[Comparison]) -> Table:
         Column("low", "from", "difference"),
         Column("high", "to", "difference"),
         Column("told_apart", "told apart"),
+        Column("t_low", "CR2 from", "difference"),
+        Column("t_high", "CR2 to", "difference"),
+        Column("sign_flips", "sign flips p", "p"),
+        Column("holm", "Holm p", "p"),
     ]
+    adjusted = _adjusted(found)
     rows = [
         [one.first, one.second, COMPARED.get(one.metric, one.metric), one.difference, one.low, one.high,
-         "yes" if one.told_apart else "no"]
+         "yes" if one.told_apart else "no", *_tested(one, adjusted)]
         for one in found
     ]  # fmt: skip
-    return Table("differences", "Paired differences on the same steps, with 95% intervals", columns, rows)
+    caption = (
+        "Paired differences on the same steps, with 95% intervals of a bootstrap over users and of CR2, the p of "
+        "swapping the two user by user, and that p adjusted for the metrics of the same two (Holm)"
+    )
+    return Table("differences", caption, columns, rows)
+
+
+def _adjusted(found: Sequence[Comparison]) -> dict[tuple[str, str, str], float]:
+    """Holm's p of each difference, over the metrics of the same two agents."""
+    pairs: dict[tuple[str, str], list[Comparison]] = {}
+    for one in found:
+        if one.test is not None:
+            pairs.setdefault((one.first, one.second), []).append(one)
+    return {
+        (one.first, one.second, one.metric): p_value
+        for of_pair in pairs.values()
+        for one, p_value in zip(of_pair, holm([one.test.sign_flip_p_value for one in of_pair if one.test]), strict=True)
+    }
+
+
+def _tested(one: Comparison, adjusted: Mapping[tuple[str, str, str], float]) -> list[Cell]:
+    if one.test is None:
+        return [None, None, None, None]
+    return [one.test.low, one.test.high, one.test.sign_flip_p_value, adjusted[one.first, one.second, one.metric]]

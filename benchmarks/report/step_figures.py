@@ -11,6 +11,7 @@ from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, JudgedStep, best_terms
 from benchmarks.report.tables import Cell, Column, Table
 from shop_env.metrics import ActionTrace, metric_preset, population_fidelity, trace_of
+from shop_env.metrics.people import people_figures
 from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
 from shop_env.reward.score import TERM_NAMES
 
@@ -21,6 +22,12 @@ THE_LOG = "the shoppers"
 UNREADABLE = "unreadable"
 PREDICTED = (*ACTION_TYPES, UNREADABLE)
 KINDS = (*FINE_TYPES, "invalid")
+OF_PEOPLE = {
+    "entropy_ratio": "variety in a person",
+    "user_icc_ratio": "persons differ",
+    "user_agreement": "as theirs do",
+    "coverage": "sessions covered",
+}
 EXAMPLES = 12
 
 
@@ -91,13 +98,21 @@ def fidelity(evidence: Evidence) -> Table:
         Column("action_mix_divergence", "kinds of action, JSD", "bits"),
         Column("transition_divergence", "pairs in a row, JSD", "bits"),
     ]
+    people = {label: people_figures(evidence.records[label]) for label in evidence.labels}
+    met = [name for name in OF_PEOPLE if any(getattr(one, name) is not None for one in people.values())]
+    columns += [Column(name, OF_PEOPLE[name], "ratio") for name in met]
     logged = _logged_traces(evidence)
     rows: list[Sequence[Cell]] = []
     for label in evidence.labels:
         found = population_fidelity(logged, _traces(evidence, label))
         if found:
-            rows.append([label, found[0].action_mix_divergence, found[0].transition_divergence])
-    caption = "Jensen-Shannon divergence (base 2) from the shoppers' own actions, 0 if alike; pages are the logged ones"
+            of_people = [getattr(people[label], name) for name in met]
+            rows.append([label, found[0].action_mix_divergence, found[0].transition_divergence, *of_people])
+    caption = (
+        "Jensen-Shannon divergence (base 2) from the shoppers' own actions, 0 if alike; then, 1 if as people: how "
+        "varied one person is, how much persons differ, whether in the same way, sessions covered; pages are the "
+        "logged ones"
+    )
     return Table("fidelity", caption, columns, rows)
 
 

@@ -14,7 +14,7 @@ from agents.results import Figure
 
 __all__ = ["Cell", "Column", "Table", "Unit", "as_csv", "as_latex", "shown"]
 
-Unit = Literal["text", "percent", "points", "count", "nats", "difference", "bits"]
+Unit = Literal["text", "percent", "points", "count", "nats", "difference", "bits", "p", "ratio"]
 Cell = Figure | float | int | str | None
 MISSING = "–"
 _LATEX = str.maketrans(
@@ -84,9 +84,11 @@ def _number(value: float, unit: Unit) -> str:
         return f"{100 * value:.1f}"
     if unit == "difference":
         return f"{100 * value:+.1f}".replace("-", "−")
+    if unit == "ratio":
+        return f"{value:.2f}".replace("-", "−")
     if unit == "points":
         return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
-    return f"{value:.3f}"
+    return f"{value:.2g}" if unit == "p" else f"{value:.3f}"
 
 
 def as_csv(table: Table) -> str:

@@ -33,12 +33,12 @@ from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 from shop_env.reward.similarity import rouge_l
 from shop_env.reward.terms import unlogged_fields
 
-__all__ = ["Likelihood", "checked_distribution", "likelihood_of", "metrics_of_likelihood"]
+__all__ = ["SMALLEST", "Likelihood", "checked_distribution", "likelihood_of", "metrics_of_likelihood"]
 
 Floats = NDArray[np.float64]
 
 _TERMINATE = ACTION_TYPES.index("terminate")
-_SMALLEST = 1e-6
+SMALLEST = 1e-6
 _TOLERANCE = 1e-3
 _TOP = (1, 3, 5)
 
@@ -106,7 +106,7 @@ def metrics_of_likelihood() -> dict[str, Metric]:
     """Every metric of this module by name."""
     tops = {f"top{k}_accuracy": share(lambda table, k=k: _within(table.logged_rank, k)) for k in _TOP}  # type: ignore[misc]
     return tops | {
-        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, _SMALLEST))),
+        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST))),
         "stop_brier": share(lambda table: (_stop_probability(table) - _left(table)) ** 2),
         "stop_too_early": ratio(lambda table: _leaves(table) * (1 - _left(table)), lambda table: 1 - _left(table)),
         "stop_too_late": ratio(lambda table: (1 - _leaves(table)) * _left(table), _left),

@@ -3,27 +3,26 @@
 Steps of one session, and sessions of one user, resemble each other, so whole users are drawn with replacement, not
 steps (a cluster bootstrap; percentile intervals). Whole sessions can be drawn instead, for logs that do not know who
 came back; else their intervals are too short. With few users (OPeRA's test split has 15) those over users are too short
-as well, by less. A metric is a function of sums over steps, so each
-cluster's sums are computed once and a sample is a matrix product: 1,000 samples of 10,000 steps take a fraction of a
-second.
+as well, by less: beside them stand the t intervals and exact tests of paired_tests.py. A metric is a function of sums
+over steps, so each cluster's sums are computed once and a sample is a matrix product: 1,000 samples of 10,000 steps
+take a fraction of a second.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from replay_sessions.errors import BadConfig
 from shop_env.metrics.all_metrics import find_metric
+from shop_env.metrics.cluster_sums import Cluster, cluster_numbers, cluster_sums, paired_records, step_rows
 from shop_env.metrics.presets import MetricChoices, metric_preset
 from shop_env.metrics.records import StepRecord
 from shop_env.metrics.shares_and_f1 import Metric
 from shop_env.metrics.step_table import StepTable
 
-__all__ = ["Cluster", "bootstrap_interval", "paired_difference"]
+__all__ = ["Cluster", "bootstrap_interval", "difference_interval", "paired_difference"]
 
-Cluster = Literal["session", "user"]
 Floats = NDArray[np.float64]
 
 _DRAWS_AT_ONCE = 4_000_000
@@ -45,9 +44,9 @@ def bootstrap_interval(
     """
     choices = metric_preset(preset)
     table = StepTable(records, choices)
-    numbers, count = _check_clusters(table, cluster, samples)
+    numbers, count = _numbers(table, cluster, samples)
     found = find_metric(metric, choices)
-    sums = _cluster_sums(found, table, numbers, count)
+    sums = cluster_sums(step_rows(found, table), numbers, count)
     drawn = [found.value(draws @ sums) for draws in _draws(count, samples, seed)]
     return _percentiles(np.concatenate(drawn), confidence)
 
@@ -72,43 +71,27 @@ def paired_difference(
     """
     choices = metric_preset(preset)
     found = find_metric(metric, choices)
-    a, b = (StepTable(side, choices) for side in _pair(records_a, records_b))
-    numbers, count = _check_clusters(a, cluster, samples)
-    sums_a, sums_b = (_cluster_sums(found, table, numbers, count) for table in (a, b))
+    a, b = (StepTable(side, choices) for side in paired_records(records_a, records_b))
+    numbers, count = _numbers(a, cluster, samples)
+    sums_a, sums_b = (cluster_sums(step_rows(found, table), numbers, count) for table in (a, b))
     difference = float(found.value(sums_a.sum(axis=0)) - found.value(sums_b.sum(axis=0)))
-    drawn = [found.value(draws @ sums_a) - found.value(draws @ sums_b) for draws in _draws(count, samples, seed)]
-    return (difference, *_percentiles(np.concatenate(drawn), confidence))
+    return (difference, *difference_interval(found, sums_a, sums_b, samples=samples, seed=seed, confidence=confidence))
 
 
-def _pair(
-    records_a: Sequence[StepRecord], records_b: Sequence[StepRecord]
-) -> tuple[list[StepRecord], list[StepRecord]]:
-    """The steps that both answered, in the same order."""
-    a, b = ({(record.session_id, record.step_index): record for record in side} for side in (records_a, records_b))
-    if a.keys() != b.keys():
-        one_sided = sorted(a.keys() ^ b.keys())
-        raise BadConfig(
-            f"The two agents were not asked about the same steps: {len(one_sided)} steps have only one of them, for "
-            f"example step {one_sided[0][1]} of session {one_sided[0][0]!r}. Run both on the same store and split."
-        )
-    both = [key for key in a if a[key].error is None and b[key].error is None]
-    return [a[key] for key in both], [b[key] for key in both]
+def difference_interval(
+    metric: Metric, sums_a: Floats, sums_b: Floats, *, samples: int = 1000, seed: int = 0, confidence: float = 0.95
+) -> tuple[float, float]:
+    """The percentile interval of a difference, from the sums of each user's steps, (users, k)."""
+    drawn = [
+        metric.value(draws @ sums_a) - metric.value(draws @ sums_b) for draws in _draws(len(sums_a), samples, seed)
+    ]
+    return _percentiles(np.concatenate(drawn), confidence)
 
 
-def _check_clusters(table: StepTable, cluster: str, samples: int) -> tuple[NDArray[np.int64], int]:
-    if cluster not in ("session", "user"):
-        raise BadConfig(f"cluster is {cluster!r}; it must be 'session' or 'user'.")
+def _numbers(table: StepTable, cluster: str, samples: int) -> tuple[NDArray[np.int64], int]:
     if samples < 1:
         raise BadConfig(f"samples is {samples}; it must be at least 1.")
-    if not len(table):
-        raise BadConfig("There are no scored steps to draw from: every record is an error, or there is none.")
-    return table.clusters(cluster)
-
-
-def _cluster_sums(metric: Metric, table: StepTable, numbers: NDArray[np.int64], count: int) -> Floats:
-    rows = metric.statistics(table) * table.weights[:, None]
-    sums = [np.bincount(numbers, weights=column, minlength=count) for column in rows.T]
-    return np.stack(sums, axis=1)
+    return cluster_numbers(table, cluster)
 
 
 def _draws(count: int, samples: int, seed: int) -> Iterator[Floats]:

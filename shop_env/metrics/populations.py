@@ -28,9 +28,11 @@ __all__ = [
     "ALL",
     "ActionTrace",
     "Fidelity",
+    "action_mix_divergence",
     "js_divergence",
     "population_fidelity",
     "trace_of",
+    "transition_divergence",
     "wasserstein",
 ]
 
@@ -87,6 +89,16 @@ def trace_of(kinds: Sequence[str], *, breaks: Collection[int] = (), group: str =
     return ActionTrace(tuple(kinds), pairs, length, bought=kinds[length - 1] == "purchase", group=group)
 
 
+def action_mix_divergence(left: Sequence[ActionTrace], right: Sequence[ActionTrace]) -> float:
+    """The divergence of the kinds of action of two populations."""
+    return js_divergence(_count(left, "kinds"), _count(right, "kinds"))
+
+
+def transition_divergence(left: Sequence[ActionTrace], right: Sequence[ActionTrace]) -> float:
+    """The divergence of the pairs of kinds of two populations."""
+    return js_divergence(_count(left, "pairs"), _count(right, "pairs"))
+
+
 def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -> float:
     """The Jensen-Shannon divergence, base 2, of two distributions given as counts.
 
@@ -117,8 +129,8 @@ def _compare(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace], gr
     return Fidelity(
         group=group,
         visits=len(simulated),
-        action_mix_divergence=js_divergence(_count(logged, "kinds"), _count(simulated, "kinds")),
-        transition_divergence=js_divergence(_count(logged, "pairs"), _count(simulated, "pairs")),
+        action_mix_divergence=action_mix_divergence(logged, simulated),
+        transition_divergence=transition_divergence(logged, simulated),
         length_distance=wasserstein([trace.length for trace in logged], [trace.length for trace in simulated]),
         purchase_rate=rate,
         logged_purchase_rate=logged_rate,

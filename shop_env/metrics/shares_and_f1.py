@@ -24,10 +24,12 @@ class Metric(msgspec.Struct, frozen=True):
     Attributes:
         statistics: Each step's addends, shape (steps, k); they are multiplied by the table's weights.
         value: From sums of shape (..., k) to the figure, shape (...); NaN where there is nothing to count.
+        counted: From sums to how many steps are counted, shape (...): all entries of a confusion matrix together.
     """
 
     statistics: Callable[[StepTable], Floats]
     value: Callable[[Floats], Floats]
+    counted: Callable[[Floats], Floats] = lambda sums: sums.sum(axis=-1)
 
 
 def ratio(above: Callable[[StepTable], Floats], below: Callable[[StepTable], Floats]) -> Metric:
@@ -38,7 +40,7 @@ def ratio(above: Callable[[StepTable], Floats], below: Callable[[StepTable], Flo
         known = ~np.isnan(numerator)
         return np.stack([np.where(known, numerator, 0.0), np.where(known, denominator, 0.0)], axis=1)
 
-    return Metric(statistics, lambda sums: divide(sums[..., 0], sums[..., 1]))
+    return Metric(statistics, lambda sums: divide(sums[..., 0], sums[..., 1]), lambda sums: sums[..., 1])
 
 
 def share(hits: Callable[[StepTable], Floats]) -> Metric:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from benchmarks.leaderboard.compare import compare as compare_folder
+from shop_env.metrics.statistics import holm
 
 SILENT = """\
 from replay_sessions.errors import AgentFailed
@@ -87,3 +89,18 @@ def test_runs_of_other_versions_are_refused(folders: Path, tmp_path: Path, capsy
     old.write_text(text.replace('"metrics": 2', '"metrics": 1', 1), encoding="utf-8")
     assert compare(folders, str(tmp_path)) == 2
     assert "made under other versions" in capsys.readouterr().err
+
+
+def test_the_exact_p_stands_beside_the_bootstrap_and_is_adjusted_for_all_metrics(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = compare_folder(folders / "plain", "silent", "majority", with_errors=True)
+    p_values = [one.test.sign_flip_p_value for one in found if one.test]
+    assert len(p_values) == len(found) == 4
+    assert [one.holm_p_value for one in found] == holm(p_values)
+    capsys.readouterr()
+    assert main(["compare", str(folders / "plain"), "silent", "majority", "--with-errors"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("CR2 ") == 4
+    assert "Holm p: adjusted for 4 metrics" in said
+    assert f"steps of {found[0].test.clusters} users count as" in said  # type: ignore[union-attr]

@@ -98,6 +98,10 @@ def test_the_shoppers_drawn_anew_are_nearer_than_another_policy(tmp_path: Path) 
     _, anew, other = (row["figures"] for row in rows)
     for name in ("action_mix_divergence", "transition_divergence", "length_distance"):
         assert anew[name]["high"] < other[name]["low"]
+    for name in ("action_mix", "transitions", "length"):
+        _, of_anew, of_other = (row["scores"].get(name) for row in rows)
+        assert of_anew == pytest.approx(1, abs=0.15) and of_other < of_anew
+    assert "other shoppers are 1" in (tmp_path / "live.md").read_text(encoding="utf-8")
 
 
 def test_a_bad_call_is_exit_code_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

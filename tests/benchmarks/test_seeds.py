@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.seeds import Seeds, _call, _check_same_call, main
+from benchmarks.seeds import Seeds, _call, _check_same_call, main, summary
+from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
 
 RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "miniwob" / "results.json"
 
@@ -82,3 +84,35 @@ def test_each_run_s_peak_memory_is_its_own() -> None:
     (large_exit, large), (small_exit, small) = (map(int, line.split()) for line in done.stdout.splitlines())
     assert large_exit == small_exit == 3
     assert large > 900 << 20 > small + (100 << 20)
+
+
+def of_seed(difference: float, store: str) -> dict[str, Any]:
+    """What a run leaves, as far as the summary reads it."""
+    compared = {"first": "a", "second": "b", "metric": "exact_accuracy", "difference": difference, "low": 0, "high": 0}
+    return {
+        "rows": [],
+        "comparisons": [compared | {"test": {"standard_error": 0.02, "degrees_of_freedom": 14.0}}],
+        "ceiling": None,
+        "phases": [],
+        "cost": None,
+        "provenance": {"store": {"fingerprint": store}},
+    }
+
+
+@pytest.mark.parametrize("stores", [("one", "one", "one"), ("one", "two", "three")])
+def test_differences_are_pooled_over_seeds_as_their_users_are_the_same_or_not(stores: tuple[str, ...]) -> None:
+    differences = [0.03, 0.05, 0.04]
+    runs = {seed: of_seed(*one) for seed, one in enumerate(zip(differences, stores, strict=True))}
+    record, text = summary(runs)
+    pooled = pooled_over_seeds(differences, [ClusteredError(0.02, 14.0)] * 3, same_users=len(set(stores)) == 1)
+    assert record["differences"][0]["pooled"] == [pooled.difference, pooled.low, pooled.high]
+    assert f"over all seeds +4.0 [{100 * pooled.low:+.1f}, {100 * pooled.high:+.1f}]" in text
+
+
+def test_one_seed_and_runs_without_tests_are_not_pooled() -> None:
+    older = {seed: of_seed(0.1, "one") for seed in range(2)}
+    del older[0]["comparisons"][0]["test"]
+    for runs in ({0: of_seed(0.1, "one")}, older):
+        record, text = summary(runs)
+        assert "pooled" not in record["differences"][0]
+        assert "over all seeds" not in text

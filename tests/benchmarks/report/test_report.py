@@ -56,6 +56,7 @@ def test_paired_differences_are_those_of_the_leaderboards_compare(board: Path) -
         for expected in compare(board, label, best.label, metrics=("exact_accuracy", "type_f1_macro")):
             one = found[label, expected.metric]
             assert (one.difference, one.low, one.high) == (expected.difference, expected.low, expected.high)
+            assert one.test == expected.test
 
 
 def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(

@@ -1,0 +1,190 @@
+"""The figures of each agent of a finished run, from its records, its kept probabilities and the pages of the store."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import cast
+
+import msgspec
+import numpy as np
+
+from agents.scored_steps import AnySplit, StepKey, scored_steps, sessions_at, steps_at
+from benchmarks.people.base import train_marginals, uniform_traces
+from benchmarks.people.rows import LogRow, PeopleRow, SkillFigures
+from benchmarks.report.evidence import Evidence
+from replay_sessions.progress_bar import progress_bar
+from replay_sessions.schema import Action, reply_action
+from replay_sessions.store import SessionStore
+from shop_env.candidates import candidate_actions
+from shop_env.click_types import click_type_of
+from shop_env.context import ContextConfig
+from shop_env.metrics import MetricChoices, StepRecord, checked_distribution
+from shop_env.metrics.people import (
+    facts_of_sessions,
+    people_figures,
+    product_ranks,
+    rank_click_curve,
+    scaled_distance,
+    session_vectors,
+)
+from shop_env.metrics.people.from_records import KINDS, traces_by_user
+from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
+from shop_env.metrics.people.two_sample import two_sample_auc
+from shop_env.metrics.populations import wasserstein
+from shop_env.metrics.skill import (
+    TypeRankPrior,
+    bits_saved,
+    calibration_of,
+    product_hits,
+    sharpness,
+    will_buy,
+)
+from shop_env.metrics.step_table import StepTable
+
+__all__ = ["measure"]
+
+COMPARED = ("action_mix", "transitions")  # on logged pages every session is as long as the log's
+LEARNT_FROM = 300  # first sessions of the train split that the prior and the base are counted on
+HITS = (1, 3, 5)
+
+
+def measure(evidence: Evidence, store: SessionStore, context: ContextConfig) -> tuple[LogRow, list[PeopleRow]]:
+    """The log's row and each agent's, best agent first; steps without a reply are left out."""
+    rows = []
+    with progress_bar("agents", len(evidence.labels)) as advance:
+        places = _places(evidence, store)
+        prior = _prior(store, context) if evidence.probabilities else None
+        for label in evidence.labels:
+            rows.append(_row(evidence, label, store, places))
+            if prior is not None and label in evidence.probabilities:
+                rows[-1] = msgspec.structs.replace(rows[-1], skill=_skill(evidence, label, store, context, prior))
+            advance(1)
+    records = evidence.records[evidence.labels[0]]
+    ranks = _ranks(records, places, logged=True)
+    log = LogRow(
+        sessions=len({record.session_id for record in records}),
+        users=len(ranks),
+        facts=facts_of_sessions(_by_session(records, logged=True), list(chain(*ranks.values()))),
+        rank_curve=rank_click_curve(list(chain(*ranks.values()))),
+    )
+    return log, rows
+
+
+def _row(evidence: Evidence, label: str, store: SessionStore, places: Mapping[StepKey, Mapping[str, int]]) -> PeopleRow:
+    records = [record for record in evidence.records[label] if record.error is None]
+    human, simulated = traces_by_user(records)
+    bases = {"uniform": uniform_traces(human), "train": train_marginals(store, LEARNT_FROM)}
+    ranks, logged_ranks = (_ranks(records, places, logged=logged) for logged in (False, True))
+    at_random = [place for own in places.values() for place in set(own.values())]
+    answered = list(chain(*ranks.values()))
+    return PeopleRow(
+        label=label,
+        people=people_figures(records),
+        two_sample_auc=_auc(records),
+        distances={
+            base: {name: scaled_distance(TRACE_DISTANCES[name], human, simulated, traces) for name in COMPARED}
+            for base, traces in bases.items()
+        },
+        clicked_rank=scaled_distance(_rank_distance, logged_ranks, ranks, at_random),
+        facts=facts_of_sessions(_by_session(records, logged=False), answered),
+        rank_curve=rank_click_curve(answered),
+    )
+
+
+def _rank_distance(left: Sequence[int], right: Sequence[int]) -> float:
+    return wasserstein(left, right)
+
+
+def _places(evidence: Evidence, store: SessionStore) -> dict[StepKey, dict[str, int]]:
+    """The products of each page, where there are any."""
+    keys = [(record.session_id, record.step_index) for record in evidence.records[evidence.labels[0]]]
+    return {
+        (session.session_id, index): found
+        for session, indices in sessions_at(store, cast(AnySplit, evidence.split), keys)
+        for index in indices
+        if (found := product_ranks(session.steps[index].page))
+    }
+
+
+def _ranks(
+    records: Sequence[StepRecord], places: Mapping[StepKey, Mapping[str, int]], *, logged: bool
+) -> dict[str, list[int]]:
+    """The ranks of the products that each user clicked; of all users, some with none."""
+    found: dict[str, list[int]] = {}
+    for record in records:
+        own = found.setdefault(record.user_id, [])
+        name = ((record.logged if logged else record.predicted) or {}).get("name", "")
+        place = places.get((record.session_id, record.step_index), {}).get(name)
+        if place is not None:
+            own.append(place)
+    return found
+
+
+def _by_session(records: Sequence[StepRecord], *, logged: bool) -> list[list[dict[str, str] | None]]:
+    found: dict[str, list[dict[str, str] | None]] = {}
+    for record in records:
+        found.setdefault(record.session_id, []).append(record.logged if logged else record.predicted)
+    return list(found.values())
+
+
+def _auc(records: Sequence[StepRecord]) -> float | None:
+    table = StepTable(records, MetricChoices())
+    (sessions, _), (users, _) = table.clusters("session"), table.clusters("user")
+    of_session = users[np.unique(sessions, return_index=True)[1]]
+    human, simulated = (session_vectors(kinds, sessions, KINDS) for kinds in (table.logged_fine, table.predicted_fine))
+    found = two_sample_auc(human, of_session, simulated, of_session)
+    return None if np.isnan(found) else found
+
+
+def _prior(store: SessionStore, context: ContextConfig) -> TypeRankPrior:
+    steps = scored_steps(store, "train", context=context, max_sessions=LEARNT_FROM)
+    return TypeRankPrior((candidate_actions(step.observation), step.logged) for step in steps)
+
+
+def _skill(
+    evidence: Evidence, label: str, store: SessionStore, context: ContextConfig, prior: TypeRankPrior
+) -> SkillFigures | None:
+    given = evidence.probabilities[label]
+    records = {(r.session_id, r.step_index): r for r in evidence.records[label] if r.logged_probability is not None}
+    of_logged, of_prior, distributions, taken = [], [], [], []
+    clicks: list[tuple[dict[str, float], str]] = []
+    keys = [key for key in records if key in given]
+    for step in steps_at(store, cast(AnySplit, evidence.split), keys, context):
+        candidates, logged = candidate_actions(step.observation), tuple(reply_action(step.logged).values())
+        of_logged.append(records[step.key].logged_probability or 0.0)
+        of_prior.append(prior.probability(candidates, step.logged))
+        # What the agent does not name it holds impossible: that is a forecast too, or naming little would pay.
+        offered = [tuple(reply_action(action).values()) for action in candidates]
+        held = dict.fromkeys([*offered, logged], 0.0) | checked_distribution(given[step.key])
+        distributions.append(np.array(list(held.values())))
+        taken.append(list(held).index(logged))
+        if logged[0] == "click":
+            clicks.append(({key[1]: p for key, p in held.items() if key[0] == "click"}, logged[1]))
+    calibration = calibration_of(distributions, taken)
+    if calibration is None:
+        return None
+    by_name, names = [held for held, _ in clicks], [name for _, name in clicks]
+    return SkillFigures(
+        bits_saved=bits_saved(of_logged, of_prior),
+        sharpness=sharpness(distributions, of_logged),
+        calibration=calibration,
+        hits={f"hit@{k}": product_hits(by_name, names, k) for k in HITS},
+        will_buy=_will_buy(evidence.records[label], given),
+    )
+
+
+def _will_buy(records: Sequence[StepRecord], given: Mapping[StepKey, Mapping[Action, float]]) -> list[float | None]:
+    scores: dict[str, list[float]] = {}
+    bought: dict[str, bool] = {}
+    for record in records:
+        held = given.get((record.session_id, record.step_index))
+        if held is not None:
+            scores.setdefault(record.session_id, []).append(_purchase(held))
+            bought[record.session_id] = (
+                record.step_index == record.step_count - 1
+                and click_type_of(record.logged.get("name", "")) == "purchase"
+            )
+    return will_buy(list(scores.values()), [bought[session] for session in scores])
+
+
+def _purchase(held: Mapping[Action, float]) -> float:
+    return sum(p for action, p in held.items() if click_type_of(getattr(action, "name", "")) == "purchase")

@@ -1,0 +1,99 @@
+"""Users, seeds and decoding draws: where a figure's variance comes from, and one interval for several seeds.
+
+A training run on another seed gives another policy, and the same policy sampled again other replies. With y_sd the
+figure of draw d of seed s, D draws of each of S seeds:
+
+    draws: MSW, the mean over seeds of the variance over draws
+    seeds: max(0, variance of the seeds' means - draws / D)     one-way random effects: Searle, Casella, McCulloch 1992
+    users: the mean squared CR2 error of the figures, which also holds what the draws of single replies add
+
+Pooled over seeds, the difference of two recipes is the mean of the seeds' differences. With W the mean squared error of
+one, known with f degrees of freedom, and B the variance of the S differences, its 95% interval reaches to either side
+
+    seeds with users of their own:   t(S-1) · √(B/S)
+    the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      for other seeds tell nothing of other users
+
+The first is exact for differences that are normal. The second is rather too wide, as B holds part of what W holds and
+each part has its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5
+with three seeds. With three seeds t(2) is 4.3: more seeds are worth more than more users.
+"""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from scipy.special import stdtrit
+
+from replay_sessions.errors import BadConfig
+from shop_env.metrics.statistics.clustered_errors import ClusteredError
+
+__all__ = ["PooledDifference", "VarianceParts", "pooled_over_seeds", "variance_parts"]
+
+
+class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):
+    """Variances of one figure: `seeds` and `draws` of a single seed and draw, `users` of this many users' steps."""
+
+    users: float
+    seeds: float
+    draws: float
+
+
+class PooledDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean difference over seeds with its 95% interval."""
+
+    difference: float
+    low: float
+    high: float
+    seeds: int
+
+
+def variance_parts(figures: Sequence[Sequence[float]], errors: Sequence[ClusteredError]) -> VarianceParts:
+    """The parts of a figure's variance.
+
+    Args:
+        figures: For each seed the figures of its decoding draws, as many for each.
+        errors: Of any of these figures, over users.
+
+    Raises:
+        BadConfig: Fewer than two seeds or draws, or not as many draws of each seed.
+    """
+    if len(figures) < 2 or len({len(draws) for draws in figures}) != 1 or len(figures[0]) < 2:
+        shape = ", ".join(str(len(draws)) for draws in figures)
+        raise BadConfig(f"Variance parts need two seeds at least, each with as many draws, two or more: given {shape}.")
+    table = np.array(figures, dtype=np.float64)
+    draws = float(table.var(axis=1, ddof=1).mean())
+    seeds = max(0.0, float(table.mean(axis=1).var(ddof=1)) - draws / table.shape[1])
+    return VarianceParts(users=_mean_square(errors), seeds=seeds, draws=draws)
+
+
+def pooled_over_seeds(
+    differences: Sequence[float], errors: Sequence[ClusteredError], *, same_users: bool
+) -> PooledDifference:
+    """One difference for all seeds.
+
+    Args:
+        differences: One for each seed.
+        errors: Theirs over users.
+        same_users: Whether all seeds were evaluated on the same people.
+
+    Raises:
+        BadConfig: Fewer than two seeds.
+    """
+    if len(differences) < 2 or len(differences) != len(errors):
+        raise BadConfig(f"Given {len(differences)} seeds and {len(errors)} errors; pooling needs two of each at least.")
+    seeds, between = len(differences), float(np.var(differences, ddof=1)) / len(differences)
+    reach = _t(seeds - 1) * math.sqrt(between)
+    if same_users:
+        freedom = min(error.degrees_of_freedom for error in errors)
+        reach = math.hypot(reach, _t(freedom) * math.sqrt(_mean_square(errors)))
+    mean = float(np.mean(differences))
+    return PooledDifference(difference=mean, low=mean - reach, high=mean + reach, seeds=seeds)
+
+
+def _mean_square(errors: Sequence[ClusteredError]) -> float:
+    return float(np.mean([error.standard_error**2 for error in errors]))
+
+
+def _t(freedom: float) -> float:
+    return float(stdtrit(freedom, 0.975))

@@ -1,0 +1,207 @@
+"""Agents that are wrong about people in one known way are found by the figure meant for it, and by no other."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import mutual_info_score
+
+from shop_env.metrics import MetricChoices, StepRecord, step_metrics
+from shop_env.metrics.people import (
+    PeopleFigures,
+    coverage,
+    entropy_within,
+    independent_traces,
+    people_figures,
+    scaled_distance,
+    session_vectors,
+    user_agreement,
+    user_variance,
+)
+from shop_env.metrics.people.from_records import KINDS, traces_by_user
+from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
+from shop_env.metrics.people.two_sample import two_sample_auc
+from shop_env.metrics.statistics import intraclass_correlation
+from shop_env.metrics.step_table import FINE_TYPES, StepTable
+from tests.shop_env.planted_people import AGENTS, People
+
+SEEDS = range(4)
+
+
+@cache
+def records_of(agent: str, seed: int) -> list[StepRecord]:
+    return People(seed).answers(agent)
+
+
+@cache
+def figures_of(agent: str, seed: int) -> PeopleFigures:
+    return people_figures(records_of(agent, seed))
+
+
+def auc_of(agent: str, seed: int) -> float:
+    table = StepTable(records_of(agent, seed), MetricChoices())
+    (sessions, _), (users, _) = table.clusters("session"), table.clusters("user")
+    of_session = users[np.unique(sessions, return_index=True)[1]]
+    sides = [session_vectors(kinds, sessions, KINDS) for kinds in (table.logged_fine, table.predicted_fine)]
+    return two_sample_auc(sides[0], of_session, sides[1], of_session)
+
+
+def is_collapsed(found: PeopleFigures) -> bool:
+    return found.user_icc_ratio is not None and found.user_icc_ratio < 0.5
+
+
+def is_over_sharp(found: PeopleFigures) -> bool:
+    return found.entropy_ratio is not None and found.entropy_ratio < 0.8
+
+
+def is_somebody_else(found: PeopleFigures) -> bool:
+    return found.user_agreement is not None and found.user_agreement < 0.5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_planted_fault_is_found_by_the_figure_meant_for_it_and_by_no_other(agent: str, seed: int) -> None:
+    found = figures_of(agent, seed)
+    assert (is_collapsed(found), is_over_sharp(found), is_somebody_else(found)) == (
+        agent == "collapsed",
+        agent == "sharp",
+        agent == "copied",
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_people_drawn_anew_are_as_people(seed: int) -> None:
+    found = figures_of("anew", seed)
+    assert found.user_icc_ratio == pytest.approx(1, abs=0.35)
+    assert found.user_agreement == pytest.approx(1, abs=0.15)
+    assert found.entropy_ratio == pytest.approx(1, abs=0.05)
+    assert found.coverage is not None and found.coverage > 0.95
+    assert auc_of("anew", seed) == pytest.approx(0.5, abs=0.08)
+
+
+def test_exact_accuracy_ranks_one_average_shopper_above_a_right_one() -> None:
+    """Always the likeliest of all habits for everybody: no person in it, and most often right."""
+    people = People(0)
+    people.habits[:] = np.eye(people.habits.shape[1])[people.habits.mean(axis=0).argmax()]
+    average = people.answers("anew")
+    assert {r.logged["type"] for r in average} == {"click", "type_and_submit", "terminate"}
+    right = records_of("anew", 0)
+    assert step_metrics(average)["exact_accuracy"] > step_metrics(right)["exact_accuracy"]
+    found = people_figures(average)
+    assert is_collapsed(found)
+    assert not is_somebody_else(found)
+
+
+@pytest.mark.parametrize("name", ["action_mix", "transitions"])
+def test_figures_of_populations_find_neither_a_copy_of_other_people_nor_much_of_a_collapsed_agent(name: str) -> None:
+    """Which is why the figures above are needed: as a crowd these agents are as people."""
+    found = figures_of("copied", 0)
+    assert found.coverage is not None and found.coverage > 0.95
+    for agent, least in (("copied", 0.9), ("collapsed", 0.7)):
+        human, simulated = traces_by_user(records_of(agent, 0))
+        lengths = [len(trace.kinds) for own in human.values() for trace in own]
+        scaled = scaled_distance(TRACE_DISTANCES[name], human, simulated, independent_traces(FINE_TYPES, lengths))
+        assert scaled is not None and scaled.score is not None
+        assert scaled.score > least, agent
+
+
+def test_a_classifier_tells_an_over_sharp_agent_and_not_one_that_is_as_people() -> None:
+    assert auc_of("sharp", 0) > 0.7
+    assert auc_of("copied", 0) < 0.5  # it learnt the copied sessions as human ones
+
+
+def test_a_classifier_does_not_win_by_knowing_a_person() -> None:
+    """Each user's sessions differ wholly from all others', and are the same on both sides."""
+    users = np.repeat(np.arange(10), 4)
+    rows = np.eye(10)[users]
+    assert two_sample_auc(rows, users, rows, users) == 0.5
+    assert two_sample_auc(rows, users, rows + np.eye(10)[0], users) > 0.9
+    assert math.isnan(two_sample_auc(rows[:4], users[:4], rows[:4], users[:4]))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_correlation_is_the_one_way_analysis_of_variance_s_of_each_column(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    users = rng.integers(8, size=60)
+    values = rng.normal(size=60) + users / 4
+    found = user_variance(values[:, None], users)
+    assert found is not None
+    assert found.correlation == pytest.approx(intraclass_correlation(values, users))
+    ratio = stats.f_oneway(*(values[users == user] for user in np.unique(users))).statistic
+    sizes = np.bincount(users)
+    size = (60 - np.sum(sizes**2) / 60) / 7
+    assert found.between / found.within == pytest.approx((ratio - 1) / size)
+
+
+def test_agreement_counted_by_hand() -> None:
+    # Users' means are (1, 3) and (0, 4), the same deviations within: all of what is common lies between, or cancels.
+    users = np.array([0, 0, 1, 1])
+    one, other = np.array([[0.0], [2.0], [2.0], [4.0]]), np.array([[1.0], [-1.0], [5.0], [3.0]])
+    # MCB = 2 (-1)(-2) + 2 (1)(2) = 8, MCW = -4 / 2 = -2; MSB 4 and 16, MSW 2 and 2; n₀ = 2
+    expected = (8 + 2) / np.sqrt((4 - 2) * (16 - 2))
+    assert user_agreement(one, other, users) == pytest.approx(expected)
+    assert user_agreement(other, one, users) == pytest.approx(expected)
+    assert user_agreement(np.ones((4, 1)), other, users) is None
+    assert user_agreement(one, np.ones((4, 1)), users) is None
+    assert user_variance(one, np.zeros(4, dtype=np.int64)) is None
+    assert user_variance(one, np.arange(4)) is None
+
+
+def test_where_people_hardly_differ_there_is_nothing_to_compare_with() -> None:
+    people = People(0, alike=10_000)
+    found = people_figures(people.answers("sharp"))
+    assert found.logged_user_icc is not None and found.logged_user_icc < 0.02
+    assert (found.user_icc_ratio, found.user_agreement) == (None, None)
+    assert is_over_sharp(found)
+
+
+def test_entropy_within_users_is_scikit_learn_s_entropy_less_information_and_its_correction() -> None:
+    rng = np.random.default_rng(1)
+    users, kinds = rng.integers(5, size=400), rng.integers(6, size=400)
+    shown = [len(np.unique(kinds[users == user])) for user in range(5)]
+    plain = mutual_info_score(kinds, kinds) - mutual_info_score(kinds, users)
+    expected = (plain + sum(count - 1 for count in shown) / (2 * 400)) / np.log(2)
+    assert entropy_within(kinds, users) == pytest.approx(expected)
+    assert math.isnan(entropy_within(kinds[:0], users[:0]))
+
+
+def test_entropy_of_few_steps_is_that_of_many() -> None:
+    rng = np.random.default_rng(2)
+    users = np.repeat(np.arange(500), 12)
+    assert entropy_within(rng.integers(4, size=6000), users) == pytest.approx(2, abs=0.05)  # 1.8 without correction
+
+
+def test_session_vectors_count_kinds_and_pairs_within_a_session_only() -> None:
+    kinds, sessions = np.array([0, 1, 1, 0]), np.array([3, 3, 5, 3])
+    assert session_vectors(kinds, sessions, 2).tolist() == [[2, 1, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]]
+
+
+def test_sessions_never_simulated_are_not_covered() -> None:
+    human = np.concatenate([np.zeros((20, 2)), np.full((20, 2), 9.0)])
+    assert coverage(human, human) == 1
+    assert coverage(human, human[:20]) == 0.5
+    assert math.isnan(coverage(human[:5], human))
+
+
+def test_coverage_of_as_many_sessions_drawn_anew_is_what_its_authors_give() -> None:
+    rng = np.random.default_rng(3)
+    found = [coverage(rng.normal(size=(200, 3)), rng.normal(size=(200, 3))) for _ in range(10)]
+    expected = 1 - math.prod((200 - k) / (400 - k) for k in range(1, 6))
+    assert np.mean(found) == pytest.approx(expected, abs=0.02)
+
+
+def test_a_run_of_one_user_has_no_figures_of_users() -> None:
+    records = [record for record in records_of("anew", 0) if record.user_id == "u0"]
+    found = people_figures(records)
+    assert (found.user_icc, found.user_icc_ratio, found.user_agreement) == (None, None, None)
+    assert found.entropy_ratio is not None
+    assert people_figures([]) == PeopleFigures(
+        user_icc=None,
+        logged_user_icc=None,
+        user_icc_ratio=None,
+        user_agreement=None,
+        entropy_ratio=None,
+        coverage=None,
+    )

@@ -1,0 +1,149 @@
+"""Paired tests from records: those of the users' differences, for every metric, silent where nothing can be said."""
+
+import random
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import stats
+
+from replay_sessions.schema import Action, Click, Session, Terminate
+from shop_env.metrics import MetricChoices, StepRecord, paired_difference, paired_test, step_metrics
+from shop_env.metrics.all_metrics import all_metrics, find_metric
+from shop_env.metrics.cluster_sums import step_rows
+from shop_env.metrics.paired_tests import influences
+from shop_env.metrics.step_table import StepTable
+from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
+
+
+def noisy(sessions: list[Session], share: float, seed: int) -> list[StepRecord]:
+    rng = random.Random(seed)
+
+    def reply(session: Session, index: int) -> Action | str:
+        return session.steps[index].action if rng.random() < share else rng.choice(["?", random_action(rng)])
+
+    return answer(sessions, reply)
+
+
+def users_of_one_size() -> list[Session]:
+    """12 users, one session of four scored steps each."""
+    rng = random.Random(1)
+    session = ten_steps()[0]
+    step = session.steps[0]
+    return [
+        msgspec.structs.replace(
+            session,
+            session_id=f"s{user}",
+            user_id=f"u{user}",
+            steps=(step, *(msgspec.structs.replace(step, action=random_action(rng)) for _ in range(4))),
+        )
+        for user in range(12)
+    ]
+
+
+def test_of_users_of_one_size_it_is_the_paired_t_test_of_their_accuracies() -> None:
+    sessions = users_of_one_size()
+    a, b = noisy(sessions, 0.8, 2), noisy(sessions, 0.3, 3)
+    by_user = [
+        [np.mean([r.predicted == r.logged for r in side if r.user_id == f"u{user}"]) for user in range(12)]
+        for side in (a, b)
+    ]
+    expected = stats.ttest_rel(*by_user)
+    exact = stats.permutation_test(
+        by_user, lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", n_resamples=np.inf
+    )
+    found = paired_test(a, b, "exact_accuracy")
+    assert found is not None
+    assert (found.clusters, found.steps, found.degrees_of_freedom) == (12, 48, pytest.approx(11))
+    assert found.difference == pytest.approx(np.mean(by_user[0]) - np.mean(by_user[1]))
+    assert found.t_p_value == pytest.approx(expected.pvalue)
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.sign_flip_p_value == pytest.approx(exact.pvalue)
+
+
+@pytest.mark.parametrize("metric", sorted(all_metrics(MetricChoices())))
+@pytest.mark.parametrize("mean", ["steps", "sessions"])
+def test_every_metric_can_be_tested_and_its_difference_is_that_of_the_bootstrap(metric: str, mean: str) -> None:
+    sessions = random_sessions(40, 4)
+    sides = [
+        [
+            msgspec.structs.replace(r, logged_probability=number / 4, logged_rank=number, logged_rationale="I")
+            for r in noisy(sessions, share, number)
+        ]
+        for number, share in enumerate((0.7, 0.4), start=1)
+    ]
+    preset = MetricChoices(mean=mean)  # type: ignore[arg-type]
+    found = paired_test(sides[0], sides[1], metric, preset=preset)
+    if metric == "click_rule_agreement":  # these logs have no kinds of click
+        assert found is None
+        return
+    assert found is not None
+    difference, _, _ = paired_difference(sides[0], sides[1], metric, preset=preset, samples=2)
+    assert found.difference == difference
+    assert found.low <= found.difference <= found.high
+    assert 2 / 2**found.clusters <= found.sign_flip_p_value <= 1
+    other_way = paired_test(sides[1], sides[0], metric, preset=preset)
+    assert other_way is not None
+    assert other_way.sign_flip_p_value == pytest.approx(found.sign_flip_p_value)
+    assert (-other_way.high, -other_way.low) == pytest.approx((found.low, found.high))
+
+
+def test_influences_are_residuals_over_steps_and_sum_to_nothing() -> None:
+    table = StepTable(noisy(random_sessions(20, 5), 0.6, 5), MetricChoices())
+    of_accuracy = influences(find_metric("exact_accuracy", MetricChoices()), _rows(table, "exact_accuracy"))
+    assert of_accuracy == pytest.approx((table.exact - table.exact.mean()) / len(table), abs=1e-9)
+    of_f1 = influences(find_metric("type_f1_macro", MetricChoices()), _rows(table, "type_f1_macro"))
+    assert of_f1.sum() == pytest.approx(0, abs=1e-9)
+
+
+def _rows(table: StepTable, metric: str) -> np.ndarray:
+    return step_rows(find_metric(metric, MetricChoices()), table)
+
+
+def test_the_influence_of_a_user_on_macro_f1_foretells_what_leaving_the_user_out_does() -> None:
+    sessions = random_sessions(300, 6)
+    records = noisy(sessions, 0.5, 6)
+    table = StepTable(records, MetricChoices())
+    of_steps = influences(find_metric("type_f1_macro", MetricChoices()), _rows(table, "type_f1_macro"))
+    whole = step_metrics(records)["type_f1_macro"]
+    for session in sessions[:5]:
+        own = [place for place, record in enumerate(records) if record.session_id == session.session_id]
+        left = step_metrics([r for r in records if r.session_id != session.session_id])["type_f1_macro"]
+        assert whole - left == pytest.approx(of_steps[own].sum(), abs=2e-5)
+
+
+def test_an_agent_does_not_differ_from_itself() -> None:
+    records = noisy(random_sessions(30, 7), 0.5, 7)
+    found = paired_test(records, records, "type_f1_macro")
+    assert found is not None
+    assert (found.difference, found.standard_error, found.t_p_value, found.sign_flip_p_value) == (0, 0, 1, 1)
+    assert found.correlation is None
+
+
+def test_a_single_user_or_no_step_to_count_is_no_test() -> None:
+    sessions = [session for session in ten_steps() if session.user_id == "ada"]
+    a, b = noisy(sessions, 1, 1), noisy(sessions, 0, 2)
+    assert paired_test(a, b, "exact_accuracy") is None
+    assert paired_test(a, b, "exact_accuracy", cluster="session") is not None
+    clicks = [r for r in answer(ten_steps(), lambda s, i: Click(name="x")) if r.logged["type"] == "click"]
+    assert paired_test(clicks, clicks, "exact_accuracy_terminate") is None
+
+
+def test_a_difference_that_all_comes_from_one_of_two_users_is_no_discovery() -> None:
+    a = answer(ten_steps(), lambda s, i: s.steps[i].action)
+    b = answer(ten_steps(), lambda s, i: s.steps[i].action if s.user_id == "bob" else Terminate())
+    found = paired_test(a, b, "exact_accuracy")
+    assert found is not None
+    assert found.low < 0 < found.difference < found.high
+    assert found.sign_flip_p_value == 1
+
+
+def test_steps_of_users_who_differ_count_for_fewer() -> None:
+    sessions = random_sessions(200, 8)
+    a = answer(sessions, lambda s, i: s.steps[i].action)
+    b = answer(sessions, lambda s, i: s.steps[i].action if s.user_id in ("u0", "u1", "u2") else "?")
+    found = paired_test(a, b, "exact_accuracy")
+    assert found is not None and found.correlation is not None
+    assert found.correlation > 0.99
+    assert found.effective_steps == pytest.approx(7, abs=0.5)
+    assert found.smallest_difference > 2.4 * found.standard_error

@@ -1,0 +1,226 @@
+"""Statistics for few users: by hand, against scipy, and against plain slow versions with full matrices."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from replay_sessions.errors import BadConfig
+from shop_env.metrics.statistics import (
+    ClusteredError,
+    clustered_error,
+    effective_steps,
+    holm,
+    intraclass_correlation,
+    pooled_over_seeds,
+    sign_flip_p_value,
+    smallest_difference,
+    variance_parts,
+)
+from shop_env.metrics.statistics.clustered_errors import t_interval, t_p_value
+
+Floats = np.ndarray
+
+
+def planted(seed: int, sizes: list[int], spread: float = 1.0) -> tuple[Floats, Floats]:
+    """Values with a user effect of this spread, and each value's user."""
+    rng = np.random.default_rng(seed)
+    users = np.repeat(np.arange(len(sizes)), sizes)
+    return rng.normal(size=len(users)) + spread * rng.normal(size=len(sizes))[users], users
+
+
+def error_of_mean(values: Floats, users: Floats) -> ClusteredError:
+    influences = np.bincount(users, weights=values - values.mean()) / len(values)
+    found = clustered_error(influences, np.bincount(users) / len(values))
+    assert found is not None
+    return found
+
+
+def first(sums: Floats) -> Floats:
+    return sums[..., 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_users_of_one_size_the_error_and_interval_are_those_of_a_t_test_of_their_means(seed: int) -> None:
+    values, users = planted(seed, [7] * 15)
+    means = values.reshape(15, 7).mean(axis=1)
+    error = error_of_mean(values, users)
+    expected = stats.ttest_1samp(means, 0)
+    assert error.standard_error == pytest.approx(stats.sem(means))
+    assert error.degrees_of_freedom == pytest.approx(14)
+    assert t_p_value(values.mean(), error) == pytest.approx(expected.pvalue)
+    assert t_interval(values.mean(), error) == pytest.approx(tuple(expected.confidence_interval()))
+
+
+@pytest.mark.parametrize("sizes", [[3, 1, 9, 4, 4], [40, 2, 2, 2], [5, 5, 5, 5, 60, 1]])
+def test_the_error_and_its_degrees_of_freedom_are_those_of_bell_and_mccaffrey_s_matrices(sizes: list[int]) -> None:
+    """Residuals of each user multiplied by (I - H_gg)^(-1/2); degrees of freedom (Σλ)² / Σλ² of G'G."""
+    values, users = planted(1, sizes)
+    steps = len(values)
+    hat = np.full((steps, steps), 1 / steps)
+    residuals, variance, columns = values - values.mean(), 0.0, []
+    for user in range(len(sizes)):
+        own = users == user
+        roots, vectors = np.linalg.eigh(np.eye(own.sum()) - hat[np.ix_(own, own)])
+        adjustment = vectors @ np.diag(roots**-0.5) @ vectors.T
+        variance += (adjustment @ residuals[own]).sum() ** 2 / steps**2
+        columns.append((np.eye(steps) - hat)[:, own] @ adjustment @ np.full(own.sum(), 1 / steps))
+    roots = np.linalg.eigvalsh(np.array(columns) @ np.array(columns).T)
+    error = error_of_mean(values, users)
+    assert error.standard_error**2 == pytest.approx(variance)
+    assert error.degrees_of_freedom == pytest.approx(roots.sum() ** 2 / (roots**2).sum())
+    assert 1 <= error.degrees_of_freedom <= len(sizes) - 1
+
+
+def test_the_error_counted_by_hand_for_users_of_two_sizes() -> None:
+    # Users (0, 0, 0) and (4): mean 1, residual sums -3 and 3, shares 3/4 and 1/4.
+    error = error_of_mean(np.array([0.0, 0, 0, 4]), np.array([0, 0, 0, 1]))
+    assert error.standard_error**2 == pytest.approx((9 / 16) / (1 / 4) + (9 / 16) / (3 / 4))
+    assert error.degrees_of_freedom == pytest.approx(1)
+
+
+def test_one_user_alone_says_nothing_of_others() -> None:
+    assert clustered_error(np.array([0.0]), np.array([1.0])) is None
+    assert clustered_error(np.array([0.0, 0.0]), np.array([1.0, 0.0])) is None
+
+
+def test_users_who_all_differ_alike_leave_no_doubt_in_the_t_test_and_some_in_the_exact_one() -> None:
+    error = error_of_mean(np.full(6, 0.5), np.arange(6))
+    assert t_p_value(0.5, error) == 0
+    assert sign_flip_p_value(first, np.full((6, 1), 0.5), np.zeros((6, 1))) == 2 / 2**6
+    assert t_p_value(0.0, error_of_mean(np.zeros(6), np.arange(6))) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sign_flips_of_means_are_scipy_s_exact_permutation_test(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(0.6, size=11), rng.normal(size=11)
+    expected = stats.permutation_test(
+        (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", n_resamples=np.inf
+    )
+    assert sign_flip_p_value(first, a[:, None], b[:, None]) == pytest.approx(expected.pvalue)
+
+
+def test_swapping_users_tests_figures_that_are_no_means_too() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.random((6, 2)), rng.random((6, 2))
+
+    def value(sums: Floats) -> Floats:
+        return sums[..., 0] / sums[..., 1]
+
+    def difference(one: Floats, other: Floats) -> float:
+        return abs(value(one.sum(axis=0)) - value(other.sum(axis=0)))
+
+    ways = [np.array(way)[:, None] for way in product([True, False], repeat=6)]
+    as_far = [difference(np.where(way, a, b), np.where(way, b, a)) >= difference(a, b) - 1e-12 for way in ways]
+    assert sign_flip_p_value(value, a, b) == pytest.approx(np.mean(as_far))
+
+
+def test_sign_flips_of_equal_agents_are_no_news_and_ties_count() -> None:
+    same = np.arange(6.0)[:, None]
+    assert sign_flip_p_value(first, same, same) == 1
+    assert sign_flip_p_value(first, np.array([[1.0], [-1.0]]), np.zeros((2, 1))) == 1
+    # Users for whom both are alike change nothing: 4 ways of 2 users, of which 2 lie as far.
+    assert sign_flip_p_value(first, np.array([[1.0], [1.0], [3.0]]), np.array([[0.0], [0.0], [3.0]])) == 0.5
+
+
+def test_with_many_users_drawn_ways_come_near_the_exact_share_and_repeat() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(0.35, size=(60, 1)), np.zeros((60, 1))
+    found = sign_flip_p_value(first, a, b)
+    assert found == sign_flip_p_value(first, a, b)
+    assert found != sign_flip_p_value(first, a, b, seed=1)
+    assert found == pytest.approx(stats.ttest_1samp(a[:, 0], 0).pvalue, abs=0.01)
+
+
+def test_holm_by_hand() -> None:
+    # 0.01 · 4, 0.02 · 3, then max(0.06, 0.03 · 2), then max(0.06, 0.04)
+    assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([0.7, 0.8]) == [1, 1]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize("sizes", [[7] * 15, [3, 1, 9, 4, 4]])
+def test_intra_class_correlation_follows_from_scipy_s_analysis_of_variance(sizes: list[int]) -> None:
+    values, users = planted(2, sizes)
+    ratio = stats.f_oneway(*(values[users == user] for user in range(len(sizes)))).statistic
+    size = (sum(sizes) - sum(n * n for n in sizes) / sum(sizes)) / (len(sizes) - 1)
+    assert intraclass_correlation(values, users) == pytest.approx((ratio - 1) / (ratio + size - 1))
+
+
+def test_intra_class_correlation_finds_the_planted_one() -> None:
+    values, users = planted(3, [20] * 400, spread=0.5)
+    assert intraclass_correlation(values, users) == pytest.approx(0.25 / 1.25, abs=0.03)
+    values, users = planted(3, [20] * 400, spread=0)
+    assert intraclass_correlation(values, users) == pytest.approx(0, abs=0.02)
+
+
+def test_intra_class_correlation_counted_by_hand() -> None:
+    # Users (0, 2) and (3, 5): means 1 and 4; MSB = 2 · 2 · 1.5² / 1 = 9, MSW = 4 / 2 = 2, n₀ = 2.
+    values, users = np.array([0.0, 2, 3, 5]), np.array([0, 0, 1, 1])
+    assert intraclass_correlation(values, users) == pytest.approx((9 - 2) / (9 + 2))
+    assert math.isnan(intraclass_correlation(values, np.arange(4)))
+    assert math.isnan(intraclass_correlation(np.ones(4), users))
+
+
+def test_effective_size_counts_users_where_their_steps_are_equal_and_steps_where_they_are_free() -> None:
+    users = np.repeat(np.arange(5), 4)
+    assert effective_steps(1.0, users) == 5
+    assert effective_steps(0.0, users) == 20
+    assert effective_steps(-0.2, users) == 20
+    assert effective_steps(0.1, users) == pytest.approx(20 / 1.3)
+
+
+def test_a_difference_of_the_smallest_size_is_found_in_four_of_five_simulations() -> None:
+    rng = np.random.default_rng(6)
+    true = smallest_difference(ClusteredError(1 / math.sqrt(15), 14))
+    found = stats.ttest_1samp(rng.normal(true, size=(4000, 15)), 0, axis=1).pvalue < 0.05
+    assert found.mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_variance_parts_by_hand_and_as_planted() -> None:
+    # Draws: variances 2 and 0, mean 1; seeds' means 1 and 5, variance 8, less 1/2.
+    parts = variance_parts([[0, 2], [5, 5]], [ClusteredError(3.0, 14), ClusteredError(1.0, 14)])
+    assert (parts.draws, parts.seeds, parts.users) == (1, 7.5, 5)
+    rng = np.random.default_rng(7)
+    figures = rng.normal(scale=0.5, size=(3000, 4)) + rng.normal(scale=2.0, size=(3000, 1))
+    parts = variance_parts(figures.tolist(), [ClusteredError(1.0, 14)])
+    assert parts.draws == pytest.approx(0.25, rel=0.05)
+    assert parts.seeds == pytest.approx(4, rel=0.1)
+
+
+@pytest.mark.parametrize("figures", [[[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 2.0], [1.0]]])
+def test_variance_parts_need_seeds_and_as_many_draws_of_each(figures: list[list[float]]) -> None:
+    with pytest.raises(BadConfig, match="two seeds at least, each with as many draws, two or more"):
+        variance_parts(figures, [])
+
+
+def test_pooling_over_seeds_by_hand() -> None:
+    errors = [ClusteredError(2.0, 14)] * 2  # W = 4; B = 50, and √(50/2) = 5
+    own = pooled_over_seeds([0.0, 10.0], errors, same_users=False)
+    assert (own.difference, own.low, own.high) == pytest.approx(
+        (5, *stats.ttest_1samp([0, 10], 0).confidence_interval())
+    )
+    same = pooled_over_seeds([0.0, 10.0], errors, same_users=True)
+    reach = math.hypot(12.7062 * 5, 2.14479 * 2)  # t(1) and t(14)
+    assert (same.difference, same.low, same.high) == pytest.approx((5, 5 - reach, 5 + reach), rel=1e-4)
+    with pytest.raises(BadConfig, match="pooling needs two"):
+        pooled_over_seeds([1.0], errors[:1], same_users=True)
+
+
+@pytest.mark.parametrize("same_users", [True, False])
+@pytest.mark.parametrize("of_seed", [0.0, 0.3, 1.0])
+def test_pooled_intervals_hold_the_true_difference_in_nineteen_of_twenty_simulations(
+    same_users: bool, of_seed: float
+) -> None:
+    """Users and seeds both differ from one another; three seeds, 15 users each."""
+    rng, seeds, users, missed = np.random.default_rng(8), 3, 15, 0
+    for _ in range(1000):
+        of_users = rng.normal(size=(1 if same_users else seeds, users))
+        seen = of_users + of_seed * rng.normal(size=(seeds, 1)) + 0.5 * rng.normal(size=(seeds, users))
+        errors = [ClusteredError(float(stats.sem(row)), users - 1) for row in seen]
+        pooled = pooled_over_seeds(seen.mean(axis=1).tolist(), errors, same_users=same_users)
+        missed += not pooled.low <= 0 <= pooled.high
+    assert missed / 1000 < 0.05 + 3 * 0.0069  # three standard errors of a share of 1,000
