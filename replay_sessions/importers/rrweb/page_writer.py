@@ -1,0 +1,168 @@
+"""The page of a window -> HTML as a browser would have held it, for the simplifier, with a mark on one element.
+
+Left out is what no shopper sees and what costs time: scripts, templates, outlines of drawings, pictures' data, style
+sheets that neither show nor hide. A sheet that the recorder read (`_cssText`) is written as `<style>`, so what it hides
+is hidden; but what was acted on was in sight, in a menu that opens under the pointer, say. A shadow tree is written as the simplifier writes one; what is in an iframe stands in its place, without its
+styles, which would reach the page around it.
+
+A tick box or radio button with a label is written as shown, for shops hide it and draw the label instead, and a label
+cannot be acted on by itself.
+
+The mark is a class: another attribute could make something to act on of an `<a>` that leads nowhere.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from replay_sessions.importers.rrweb.events import Node, NodeType
+from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, text_in
+
+__all__ = ["MARK", "write_page"]
+
+MARK = "shop-r1-acted-on"
+
+_SKIPPED = frozenset({"applet", "base", "embed", "noscript", "object", "plaintext", "script", "template"})
+_NOT_IN_FRAMES = frozenset({"head", "link", "meta", "style", "title"})
+_FRAME_PARTS = frozenset({"body", "frameset", "html"})
+_VOID = frozenset({"area", "basefont", "bgsound", "br", "col", "hr", "img", "input", "link", "meta", "source", "track",
+                   "wbr"})  # fmt: skip
+_EATS_NEWLINE = frozenset({"listing", "pre", "textarea"})
+_TICKED = frozenset({"checkbox", "radio"})
+_LEFT_OUT = frozenset({"d", "imagesrcset", "points", "srcset"})
+_SAY_NOTHING = frozenset({"class", "style"})  # where they are empty
+_HIDING = frozenset({"hidden", "inert", "popover"})
+_TAG = re.compile(r"[a-zA-Z][\w:.-]*")
+_ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
+_HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE)
+_SHOWN_STYLE = "display: revert; visibility: visible"
+_STYLE_END = re.compile(r"</style", re.IGNORECASE)
+_FRAME_END = "".join(["</", "div>"])  # known by identity: the end of an iframe is no other element's
+_LABEL_END = "</label>"
+
+
+def write_page(tree: Tree, acted_on: Node | None = None) -> str:
+    """The page as HTML.
+
+    Args:
+        acted_on: The element that gets the mark. It was in sight, so nothing about it or what is around it hides it.
+    """
+    marked = None if acted_on is None else acted_on.id
+    shown = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
+    pieces = ["<!DOCTYPE html>"]
+    ticks: list[tuple[int, Node]] = []  # with their places among the pieces
+    labelled: set[Any] = set()
+    frames = labels = 0  # how many are open
+    stack: list[Node | str] = [tree.root.first] if tree.root.first is not None else []
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+            if node is _FRAME_END:
+                frames -= 1
+            elif node is _LABEL_END:
+                labels -= 1
+            continue
+        if node.next is not None:
+            stack.append(node.next)
+        tag = node.tagName
+        if node.type == NodeType.TEXT:
+            if node.written is None:
+                node.written = _escaped(node.textContent or "")
+            pieces.append(node.written)
+            continue
+        if node.type != NodeType.ELEMENT or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
+            continue
+        if tag == "style" or "_cssText" in node.attributes:
+            pieces.append(_sheet(node) if not frames else "")
+            continue
+        is_frame = tag in IFRAMES
+        if is_frame or (frames and tag in _FRAME_PARTS):
+            tag = "div"
+        if node.id == marked or node.id in shown:
+            pieces.append(_start(tag, _singled_out(node, node.id == marked, node.id in shown)))
+        else:
+            if node.written is None:
+                node.written = _start(tag, node.attributes if not is_frame else {}).replace(MARK, "")
+            pieces.append(node.written)
+        if tag == "input" and node.attributes.get("type") in _TICKED:
+            if labels:
+                pieces[-1] = _start(tag, _singled_out(node, node.id == marked, True))
+            else:
+                ticks.append((len(pieces) - 1, node))
+        if tag in _VOID:
+            continue
+        if is_frame:
+            frames += 1
+            stack.append(_FRAME_END)
+        elif tag == "label":
+            labels += 1
+            labelled.add(node.attributes.get("for"))
+            stack.append(_LABEL_END)
+        else:
+            stack.append(f"</{_tag(tag)}>")
+        if node.first is not None and not is_frame:
+            stack.append(node.first)
+        if node.inner is not None and node.inner.first is not None:
+            if not is_frame:
+                pieces.append("<shadow-root>")
+                stack.append("</shadow-root>")
+            stack.append(node.inner.first)
+    for place, tick in ticks:
+        if tick.attributes.get("id") in labelled and tick.attributes.get("id"):
+            pieces[place] = _start("input", _singled_out(tick, tick.id == marked, True))
+    return "".join(pieces)
+
+
+def _start(tag: str, attributes: Mapping[str, Any]) -> str:
+    """A start tag."""
+    written = [f"<{_tag(tag)}"]
+    for name, value in attributes.items():
+        if value is None or value is False or name in _LEFT_OUT or name[:3] == "rr_" or not _ATTRIBUTE.fullmatch(name):
+            continue
+        text = "" if value is True else str(value)
+        if name == "src" and text[:5] == "data:":
+            continue
+        if text or name not in _SAY_NOTHING:
+            written.append(f' {name}="{_quoted(text)}"' if text else f" {name}")
+    written.append(">\n" if tag in _EATS_NEWLINE else ">")
+    return "".join(written)
+
+
+def _singled_out(node: Node, is_marked: bool, is_shown: bool) -> dict[str, Any]:
+    """The attributes of an element that is marked, shown or both."""
+    attributes = {name: value for name, value in node.attributes.items() if not (is_shown and name in _HIDING)}
+    attributes["class"] = str(attributes.get("class") or "").replace(MARK, "") + (f" {MARK}" if is_marked else "")
+    if is_shown:
+        attributes["style"] = f"{_HIDING_STYLE.sub('', str(attributes.get('style') or ''))}; {_SHOWN_STYLE}"
+        if node.tagName in ("details", "dialog"):
+            attributes["open"] = True
+    return attributes
+
+
+@lru_cache(1_000)
+def _tag(name: str) -> str:
+    return name if _TAG.fullmatch(name) else "div"
+
+
+def _sheet(node: Node) -> str:
+    """A style sheet as far as it says what shows and what is hidden."""
+    if node.written is None:
+        read = node.attributes.get("_cssText")
+        css = read if isinstance(read, str) else text_in(node)
+        media = node.attributes.get("media")
+        is_telling = "display" in css or "visibility" in css
+        start = _start("style", {"media": media} if media else {})
+        node.written = f"{start}{_STYLE_END.sub('', css)}</style>" if is_telling else ""
+    return node.written
+
+
+def _escaped(text: str) -> str:
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    return text.replace("<", "&lt;") if "<" in text else text
+
+
+def _quoted(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;")
