@@ -141,6 +141,7 @@ class Input(msgspec.Struct):
 
 class Meta(msgspec.Struct):
     href: str = ""
+    width: float | None = None
 
 
 class Custom(msgspec.Struct):

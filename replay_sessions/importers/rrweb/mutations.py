@@ -23,8 +23,8 @@ _TO_COME = -1
 class Rebuilder:
     """A page, and what waits for parts of it that are still to come."""
 
-    def __init__(self, root: Node) -> None:
-        self.tree = Tree(root)
+    def __init__(self, root: Node, width: float | None = None) -> None:
+        self.tree = Tree(root, width)
         self._documents: dict[int, Add] = {}  # by the iframe that they wait for
         self._siblings: dict[int, tuple[Node, Add]] = {}  # -1: by their own ids
 

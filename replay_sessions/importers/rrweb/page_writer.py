@@ -37,6 +37,7 @@ _TAG = re.compile(r"[a-zA-Z][\w:.-]*")
 _ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
 _HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE)
 _SHOWN_STYLE = "display: revert; visibility: visible"
+_WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d+(?:\.\d*)?|\.\d+)(px|r?em)\s*\)", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 _FRAME_END = "".join(["</", "div>"])  # known by identity: the end of an iframe is no other element's
 _LABEL_END = "</label>"
@@ -75,7 +76,7 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
         if node.type != NodeType.ELEMENT or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
             continue
         if tag == "style" or "_cssText" in node.attributes:
-            pieces.append(_sheet(node) if not frames else "")
+            pieces.append(_sheet(node, tree.width) if not frames else "")
             continue
         is_frame = tag in IFRAMES
         if is_frame or (frames and tag in _FRAME_PARTS):
@@ -146,16 +147,30 @@ def _tag(name: str) -> str:
     return name if _TAG.fullmatch(name) else "div"
 
 
-def _sheet(node: Node) -> str:
-    """A style sheet as far as it says what shows and what is hidden."""
+def _sheet(node: Node, width: float | None) -> str:
+    """A style sheet as far as it says what shows and what is hidden.
+
+    The simplifier asks what holds in a window as wide as a desk's; what depends on the width is decided here, where the
+    window's own is known.
+    """
     if node.written is None:
         read = node.attributes.get("_cssText")
         css = read if isinstance(read, str) else text_in(node)
-        media = node.attributes.get("media")
-        is_telling = "display" in css or "visibility" in css
-        start = _start("style", {"media": media} if media else {})
-        node.written = f"{start}{_STYLE_END.sub('', css)}</style>" if is_telling else ""
+        media = str(node.attributes.get("media") or "")
+        if "display" not in css and "visibility" not in css:
+            node.written = ""
+            return ""
+        if width is not None:
+            css, media = (_WIDTH.sub(lambda asked: _decided(asked, width), text) for text in (css, media))
+        node.written = f"{_start('style', {'media': media} if media else {})}{_STYLE_END.sub('', css)}</style>"
     return node.written
+
+
+def _decided(asked: re.Match[str], width: float) -> str:
+    """A question for the width of the window, put so that the answer is plain."""
+    pixels = float(asked[2]) * (1 if asked[3].lower() == "px" else 16)
+    holds = width >= pixels if asked[1].lower() == "min" else width <= pixels
+    return f"(min-width: {0 if holds else 1_000_000}px)"
 
 
 def _escaped(text: str) -> str:

@@ -110,7 +110,9 @@ class Player:
             case EventType.DOM_CONTENT_LOADED:
                 window.is_loading = True
             case EventType.META:
-                self._address(window, msgspec.json.decode(event.data, type=Meta).href)
+                meta = msgspec.json.decode(event.data, type=Meta)
+                window.width = meta.width
+                self._address(window, meta.href)
             case EventType.FULL_SNAPSHOT:
                 window.show(self._unpacker.snapshot(event))
                 window.focused = None

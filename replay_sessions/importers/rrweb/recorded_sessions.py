@@ -17,7 +17,7 @@ from replay_sessions.importers.raw.targets import Unresolved
 from replay_sessions.importers.rrweb.acted_pages import ActedPage
 from replay_sessions.importers.rrweb.remarks import PERSONA, PURCHASE_TAG, RATIONALE, SESSION
 from replay_sessions.importers.rrweb.timeline import Act, Address, Left, NotRead, Pause, Remark, Timeline, View
-from replay_sessions.importers.rrweb.typed_texts import learn_from
+from replay_sessions.importers.rrweb.typed_texts import learn_from, without_secrets
 from replay_sessions.simplify.private_data import remove_from_text
 from replay_sessions.store.manifest import SetAside
 
@@ -230,7 +230,7 @@ def _kind(act: Act) -> str:
 
 
 def _row(kind: str, act: Act | Pause) -> Row:
-    row: Row = {"type": kind, "row": str(act.number), "url": act.href or None, "timestamp": _time(act.timestamp)}
+    row: Row = {"type": kind, "row": str(act.number), "url": without_secrets(act.href) or None, "timestamp": _time(act.timestamp)}
     if isinstance(act, Act):
         row["text"] = None if act.is_masked or act.is_secret else act.text
         row["rationale"] = act.rationale

@@ -21,13 +21,15 @@ class Tree:
 
     Attributes:
         version: Changes whenever the page does.
+        width: That of the window in pixels, where it is known.
 
     Raises:
         BadSession: It has more nodes, or deeper ones, than any browser would show.
     """
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, width: float | None = None) -> None:
         self.root = root
+        self.width = width
         self.nodes: dict[int, Node] = {}
         self.version = 0
         self.take_in(root)

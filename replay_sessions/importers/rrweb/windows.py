@@ -36,6 +36,7 @@ class Window:
     Attributes:
         page: None before the first full snapshot.
         lost: Why the page is not known; "" where it is.
+        href, width: What the last Meta event said of it.
         is_loading: Whether a new document began since the last address.
         focused: The id of the field that is in use.
         typing: The text that is being typed.
@@ -47,6 +48,7 @@ class Window:
         self.page: Rebuilder | None = None
         self.lost = _UNKNOWN
         self.href = ""
+        self.width: float | None = None
         self.is_loading = False
         self.press: Press | None = None
         self.focused: int | None = None
@@ -57,7 +59,7 @@ class Window:
     def show(self, root: Node) -> None:
         """Shows the page of a full snapshot: another one, or the same once more."""
         self.keep_press()
-        page = Rebuilder(root)
+        page = Rebuilder(root, self.width)
         self.forget()
         self.page, self.lost = page, ""
 
