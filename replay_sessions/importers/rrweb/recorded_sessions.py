@@ -8,6 +8,8 @@ that holds `leave_url`; in a pause of `idle_minutes`, after which another begins
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
+import msgspec
+
 from replay_sessions.errors import BadConfig
 from replay_sessions.importers.importer import Imported
 from replay_sessions.importers.raw.endings import PURCHASE, Endings
@@ -186,7 +188,9 @@ class _Part:
             elif not entry.is_part:
                 kind = f"{_kind(entry)} after leaving" if has_left else "terminate" if entry.leaves else _kind(entry)
                 has_left = has_left or entry.leaves
-                rows.append((_row(kind, entry), entry.page))
+                is_unknown = entry.kind == "click" and entry.is_masked and isinstance(entry.page, ActedPage)
+                page = msgspec.structs.replace(entry.page, name="") if is_unknown else entry.page
+                rows.append((_row(kind, entry), page))
         return rows
 
     def _acts(self) -> list[Act]:
@@ -222,7 +226,7 @@ class _Pages:
 def _kind(act: Act) -> str:
     """What an act is, in the words of `raw`; another word is counted as no action."""
     if act.kind == "click":
-        is_on_nothing = isinstance(act.page, ActedPage) and act.page.name is None
+        is_on_nothing = isinstance(act.page, ActedPage) and act.page.name is None and not act.is_masked
         return _NOTHING_THERE if is_on_nothing else "click"
     if not act.text:
         return _TAKEN_BACK
