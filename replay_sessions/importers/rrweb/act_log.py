@@ -108,6 +108,12 @@ class ActLog:
         """Notes what was done and is no action."""
         self.timeline.append(Left(what, number, reason))
 
+    def leave_once(self, what: str, number: int) -> None:
+        """Notes it, unless it was what was noted last: the next key of the same."""
+        last = self.timeline[-1] if self.timeline else None
+        if not (isinstance(last, Left) and last.what == what):
+            self.leave(what, number)
+
     def settle(self) -> None:
         """Simplifies the page of the last act: it counts."""
         act, self._unsettled = self._unsettled, None

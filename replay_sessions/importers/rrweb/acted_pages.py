@@ -19,7 +19,6 @@ __all__ = ["ActedPage", "read_page"]
 
 _MASKED = re.compile(r"\*{2,}")
 _TAG = re.compile(r"<[^>]*>")
-_LETTERS = re.compile(r"[^\W_]|\*")
 
 
 class ActedPage(msgspec.Struct, frozen=True):
@@ -83,6 +82,7 @@ def read_page(
         for selector in selectors
         if name and any(name_around(match) == name for match in located.document.css(selector))
     ]
-    masked = sum(len(run) for run in _MASKED.findall(located.page.html)) if "**" in located.page.html else 0
-    letters = len(_LETTERS.findall(_TAG.sub("", located.page.html))) if masked else 0
+    text = _TAG.sub("", located.page.html)  # what stands in fields is not counted: recorders mask that as a rule
+    masked = sum(len(run) for run in _MASKED.findall(text)) if "**" in text else 0
+    letters = len("".join(text.split()))
     return ActedPage(located.page, name, frozenset(matched), letters, masked)

@@ -167,6 +167,8 @@ class Player:
                 self._log.type(event, window, node, given)
             else:
                 self._log.choose(event, window, node, given)
+        elif kind is not None and not self._knows_users and given.text not in ("", attribute(node, "value")):
+            self._log.leave_once("input into a field that was not in use", event.number)
         tree = window.page.tree
         tree.version += 1
         if kind is not None:

@@ -168,10 +168,11 @@ class TestTyping:
         tab = made.tab(SHOP).type("q", "kettle").give("q", "").note("$url_changed", {"href": "https://shop.example/s"})
         assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="kettle")]
 
-    def test_what_the_page_fills_in_is_nothing(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).focus("go").give("q", "from last time").click("sale")
+    def test_what_the_page_fills_in_is_no_action_and_counted(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).focus("go").give("q", "from last").give("q", "from last time").click("sale")
         store = imported(tab, tmp_path)
         assert actions(store) == [Click(name="sale")]
+        assert store.manifest.left_out_steps == {"input into a field that was not in use": 1}
         assert 'value="from last time"' in store.session("visit").steps[0].page
 
     def test_where_it_is_recorded_only_what_a_user_triggered_counts(self, made: Recorded, tmp_path: Path) -> None:
