@@ -1,8 +1,8 @@
 """Slow and obvious: an rrweb page as plain dicts and lists, and a mutation applied to it by looking through all of it.
 
-    oracle = PlainPage(document)
-    oracle.apply({"removes": [...], "adds": [...], "texts": [...], "attributes": [...]})
-    oracle.shape()
+oracle = PlainPage(document)
+oracle.apply({"removes": [...], "adds": [...], "texts": [...], "attributes": [...]})
+oracle.shape()
 """
 
 import copy
@@ -23,7 +23,18 @@ class PlainPage:
     def apply(self, mutation: Json) -> None:
         for remove in mutation["removes"]:
             self._take_out(remove["id"])
-        waiting = copy.deepcopy(mutation["adds"])
+        self._put_all_in(copy.deepcopy(mutation["adds"]))
+        for text in mutation["texts"]:
+            node = self._find(text["id"])
+            if node is not None and node["type"] == 3:
+                node["textContent"] = text["value"]
+        for change in mutation["attributes"]:
+            node = self._find(change["id"])
+            if node is not None and node["type"] == 2:
+                changed = {**node["attributes"], **change["attributes"]}
+                node["attributes"] = {name: value for name, value in changed.items() if value is not None}
+
+    def _put_all_in(self, waiting: list[Json]) -> None:
         progressed = True
         while waiting and progressed:
             progressed = False
@@ -33,18 +44,6 @@ class PlainPage:
                     waiting.remove(add)
                     progressed = True
                     break
-        for text in mutation["texts"]:
-            for node in self._nodes():
-                if node["id"] == text["id"] and node["type"] == 3:
-                    node["textContent"] = text["value"]
-        for change in mutation["attributes"]:
-            for node in self._nodes():
-                if node["id"] == change["id"] and node["type"] == 2:
-                    for name, value in change["attributes"].items():
-                        if value is None:
-                            node["attributes"].pop(name, None)
-                        else:
-                            node["attributes"][name] = value
 
     def shape(self) -> Json:
         """The page as nested tuples."""
@@ -93,4 +92,9 @@ def _all(node: Json) -> Iterator[Json]:
 
 def _shape(node: Json) -> Json:
     inside = tuple(_shape(child) for child in node.get("childNodes", []))
-    return node["id"], node.get("tagName") or node.get("textContent"), tuple(sorted(node.get("attributes", {}).items())), inside
+    return (
+        node["id"],
+        node.get("tagName") or node.get("textContent"),
+        tuple(sorted(node.get("attributes", {}).items())),
+        inside,
+    )

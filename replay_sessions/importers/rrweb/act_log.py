@@ -1,4 +1,4 @@
-"""What is done in the windows of a recording -> acts: clicks, typed texts, choices; each page is settled once it counts.
+"""What is done in the windows of a recording -> acts: clicks, typed texts, choices, each with its page.
 
 A click into a field that is then typed into is no act of its own, nor are the clicks that open a list to choose from.
 """
@@ -146,7 +146,9 @@ class ActLog:
         for entry in reversed(self.timeline):
             if entry is window.typing:
                 return window.typing
-            if not (isinstance(entry, Act) and window.typing is not None and _is_on(entry, window, window.typing.node_id)):
+            if not (
+                isinstance(entry, Act) and window.typing is not None and _is_on(entry, window, window.typing.node_id)
+            ):
                 return None
         return None
 

@@ -67,7 +67,7 @@ class NodeType:
 
 
 class Node(msgspec.Struct, eq=False):
-    """A node of a page, as an event brings it and as the page holds it (tree.py): links to its neighbours are set there.
+    """A node of a page, as an event brings it and as the page holds it: links to its neighbours are set in `tree`.
 
     Attributes:
         inner: The root of its shadow tree, or the document in an iframe.
@@ -239,7 +239,7 @@ class Unpacker:
         )
 
     def _plain(self, data: Raw) -> Raw | bytes:
-        return self._inflated(data) if memoryview(data)[:1] == b'"' else data
+        return self._inflated(data) if memoryview(data)[0] == ord('"') else data
 
     def _inflated(self, text: Raw) -> bytes:
         try:

@@ -222,9 +222,7 @@ def _files_of(source: Path) -> list[Path]:
     if source.is_file():
         found = [source.absolute()]
     elif source.is_dir():
-        found = sorted(
-            path for path in source.absolute().rglob("*") if path.is_file() and path.name.endswith(_ENDINGS)
-        )
+        found = sorted(path for path in source.absolute().rglob("*") if path.is_file() and path.name.endswith(_ENDINGS))
     else:
         raise ImportFailed(f"there is no file or folder '{source}', and a recording or a folder of them was expected")
     if not found:

@@ -2,8 +2,9 @@
 
 Left out is what no shopper sees and what costs time: scripts, templates, outlines of drawings, pictures' data, style
 sheets that neither show nor hide. A sheet that the recorder read (`_cssText`) is written as `<style>`, so what it hides
-is hidden; but what was acted on was in sight, in a menu that opens under the pointer, say. A shadow tree is written as the simplifier writes one; what is in an iframe stands in its place, without its
-styles, which would reach the page around it.
+is hidden; but what was acted on was in sight, in a menu that opens under the pointer, say. A shadow tree is written as
+the simplifier writes one; what is in an iframe stands in its place, without its styles, which would reach the page
+around it.
 
 A tick box or radio button with a label is written as shown, for shops hide it and draw the label instead, and a label
 cannot be acted on by itself.
@@ -43,7 +44,7 @@ _FRAME_END = "".join(["</", "div>"])  # known by identity: the end of an iframe 
 _LABEL_END = "</label>"
 
 
-def write_page(tree: Tree, acted_on: Node | None = None) -> str:
+def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, PLR0915 - the hot loop: calls would show
     """The page as HTML.
 
     Args:

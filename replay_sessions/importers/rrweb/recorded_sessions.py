@@ -97,18 +97,20 @@ class SessionReader:
             yield SetAside(where=where, reason=f"{len(faults) - _MOST_TOLD} more events cannot be read")
         masked = _masked_share(timeline)
         if masked > self._max_masked:
-            reason = f"{masked:.0%} of the letters on its pages are masked (***): more than --max-masked {self._max_masked:g}"
+            allowed = f"more than --max-masked {self._max_masked:g}"
+            reason = f"{masked:.0%} of the letters on its pages are masked (***): {allowed}"
             yield SetAside(where=where, reason=reason)
             return
-        parts = list(self._parts(timeline))
-        about = {name: text for _, said in parts for name, text in said.items()}
+        said_and_done = list(self._parts(timeline))
+        about: dict[str, str] = {name: text for _, said in said_and_done for name, text in said.items()}
         first_id = about.pop("session_id", session_id)
         user_id = about.pop("user_id", first_id)
-        parts = [rows for rows, _ in parts if rows]
+        parts = [rows for rows, _ in said_and_done if rows]
         if not parts:
             yield SetAside(where=where, reason="nothing was done in it: neither a click nor a typed text")
         for number, part in enumerate(parts, start=1):
-            own = {"session_id": first_id if number == 1 else f"{first_id} ({number})", "user_id": user_id, **about}
+            own_id = first_id if number == 1 else f"{first_id} ({number})"
+            own: Row = {"session_id": own_id, "user_id": user_id, **about}
             rows = [{**row, **own, "page": str(place)} for place, (row, _) in enumerate(part)]
             pages = _Pages([page for _, page in part], private_data=self._private_data)
             yield from read_rows(
@@ -188,8 +190,9 @@ class _Part:
             elif not entry.is_part:
                 kind = f"{_kind(entry)} after leaving" if has_left else "terminate" if entry.leaves else _kind(entry)
                 has_left = has_left or entry.leaves
-                is_unknown = entry.kind == "click" and entry.is_masked and isinstance(entry.page, ActedPage)
-                page = msgspec.structs.replace(entry.page, name="") if is_unknown else entry.page
+                page = entry.page
+                if entry.kind == "click" and entry.is_masked and isinstance(page, ActedPage):
+                    page = msgspec.structs.replace(page, name="")  # which option it was is unknown
                 rows.append((_row(kind, entry), page))
         return rows
 
@@ -203,7 +206,7 @@ class _Part:
         """The last click in a window; where there is none, in any."""
         clicks = [act for act in self._acts() if act.kind == "click"]
         here = [act for act in clicks if act.window == window]
-        return (here or clicks or [None])[-1]
+        return here[-1] if here else clicks[-1] if clicks else None
 
 
 class _Pages:
@@ -234,7 +237,12 @@ def _kind(act: Act) -> str:
 
 
 def _row(kind: str, act: Act | Pause) -> Row:
-    row: Row = {"type": kind, "row": str(act.number), "url": without_secrets(act.href) or None, "timestamp": _time(act.timestamp)}
+    row: Row = {
+        "type": kind,
+        "row": str(act.number),
+        "url": without_secrets(act.href) or None,
+        "timestamp": _time(act.timestamp),
+    }
     if isinstance(act, Act):
         row["text"] = None if act.is_masked or act.is_secret else act.text
         row["rationale"] = act.rationale

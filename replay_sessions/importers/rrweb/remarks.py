@@ -13,7 +13,7 @@
 
 from typing import Any
 
-__all__ = ["ADDRESS_TAGS", "PERSONA", "PURCHASE_TAG", "RATIONALE", "SESSION", "REMARK_TAGS", "texts_of"]
+__all__ = ["ADDRESS_TAGS", "PERSONA", "PURCHASE_TAG", "RATIONALE", "REMARK_TAGS", "SESSION", "texts_of"]
 
 SESSION = "shop_r1.session"
 PERSONA = "shop_r1.persona"

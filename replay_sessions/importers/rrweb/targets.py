@@ -10,9 +10,7 @@ __all__ = ["attribute", "control_of", "field_kind", "form_of", "is_masked", "mea
 
 _ACTING_TAGS = frozenset({"a", "button", "input", "option", "select", "summary", "textarea"})
 _CONTROLS = frozenset({"button", "input", "meter", "output", "progress", "select", "textarea"})
-_NOT_TYPED = frozenset(
-    {"button", "checkbox", "color", "file", "hidden", "image", "radio", "range", "reset", "submit"}
-)
+_NOT_TYPED = frozenset({"button", "checkbox", "color", "file", "hidden", "image", "radio", "range", "reset", "submit"})
 _SUBMITTING = frozenset({"image", "submit"})
 
 

@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from replay_sessions.errors import BadSession
 from replay_sessions.importers.rrweb.events import Node, NodeType
 
-__all__ = ["IFRAMES", "MAX_DEPTH", "MAX_NODES", "Tree", "ancestors", "children", "closest", "option_value", "subtree", "text_in"]
+__all__ = [
+    "IFRAMES",
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "Tree",
+    "ancestors",
+    "children",
+    "closest",
+    "option_value",
+    "subtree",
+    "text_in",
+]
 
 IFRAMES = frozenset({"frame", "iframe"})
 MAX_NODES = 500_000

@@ -140,10 +140,10 @@ def _with_packed_fields(event: Json) -> Json:
     def pack(value: Json) -> str:
         return gzip.compress(json.dumps(value).encode()).decode("latin-1")
 
-    data = event["data"]
-    if event["type"] == 2:
+    data = event.get("data")
+    if event.get("type") == 2:
         return {**event, "data": pack(data), "cv": "2024-10"}
-    if event["type"] == 3 and data["source"] == 0:
+    if event.get("type") == 3 and isinstance(data, dict) and data.get("source") == 0:
         lists = {key: pack(value) if isinstance(value, list) else value for key, value in data.items()}
         return {**event, "data": lists, "cv": "2024-10"}
     return event

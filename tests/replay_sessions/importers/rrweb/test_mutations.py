@@ -59,7 +59,11 @@ def text_of(page: Rebuilder, node_id: int) -> str:
 
 def test_adds_wait_for_their_parents_and_next_siblings(page: tuple[Rebuilder, dict[str, int]]) -> None:
     built_page, ids = page
-    adds = [add(61, node(62, text="1.5")), add(ids["list"], node(61, "li"), 63), add(ids["list"], node(63, "li"), ids["b"])]
+    adds = [
+        add(61, node(62, text="1.5")),
+        add(ids["list"], node(61, "li"), 63),
+        add(ids["list"], node(63, "li"), ids["b"]),
+    ]
     apply(built_page, adds=adds)
     assert [child.id for child in children(built_page.tree.nodes[ids["list"]])] == [ids["a"], 61, 63, ids["b"]]
     assert text_of(built_page, 61) == "1.5"
@@ -91,7 +95,10 @@ def test_attributes_are_set_removed_and_styles_changed_by_property(page: tuple[R
     changes.append({"style": {"display": False, "width": ["1px", "important"], "top": "0"}})  # type: ignore[dict-item]
     for attributes in changes:
         apply(built_page, attributes=[{"id": ids["p"], "attributes": attributes}])
-    assert built_page.tree.nodes[ids["p"]].attributes == {"id": "p", "style": "color: red; width: 1px !important; top: 0"}
+    assert built_page.tree.nodes[ids["p"]].attributes == {
+        "id": "p",
+        "style": "color: red; width: 1px !important; top: 0",
+    }
 
 
 def test_a_textarea_keeps_one_text(page: tuple[Rebuilder, dict[str, int]]) -> None:
@@ -99,11 +106,11 @@ def test_a_textarea_keeps_one_text(page: tuple[Rebuilder, dict[str, int]]) -> No
     apply(built_page, adds=[add(ids["t"], node(61, text="new"))])
     assert text_of(built_page, ids["t"]) == "new"
     apply(built_page, attributes=[{"id": ids["t"], "attributes": {"value": "newest"}}])
-    assert "<textarea id=\"t\">\nnewest</textarea>" in write_page(built_page.tree)
+    assert '<textarea id="t">\nnewest</textarea>' in write_page(built_page.tree)
     both = node(70, "textarea", value="shown")
     both["childNodes"] = [node(71, text="ignored")]
     document = {"type": 0, "id": 1, "childNodes": [both]}
-    assert "<textarea value=\"shown\">\nshown</textarea>" in write_page(built(document).tree).replace(
+    assert '<textarea value="shown">\nshown</textarea>' in write_page(built(document).tree).replace(
         "<textarea>", '<textarea value="shown">'
     )
 
@@ -143,7 +150,10 @@ def test_recordings_of_2018_name_siblings_that_are_to_come(page: tuple[Rebuilder
 
 def test_a_node_that_waits_for_a_sibling_inside_itself_makes_no_circle(page: tuple[Rebuilder, dict[str, int]]) -> None:
     built_page, ids = page
-    apply(built_page, adds=[add(ids["list"], node(61, "li"), -1), add(61, node(62, "b"), 61), add(61, node(63, "b"), None)])
+    apply(
+        built_page,
+        adds=[add(ids["list"], node(61, "li"), -1), add(61, node(62, "b"), 61), add(61, node(63, "b"), None)],
+    )
     apply(built_page, adds=[add(61, node(64, "b"), None, previousId=61)])
     assert 61 not in [inside.id for inside in subtree(built_page.tree.nodes[64])]
 
@@ -179,7 +189,12 @@ def random_lists(draw: Random, known: list[int], next_id: int) -> dict[str, Json
     removes = [{"parentId": 0, "id": number} for number in gone]
     texts = [{"id": draw.choice(others), "value": f"v{draw.random():.2f}"} for _ in range(draw.choice([0, 1, 2]))]
     named = draw.choice([{"title": "x"}, {"title": None}, {"id": "y"}])
-    return {"adds": adds, "removes": removes, "texts": texts, "attributes": [{"id": draw.choice(others), "attributes": named}]}
+    return {
+        "adds": adds,
+        "removes": removes,
+        "texts": texts,
+        "attributes": [{"id": draw.choice(others), "attributes": named}],
+    }
 
 
 class TestBounds:
@@ -195,7 +210,12 @@ class TestBounds:
         document, ids, _ = nodes_of(PAGE)
         page = built(document)
         with pytest.raises(BadSession, match="more than 5,000 deep inside each other"):
-            apply(page, adds=[add(ids["p"] if not number else 999 + number, node(1_000 + number, "b")) for number in range(6_000)])
+            apply(
+                page,
+                adds=[
+                    add(ids["p"] if not number else 999 + number, node(1_000 + number, "b")) for number in range(6_000)
+                ],
+            )
 
     def test_a_long_chain_of_waiting_adds_takes_no_longer_than_the_same_in_order(self) -> None:
         document, ids, _ = nodes_of(PAGE)

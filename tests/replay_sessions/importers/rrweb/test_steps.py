@@ -78,8 +78,8 @@ class TestClicks:
         store = imported(tab, tmp_path)
         assert actions(store) == [Click(name="red"), Click(name="buy_now")]
         before, after = (step.page for step in store.session("visit").steps)
-        assert 'checked' not in before.split('name="red"')[1].split(">")[0]
-        assert 'checked' in after.split('name="red"')[1].split(">")[0]
+        assert "checked" not in before.split('name="red"')[1].split(">")[0]
+        assert "checked" in after.split('name="red"')[1].split(">")[0]
 
     def test_what_the_page_clicks_itself_is_left_out_and_counted(self, made: Recorded, tmp_path: Path) -> None:
         store = imported(made.tab(SHOP).click("sale").key_click("buy", 3), tmp_path)
@@ -96,7 +96,8 @@ class TestClicks:
         self, made: Recorded, tmp_path: Path
     ) -> None:
         page = """<style>.menu .sub {display: none} .menu:hover .sub {display: block}</style>
-            <div class="menu">Menu<div class="sub"><a id="a" href="/a">Kettles</a></div></div><a id="b" href="/b">B</a>"""
+            <div class="menu">Menu<div class="sub"><a id="a" href="/a">Kettles</a></div></div>
+            <a id="b" href="/b">B</a>"""
         store = imported(made.tab(page).click("b").click("a"), tmp_path)
         assert actions(store) == [Click(name="b"), Click(name="kettles")]
         assert ["Kettles" in step.page for step in store.session("visit").steps] == [False, True]
@@ -116,6 +117,18 @@ class TestClicks:
         assert actions(store) == [Click(name="sale")]
         assert store.manifest.left_out_steps == {"click not found on its page": 2}
         assert listed(store) == ["no full snapshot came before it", "node 4711 is not in the page"]
+
+    def test_after_an_event_that_cannot_be_read_no_page_is_guessed_at(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("sale").add(3, {"source": 0, "adds": "\x1f\x8b damaged"}).click("sale")
+        tab.go("https://shop.example/s", RESULTS).add(5, {"tag": 17}).click("kettle")
+        store = imported(tab, tmp_path)
+        assert [(step.action, step.gap) for step in store.session("visit").steps] == [
+            (Click(name="sale"), 0),
+            (Click(name="kettle"), 1),
+        ]
+        damaged, click, note = sorted(listed(store))
+        assert "event 8, which may have changed the page, cannot be read" in click + damaged + note
+        assert any("Expected `str`, got `int`" in reason for reason in (damaged, click, note))
 
 
 class TestTyping:
@@ -196,7 +209,8 @@ class TestTyping:
 
 
 class TestMasks:
-    FORM = "<form id='f'><input id='q' name='q' placeholder='Search'><input id='p' type='password'></form><a id='x' href='/x'>X</a>"
+    FORM = """<form id='f'><input id='q' name='q' placeholder='Search'><input id='p' type='password'></form>
+        <a id='x' href='/x'>X</a>"""
 
     def typed(self, made: Recorded, text: str, href: str, folder: Path, field: str = "q") -> Any:
         tab = made.tab(self.FORM).click(field).focus(field).give(field, text).go(href, RESULTS).click("kettle")
