@@ -99,6 +99,8 @@ def _other_id(recorded: Recorded, draw: Random) -> None:
 
 def _other_value(recorded: Recorded, draw: Random) -> None:
     places = [place for event in recorded.events for place in _places(event, None)]
+    if not places:
+        return
     holder, key = draw.choice(places)
     holder[key] = draw.choice([*VALUES[:40], {}, [], {"id": 1}, [{"id": 3}], 0, 1, 2, 3, 5, "*" * 30])
 
@@ -154,7 +156,8 @@ def test_mutations_of_a_made_recording_are_imported_in_part_or_refused() -> None
 
 
 @pytest.mark.slow
-def test_ten_thousand_mutations_of_made_and_real_recordings_are_imported_in_part_or_refused(shared_data: Path) -> None:
+@pytest.mark.parametrize("thousand", range(10))
+def test_ten_thousand_mutations_of_made_and_real_recordings(shared_data: Path, thousand: int) -> None:
     lists = [
         json.loads(path.read_text())
         for path in sorted((shared_data / "rrweb").glob("*/*.json"))
@@ -169,4 +172,5 @@ def test_ten_thousand_mutations_of_made_and_real_recordings_are_imported_in_part
         return recorded
 
     assert len(texts) > 40
-    assert run(range(6_000), lambda draw: made()) + run(range(6_000, 10_000), real) > 3_000
+    seeds = range(thousand * 1_000, (thousand + 1) * 1_000)
+    assert run(seeds, real if thousand % 2 else lambda draw: made()) > 100
