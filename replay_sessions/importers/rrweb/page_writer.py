@@ -40,8 +40,6 @@ _HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE
 _SHOWN_STYLE = "display: revert; visibility: visible"
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d+(?:\.\d*)?|\.\d+)(px|r?em)\s*\)", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
-_FRAME_END = "".join(["</", "div>"])  # known by identity: the end of an iframe is no other element's
-_LABEL_END = "</label>"
 
 
 def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, PLR0915 - the hot loop: calls would show
@@ -53,67 +51,62 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, 
     marked = None if acted_on is None else acted_on.id
     shown = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
     pieces = ["<!DOCTYPE html>"]
-    ticks: list[tuple[int, Node]] = []  # with their places among the pieces
+    ticks: list[tuple[int, Node, bool]] = []  # their places among the pieces, and whether they lie in labels
     labelled: set[Any] = set()
     frames = labels = 0  # how many are open
-    stack: list[Node | str] = [tree.root.first] if tree.root.first is not None else []
-    while stack:
-        node = stack.pop()
-        if isinstance(node, str):
-            pieces.append(node)
-            if node is _FRAME_END:
-                frames -= 1
-            elif node is _LABEL_END:
-                labels -= 1
+    stack: list[tuple[str, Node | None, str]] = []  # end tags, what comes after them, and the tags
+    node = tree.root.first
+    while True:
+        if node is None:
+            if not stack:
+                break
+            end, node, tag = stack.pop()
+            pieces.append(end)
+            frames -= tag in IFRAMES
+            labels -= tag == "label"
             continue
-        if node.next is not None:
-            stack.append(node.next)
-        tag = node.tagName
         if node.type == NodeType.TEXT:
             if node.written is None:
                 node.written = _escaped(node.textContent or "")
             pieces.append(node.written)
+            node = node.next
             continue
+        tag = node.tagName
         if node.type != NodeType.ELEMENT or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
+            node = node.next
             continue
         if tag == "style" or "_cssText" in node.attributes:
             pieces.append(_sheet(node, tree.width) if not frames else "")
+            node = node.next
             continue
         is_frame = tag in IFRAMES
-        if is_frame or (frames and tag in _FRAME_PARTS):
-            tag = "div"
-        if node.id == marked or node.id in shown:
-            pieces.append(_start(tag, _singled_out(node, node.id == marked, node.id in shown)))
+        written_tag = "div" if is_frame or (frames and tag in _FRAME_PARTS) else tag
+        if node.id in shown:
+            pieces.append(_start(written_tag, _singled_out(node, node.id == marked)))
         else:
             if node.written is None:
-                node.written = _start(tag, node.attributes if not is_frame else {}).replace(MARK, "")
+                node.written = _start(written_tag, node.attributes if not is_frame else {}).replace(MARK, "")
             pieces.append(node.written)
-        if tag == "input" and node.attributes.get("type") in _TICKED:
-            if labels:
-                pieces[-1] = _start(tag, _singled_out(node, node.id == marked, True))
-            else:
-                ticks.append((len(pieces) - 1, node))
         if tag in _VOID:
+            if tag == "input" and node.attributes.get("type") in _TICKED:
+                ticks.append((len(pieces) - 1, node, labels > 0))
+            node = node.next
             continue
         if is_frame:
             frames += 1
-            stack.append(_FRAME_END)
         elif tag == "label":
             labels += 1
-            labelled.add(node.attributes.get("for"))
-            stack.append(_LABEL_END)
-        else:
-            stack.append(f"</{_tag(tag)}>")
-        if node.first is not None and not is_frame:
-            stack.append(node.first)
-        if node.inner is not None and node.inner.first is not None:
+            labelled.add(node.attributes.get("for", ""))
+        stack.append((_end(written_tag), node.next, tag))
+        inner, node = node.inner, node.first if not is_frame else None
+        if inner is not None and inner.first is not None:
             if not is_frame:
                 pieces.append("<shadow-root>")
-                stack.append("</shadow-root>")
-            stack.append(node.inner.first)
-    for place, tick in ticks:
-        if tick.attributes.get("id") in labelled and tick.attributes.get("id"):
-            pieces[place] = _start("input", _singled_out(tick, tick.id == marked, True))
+                stack.append(("</shadow-root>", node, ""))
+            node = inner.first
+    for place, tick, is_in_label in ticks:
+        if is_in_label or tick.attributes.get("id") in labelled:
+            pieces[place] = _start("input", _singled_out(tick, tick.id == marked))
     return "".join(pieces)
 
 
@@ -132,15 +125,19 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     return "".join(written)
 
 
-def _singled_out(node: Node, is_marked: bool, is_shown: bool) -> dict[str, Any]:
-    """The attributes of an element that is marked, shown or both."""
-    attributes = {name: value for name, value in node.attributes.items() if not (is_shown and name in _HIDING)}
+def _singled_out(node: Node, is_marked: bool) -> dict[str, Any]:
+    """The attributes of an element that is shown whatever hides it, with the mark or without."""
+    attributes = {name: value for name, value in node.attributes.items() if name not in _HIDING}
     attributes["class"] = str(attributes.get("class") or "").replace(MARK, "") + (f" {MARK}" if is_marked else "")
-    if is_shown:
-        attributes["style"] = f"{_HIDING_STYLE.sub('', str(attributes.get('style') or ''))}; {_SHOWN_STYLE}"
-        if node.tagName in ("details", "dialog"):
-            attributes["open"] = True
+    attributes["style"] = f"{_HIDING_STYLE.sub('', str(attributes.get('style') or ''))}; {_SHOWN_STYLE}"
+    if node.tagName in ("details", "dialog"):
+        attributes["open"] = True
     return attributes
+
+
+@lru_cache(1_000)
+def _end(tag: str) -> str:
+    return f"</{_tag(tag)}>"
 
 
 @lru_cache(1_000)
