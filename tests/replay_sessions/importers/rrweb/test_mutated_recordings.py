@@ -173,4 +173,4 @@ def test_ten_thousand_mutations_of_made_and_real_recordings(shared_data: Path, t
 
     assert len(texts) > 40
     seeds = range(thousand * 1_000, (thousand + 1) * 1_000)
-    assert run(seeds, real if thousand % 2 else lambda draw: made()) > 100
+    assert run(seeds, real if thousand % 2 else lambda draw: made()) > 20  # in most event lists nothing is done
