@@ -129,7 +129,6 @@ class Mutation(msgspec.Struct):
 class Interaction(msgspec.Struct):
     type: int
     id: int
-    pointerType: int | None = None  # noqa: N815 - told of clicks that a pointer made
 
 
 class Input(msgspec.Struct):

@@ -100,8 +100,7 @@ class Player:
                 try:
                     if event.source() == Source.MOUSE_INTERACTION:
                         done = msgspec.json.decode(event.data, type=Interaction)
-                        is_press = done.type in (Pointer.MOUSE_DOWN, Pointer.TOUCH_START)
-                        self._knows_presses = is_press or done.pointerType is not None
+                        self._knows_presses = done.type in (Pointer.MOUSE_DOWN, Pointer.TOUCH_START)
                 except ValueError:
                     continue
 
@@ -143,7 +142,8 @@ class Player:
             case Pointer.TOUCH_START | Pointer.MOUSE_DOWN:
                 window.begin_press(done.id, event.timestamp, is_touch=done.type == Pointer.TOUCH_START)
             case Pointer.CLICK:
-                by_pointer = window.press is not None or done.pointerType is not None or not self._knows_presses
+                # `pointerType` does not tell: Chromium gives a mouse's to clicks that the return key or a label makes.
+                by_pointer = window.press is not None or not self._knows_presses
                 self._log.click(event, window, done.id, by_pointer=by_pointer)
             case Pointer.CONTEXT_MENU:
                 window.press = None

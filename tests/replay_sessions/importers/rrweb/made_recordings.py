@@ -100,8 +100,8 @@ class Tab:
         return self.point(0, key).point(2, key, 1, pointerType=0)
 
     def key_click(self, key: str | int, after_ms: int = 300) -> "Tab":
-        """A click that no pointer made."""
-        return self.point(2, key, after_ms)
+        """A click that no pointer made, though Chromium says so."""
+        return self.point(2, key, after_ms, pointerType=0)
 
     def focus(self, key: str | int) -> "Tab":
         return self.point(5, key)

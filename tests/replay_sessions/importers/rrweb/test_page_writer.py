@@ -81,7 +81,8 @@ def test_a_page_cannot_forge_the_mark() -> None:
         "<style>p > b, .x::before {content: '</st' 'yle>'} .h {display: none}</style><p class='h'>x</p><b>y</b>",
         "<svg><path d='M0'></path><title>Cart</title></svg><a href='#'><svg><title>Bag</title></svg></a>",
         "<table><caption>C</caption><tr><td>1<td>2</table><select><optgroup label=o><option>1<option>2</select>",
-        "<img alt='A' src='data:image/png;base64,AAAA'><br><input disabled value='v'><details><summary>S</summary>d</details>",
+        "<img alt='A' src='data:image/png;base64,AAAA'><br><input disabled value='v'>",
+        "<details><summary>S</summary>closed</details><details open><summary>S</summary>open</details>",
         "<x-card><slot></slot>Own</x-card><template><p>never</p></template><noscript><p>never</p></noscript>",
     ],
 )
