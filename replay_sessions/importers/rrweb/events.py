@@ -77,7 +77,7 @@ class Node(msgspec.Struct, eq=False):
     type: int
     id: int
     tagName: str = ""  # noqa: N815 - rrweb's word
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, str | float | bool | None] = {}
     childNodes: list["Node"] = []  # noqa: N815
     textContent: str | None = None  # noqa: N815
     isShadow: bool = False  # noqa: N815
@@ -116,7 +116,7 @@ class TextChange(msgspec.Struct):
 
 class AttributeChange(msgspec.Struct):
     id: int
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # of a style, what changed
 
 
 class Mutation(msgspec.Struct):

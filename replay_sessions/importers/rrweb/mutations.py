@@ -41,10 +41,10 @@ class Rebuilder:
             if node is not None and node is not tree.root:
                 tree.remove(node)
         self._add_all(mutation.adds)
-        for node_id, value in {text.id: text.value for text in mutation.texts}.items():
+        for node_id, text in {change.id: change.value for change in mutation.texts}.items():
             node = tree.nodes.get(node_id)
             if node is not None and node.type in (NodeType.TEXT, NodeType.CDATA):
-                tree.set_text(node, value or "")
+                tree.set_text(node, text or "")
         for change in mutation.attributes:
             node = tree.nodes.get(change.id)
             if node is not None and node.type == NodeType.ELEMENT:

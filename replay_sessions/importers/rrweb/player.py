@@ -191,11 +191,9 @@ class Player:
 
     def _pause(self, last: Event, *, is_end: bool) -> None:
         """Notes a pause on the page where something was done last, as it is before the next event."""
-        window = self._active
+        window = self._active or Window("")
         self._log.settle()
-        if window is not None and window.page is not None:
-            view = window.view(None)
-            self._log.timeline.append(Pause(view, last.number, last.timestamp, window.href, is_end))
+        self._log.timeline.append(Pause(window.view(None), last.number, last.timestamp, window.href, is_end))
         self._active_at = None
 
     def _not_read(self, number: int, reason: str, *windows: Window) -> None:

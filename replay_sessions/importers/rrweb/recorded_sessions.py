@@ -132,8 +132,9 @@ class SessionReader:
                     part.remark(entry)
                 case Pause():
                     rows = part.rows()
-                    if part.is_open and (self._leaving.terminate_at_end or not entry.is_end):
-                        rows.append((_row("terminate", entry), self._settle(entry.view)))
+                    ends_here = part.is_open and (self._leaving.terminate_at_end or not entry.is_end)
+                    if ends_here and isinstance(seen := self._settle(entry.view), ActedPage):
+                        rows.append((_row("terminate", entry), seen))
                     yield rows, part.about
                     part = _Part()
 

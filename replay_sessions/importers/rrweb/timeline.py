@@ -82,7 +82,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Nothing was done for long, or the recording ended; the page that the shopper had seen last."""
+    """Nothing was done for long, or the recording ended; the page that the shopper had seen last, if it is known."""
 
     view: View
     number: int

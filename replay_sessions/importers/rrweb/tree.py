@@ -150,7 +150,7 @@ class Tree:
         else:
             self.set_attribute(node, "value", text)
 
-    def set_attribute(self, node: Node, name: str, value: object) -> None:
+    def set_attribute(self, node: Node, name: str, value: str | float | bool | None) -> None:
         if value is None:
             node.attributes.pop(name, None)
         else:

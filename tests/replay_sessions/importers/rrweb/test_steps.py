@@ -118,6 +118,17 @@ class TestClicks:
         assert store.manifest.left_out_steps == {"click not found on its page": 2}
         assert listed(store) == ["no full snapshot came before it", "node 4711 is not in the page"]
 
+    @pytest.mark.parametrize("value", [[], {}, [1], {"a": "b"}])
+    def test_an_attribute_that_is_none_makes_its_event_unreadable(
+        self, made: Recorded, tmp_path: Path, value: Any
+    ) -> None:
+        tab = made.tab("<input id='i' type='text'><a id='a' href='/a'>A</a>")
+        tab.click("a").change(attributes=[{"id": tab.id("i"), "attributes": {"type": value}}]).click("a")
+        made.events[3]["data"]["node"]["childNodes"][0]["attributes"] = {"class": "x"}
+        store = imported(tab, tmp_path)
+        steps = 2 if isinstance(value, dict) else 1  # a style's changes come so: of another attribute they remove it
+        assert actions(store) == [Click(name="a")] * steps
+
     def test_after_an_event_that_cannot_be_read_no_page_is_guessed_at(self, made: Recorded, tmp_path: Path) -> None:
         tab = made.tab(SHOP).click("sale").add(3, {"source": 0, "adds": "\x1f\x8b damaged"}).click("sale")
         tab.go("https://shop.example/s", RESULTS).add(5, {"tag": 17}).click("kettle")
