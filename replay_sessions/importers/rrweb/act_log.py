@@ -8,7 +8,7 @@ from collections.abc import Callable
 from replay_sessions.errors import BadSession
 from replay_sessions.importers.rrweb.acted_pages import ActedPage
 from replay_sessions.importers.rrweb.events import Event, Input, Node
-from replay_sessions.importers.rrweb.targets import attribute, form_of, is_masked, meant, submit_button
+from replay_sessions.importers.rrweb.targets import attribute, is_masked, meant, submit_button
 from replay_sessions.importers.rrweb.timeline import Act, Left, Timeline, View
 from replay_sessions.importers.rrweb.tree import option_value, subtree
 from replay_sessions.importers.rrweb.windows import Window
@@ -60,15 +60,16 @@ class ActLog:
                     self.leave("click that the page made", event.number)
                 return
         window.clicked_at = event.timestamp
-        self._add(self._act("click", event, window, node, view))
+        act = self._act("click", event, window, node, view)
+        if press is not None and press.view is not None:  # what was pressed may be gone
+            act.form_id, act.is_submit = press.form_id, press.is_submit
+        self._add(act)
 
     def _is_sent(self, window: Window, node: Node) -> bool:
         """Whether a click without a press is the return key in the field that is typed into; notes it there."""
         typing = self._typing(window)
         button = submit_button(node)
-        if typing is None or button is None or window.page is None or typing.form_id is None:
-            return False
-        if form_of(window.page.tree, button) != typing.form_id:
+        if typing is None or button is None or typing.form_id is None or window.form_of(button) != typing.form_id:
             return False
         typing.submitted = True
         window.typing = None
@@ -129,7 +130,7 @@ class ActLog:
             href=window.href,
             view=view,
             node_id=node.id,
-            form_id=form_of(window.page.tree, node) if window.page is not None else None,
+            form_id=window.form_of(node),
             is_submit=submit_button(node) is not None,
         )
 

@@ -24,6 +24,7 @@ from replay_sessions.importers.rrweb.packings import Recording, recordings_in
 from replay_sessions.importers.rrweb.player import Player
 from replay_sessions.importers.rrweb.recorded_sessions import Leaving, SessionReader
 from replay_sessions.importers.rrweb.timeline import View
+from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.session_rows import too_long
 from replay_sessions.simplify import load_recipe
 from replay_sessions.simplify.recipes import Rule
@@ -86,7 +87,9 @@ class RrwebImporter(Importer):
             raise BadConfig(f"--max-masked is {options.max_masked:g}, and a share from 0 to 1 was expected")
         self._options = options
         self._root = source.absolute() if source.is_dir() else source.absolute().parent
-        self._files = _files_of(source)
+        self._files, others = _files_of(source)
+        if others:
+            self.notes.append(f"files that end in none of {', '.join(_ENDINGS)} are passed over: {listed(others)}")
         self.size = sum(path.stat().st_size for path in self._files)
         self._recipe = load_recipe(options.recipe) if options.recipe else None
         self._private_data = not options.keep_private_data
@@ -213,23 +216,25 @@ def _leaving_of(options: Leaving) -> Leaving:
     return Leaving(**{name: getattr(options, name) for name in Leaving.__struct_fields__})
 
 
-def _files_of(source: Path) -> list[Path]:
-    """The files of a source, in the order of their paths.
+def _files_of(source: Path) -> tuple[list[Path], list[str]]:
+    """The files of a source, in the order of their paths, and the names of those that are no recordings.
 
     Raises:
         ImportFailed: There are none.
     """
     if source.is_file():
-        found = [source.absolute()]
+        found, others = [source.absolute()], []
     elif source.is_dir():
-        found = sorted(path for path in source.absolute().rglob("*") if path.is_file() and path.name.endswith(_ENDINGS))
+        files = sorted(path for path in source.absolute().rglob("*") if path.is_file())
+        found = [path for path in files if path.name.endswith(_ENDINGS)]
+        others = [path.name for path in files if not path.name.endswith(_ENDINGS)]
     else:
         raise ImportFailed(f"there is no file or folder '{source}', and a recording or a folder of them was expected")
     if not found:
         raise ImportFailed(f"'{source}' holds no file that ends in {', '.join(_ENDINGS)}")
     for path in found:
         check_name(path)
-    return found
+    return found, others
 
 
 def _without_endings(path: Path) -> Path:

@@ -5,7 +5,7 @@ import msgspec
 from replay_sessions.importers.rrweb.events import Node
 from replay_sessions.importers.rrweb.mutations import Rebuilder
 from replay_sessions.importers.rrweb.page_writer import write_page
-from replay_sessions.importers.rrweb.targets import meant
+from replay_sessions.importers.rrweb.targets import form_of, meant, submit_button
 from replay_sessions.importers.rrweb.timeline import Act, View
 from replay_sessions.importers.rrweb.tree import ancestors
 
@@ -19,8 +19,9 @@ class Press(msgspec.Struct, eq=False):
     """A button or finger that went down.
 
     Attributes:
-        view: The page at that time, once it has changed since.
-        path: The ids of what was pressed and of all around it at that time.
+        view: The page at that time, once it has changed since; so with all that follows.
+        path: The ids of what was pressed and of all around it.
+        form_id, is_submit: The form that it belongs to, and whether it submits that.
     """
 
     node: Node
@@ -28,6 +29,8 @@ class Press(msgspec.Struct, eq=False):
     is_touch: bool
     view: View | None = None
     path: tuple[int, ...] = ()
+    form_id: int | None = None
+    is_submit: bool = False
 
 
 class Window:
@@ -72,6 +75,9 @@ class Window:
     def node(self, node_id: int) -> Node | None:
         return self.page.tree.nodes.get(node_id) if self.page is not None else None
 
+    def form_of(self, node: Node) -> int | None:
+        return form_of(self.page.tree, node) if self.page is not None else None
+
     def view(self, acted_on: Node | None) -> View:
         """The page as it is, with a mark on what is acted on."""
         if self.page is None or self.lost:
@@ -94,5 +100,8 @@ class Window:
         """Keeps the page as it was at the press, as it is about to change."""
         press = self.press
         if press is not None and press.view is None and self.page is not None:
-            press.view = self.view(meant(self.page.tree, press.node))
-            press.path = tuple(node.id for node in ancestors(press.node))
+            pressed = press.node
+            press.node = meant(self.page.tree, pressed)
+            press.view = self.view(press.node)
+            press.path = tuple(node.id for node in ancestors(pressed)) if press.node is pressed else ()
+            press.form_id, press.is_submit = self.form_of(press.node), submit_button(press.node) is not None

@@ -11,6 +11,7 @@ import pytest
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
 from replay_sessions.errors import BadSession, ImportFailed
+from replay_sessions.importers.rrweb import act_log, packings
 from replay_sessions.importers.rrweb.events import Event, Unpacker, Unread
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
 from replay_sessions.importers.rrweb.packings import Recording, recordings_in
@@ -80,7 +81,9 @@ def test_arrays_that_each_have_a_page_are_recordings_of_their_own(made: Recorded
     ]
 
 
-def test_files_of_a_folder_are_recordings_or_pieces_of_one(made: Recorded, tmp_path: Path) -> None:
+def test_files_of_a_folder_are_recordings_or_pieces_of_one(
+    made: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "logs" / "u1"
     folder.mkdir(parents=True)
     (folder / "1.json").write_text(json.dumps(made.events[:12]))
@@ -93,6 +96,7 @@ def test_files_of_a_folder_are_recordings_or_pieces_of_one(made: Recorded, tmp_p
         store = SessionStore.open(tmp_path / "s")
         assert {session.session_id: len(session.steps) for session in store.sessions()} == steps
         assert store.manifest.set_aside == (0 if flags else 1)
+        assert "are passed over: readme.md" in capsys.readouterr().out
 
 
 def test_events_are_played_in_the_order_of_time_and_equal_times_in_that_of_the_file() -> None:
@@ -130,6 +134,19 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
         importer = RrwebImporter(tmp_path / "a.json", RrwebOptions())
         importer.longest_session_bytes = 1 << 20
         run_import(importer, tmp_path / "store")
+
+
+def test_too_many_events_and_too_many_actions_are_refused(
+    made: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, bound, told in (
+        (packings, "_MOST_EVENTS", "more than 2 events in one file"),
+        (act_log, "MAX_ACTS", "more than 2 actions in one recording"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, bound, 2)
+            with pytest.raises(ImportFailed, match=told):
+                stored(tmp_path, "visit.json", PACKINGS["array.json"](made))
 
 
 def test_a_source_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:

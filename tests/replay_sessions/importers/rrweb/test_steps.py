@@ -161,6 +161,14 @@ class TestTyping:
         tab = made.tab(SHOP).type("q", "red kettle").click("go").go("https://shop.example/s?q=Red+kettle", RESULTS)
         assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="red kettle")]
 
+    def test_even_if_the_press_makes_the_button_anew(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).type("q", "tea")
+        again = {"type": 2, "tagName": "button", "attributes": {}, "childNodes": [], "id": 900}
+        changes = {"removes": [{"parentId": tab.id("form"), "id": tab.id("go")}]}
+        changes["adds"] = [{"parentId": tab.id("form"), "nextId": None, "node": again}]
+        tab.click("go", changes=changes).go("https://shop.example/s?q=tea", RESULTS)
+        assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="tea")]
+
     def test_else_typing_stays_apart_from_the_click(self, made: Recorded, tmp_path: Path) -> None:
         tab = made.tab(SHOP).type("q", "kettle").click("go").go("https://shop.example/cart", RESULTS)
         assert actions(imported(tab, tmp_path)) == [
