@@ -67,11 +67,16 @@ def read_page(
     node = nodes[0] if nodes else None
     for _ in range(outward):
         node = node.parent if node is not None else None
-    names = {element.name for element in located.page.elements}
+
+    def is_element(name: str) -> bool:
+        """Whether something of that name can be acted on; it may only lend its name to what is inside."""
+        inside = any(other.startswith(f"{name}.") for other in located.names.values())
+        return not inside or name in {element.name for element in located.page.elements}
 
     def name_around(node: LexborNode | None) -> str | None:
         while node is not None:
-            if (name := located.names.get(node.mem_id)) in names:
+            name = located.names.get(node.mem_id)
+            if name is not None and is_element(name):
                 return name
             node = node.parent
         return None
