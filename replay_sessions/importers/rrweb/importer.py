@@ -101,6 +101,11 @@ class RrwebImporter(Importer):
             "max_masked": f"{options.max_masked:g}",
             **_leaving_of(options).told(),
         }
+        if not _leaving_of(options).told():
+            self.notes.append(
+                "no session ends in a terminate: --purchase-selector, --purchase-url, --leave-selector, --leave-url, "
+                "--idle-minutes and --terminate-at-end say where sessions end"
+            )
         if not self._private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
 

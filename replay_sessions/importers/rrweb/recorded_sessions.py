@@ -38,7 +38,7 @@ class Leaving(Endings, frozen=True, kw_only=True):
         purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
         purchase_url: The last click before an address that holds this text buys, and is the last.
         leave_selector: A click on what this CSS selector matches is leaving: a terminate in its place.
-        leave_url: So is the last click before an address that holds this text.
+        leave_url: The last click before an address that holds this text is leaving: a terminate in its place.
         idle_minutes: When nothing is done for longer, a session ends in a terminate and another begins.
         terminate_at_end: A terminate where a recording ends otherwise.
     """
