@@ -26,7 +26,7 @@ from replay_sessions.importers.rrweb.recorded_sessions import Leaving, SessionRe
 from replay_sessions.importers.rrweb.timeline import View
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.session_rows import too_long
-from replay_sessions.simplify import load_recipe
+from replay_sessions.simplify import Recipe, load_recipe
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
@@ -186,23 +186,48 @@ class RrwebImporter(Importer):
             yield SetAside(where=where, reason=reason)
             return
         minutes = self._options.idle_minutes
+        settle = _Settler(
+            self._recipe,
+            private_data=self._private_data,
+            selectors=self._options.selectors,
+            longest=self.longest_session_bytes,
+        )
         reader = SessionReader(
             _leaving_of(self._options),
-            self._settle,
+            settle,
             max_masked=self._options.max_masked,
             private_data=self._private_data,
             source=self.source,
             longest_bytes=self.longest_session_bytes,
         )
         try:
-            player = Player(unpacker, self._settle, minutes * 60 if minutes is not None else None)
-            timeline = player.play(recording.in_time_order())
+            player = Player(unpacker, settle, minutes * 60 if minutes is not None else None)
+            yield from reader.read(player.play(recording.in_time_order()), name, where)
         except BadSession as error:
             yield SetAside(where=where, reason=str(error))
-            return
-        yield from reader.read(timeline, name, where)
 
-    def _settle(self, view: View) -> ActedPage | str:
+
+class _Settler:
+    """Simplifies the pages of one recording, which are held in memory until it is read.
+
+    Args:
+        selectors: CSS selectors to be tried on what was acted on.
+        longest: How many characters the pages may have together.
+    """
+
+    def __init__(self, recipe: Recipe | None, *, private_data: bool, selectors: tuple[str, ...], longest: int) -> None:
+        self._recipe = recipe
+        self._private_data = private_data
+        self._selectors = selectors
+        self._longest = longest
+        self._characters = 0
+
+    def __call__(self, view: View) -> ActedPage | str:
+        """The simplified page of a view, or why there is none.
+
+        Raises:
+            BadSession: The pages are too long together.
+        """
         if view.page is None:
             try:
                 view.page = read_page(
@@ -210,10 +235,14 @@ class RrwebImporter(Importer):
                     self._recipe,
                     private_data=self._private_data,
                     outward=view.outward,
-                    selectors=self._options.selectors,
+                    selectors=self._selectors,
                 )
             except Unresolved as error:
                 view.page = str(error)
+            else:
+                self._characters += len(view.page.page.html)
+                if self._characters > self._longest:
+                    raise BadSession(too_long(self._longest))
         return view.page
 
 

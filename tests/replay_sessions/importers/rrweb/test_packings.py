@@ -149,6 +149,19 @@ def test_too_many_events_and_too_many_actions_are_refused(
                 stored(tmp_path, "visit.json", PACKINGS["array.json"](made))
 
 
+def test_a_recording_whose_pages_are_too_long_together_is_refused(tmp_path: Path) -> None:
+    tab = Recorded().tab(f"<p>{'word ' * 1_000}</p><a id='a' href='/a'>A</a>").click("a")
+    for number in range(5):
+        tab.change(attributes=[{"id": tab.id("a"), "attributes": {"href": f"/{number}"}}]).click("a")
+    (tmp_path / "visit.json").write_bytes(PACKINGS["array.json"](tab.recorded))
+    importer = RrwebImporter(tmp_path / "visit.json", RrwebOptions())
+    importer.longest_session_bytes = 20_000
+    assert importer.size is not None
+    assert importer.size < 20_000 < 6 * len("word " * 1_000)
+    with pytest.raises(ImportFailed, match=r"visit\.json: the session is longer than"):
+        run_import(importer, tmp_path / "store")
+
+
 def test_a_source_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:
     for source, told in ((tmp_path / "gone", "there is no file or folder"), (tmp_path, "holds no file that ends in")):
         with pytest.raises(ImportFailed, match=told):
