@@ -39,6 +39,10 @@ IMPORTERS: dict[str, Entry] = {
         "replay_sessions.importers.raw.importer:RawImporter",
         "A shop's own log: a folder of raw HTML pages and a table of what was done on them.",
     ),
+    "rrweb": Entry(
+        "replay_sessions.importers.rrweb.importer:RrwebImporter",
+        "Recordings of rrweb 2, also as PostHog and Sentry keep them: the page is rebuilt event by event.",
+    ),
     "hub": Entry(
         "replay_sessions.hub.importer:HubImporter",
         "A folder that `export hub` wrote, or a data set of the hub made so.",

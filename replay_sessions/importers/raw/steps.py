@@ -2,10 +2,10 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import get_args
+from typing import Protocol, TypeVar, get_args
 
 import msgspec
 
@@ -18,16 +18,39 @@ from replay_sessions.importers.raw.targets import RawPage, Unresolved
 from replay_sessions.importers.sources.session_rows import too_long
 from replay_sessions.importers.sources.timestamps import in_time_order
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
-from replay_sessions.simplify import Recipe
+from replay_sessions.simplify import Recipe, SimplifiedPage
 from replay_sessions.simplify.bounds import MAX_BYTES
 from replay_sessions.simplify.private_data import Removal, remove_from_text
 from replay_sessions.simplify.private_data.sessions import without_private_words
 from replay_sessions.store.manifest import SetAside
 
-__all__ = ["PageFolder", "read_session"]
+__all__ = ["FoundPage", "PageFolder", "Pages", "read_rows", "read_session"]
 
 AFTER_PURCHASE = "{} after the purchase"  # how what follows a session's end is counted
 _KEPT_PAGES = 4  # consecutive actions are often on one page
+
+
+class FoundPage(Protocol):
+    """A simplified page on which what was acted on can be found, as `RawPage` does."""
+
+    @property
+    def page(self) -> SimplifiedPage: ...
+
+    def find(self, target: Row, *, typed: bool) -> str: ...
+
+
+PageT = TypeVar("PageT", bound=FoundPage, covariant=True)
+
+
+class Pages(Protocol[PageT]):
+    """The pages of a log by the names that its rows give them, as `PageFolder` holds them."""
+
+    @property
+    def private_data(self) -> bool: ...
+
+    def page(self, file: str) -> PageT: ...
+
+    def told(self, reason: str) -> str: ...
 
 
 class PageFolder:
@@ -79,21 +102,33 @@ def read_session(
 
     One whose pages are more than `longest_bytes` is set aside.
     """
+    has_bought = partial(_has_bought, endings)
     for recording in ended_sessions(in_time_order(rows, lambda row: row.get("timestamp")), endings):
-        yield from _read(recording, pages, source, table, endings, longest_bytes)
+        yield from read_rows(recording, pages, source, table, has_bought=has_bought, longest_bytes=longest_bytes)
 
 
-def _read(
-    rows: list[Row], pages: PageFolder, source: str, table: str, endings: Endings, longest_bytes: int
+def read_rows(
+    rows: list[Row],
+    pages: Pages[PageT],
+    source: str,
+    table: str,
+    *,
+    has_bought: Callable[[Row, Action, PageT], bool],
+    longest_bytes: int,
 ) -> Iterator[Imported]:
+    """The session of rows in the order of time, what was left out, and why.
+
+    Args:
+        has_bought: Whether an action is the purchase, which ends the session.
+    """
     steps: list[Step] = []
     removed: dict[Removal, None] = {}
     characters = 0
     gap = 0
-    has_bought = False
+    is_over = False
     for row in rows:
         action_type = row["type"] or "without a type"
-        if has_bought:
+        if is_over:
             yield LeftOut(action_type=AFTER_PURCHASE.format(action_type))
             continue
         try:
@@ -103,7 +138,7 @@ def _read(
                 continue
             raw = pages.page(row["page"] or "")
             steps.append(_step(row, raw, gap))
-            has_bought = _has_bought(row, steps[-1].action, raw, endings)
+            is_over = has_bought(row, steps[-1].action, raw)
         except Unresolved as error:
             yield LeftOut(action_type=NOT_FOUND.format(action_type))
             yield SetAside(where=f"{table}:{row['row']}", reason=pages.told(str(error)))
@@ -115,7 +150,7 @@ def _read(
             if characters > longest_bytes:
                 yield SetAside(where=rows[0]["session_id"] or "", reason=too_long(longest_bytes))
                 return
-    if has_bought and isinstance(bought := steps[-1].action, Click):
+    if is_over and isinstance(bought := steps[-1].action, Click):
         steps[-1] = msgspec.structs.replace(steps[-1], action=msgspec.structs.replace(bought, click_type=PURCHASE))
     session = _session(rows, steps, source)
     if isinstance(session, Session) and pages.private_data:
@@ -123,7 +158,7 @@ def _read(
     yield session
 
 
-def _step(row: Row, raw: RawPage, gap: int) -> Step:
+def _step(row: Row, raw: FoundPage, gap: int) -> Step:
     return Step(
         page=raw.page.html,
         action=_action(row, raw),
@@ -134,7 +169,7 @@ def _step(row: Row, raw: RawPage, gap: int) -> Step:
     )
 
 
-def _action(row: Row, raw: RawPage) -> Action:
+def _action(row: Row, raw: FoundPage) -> Action:
     if row["type"] == "terminate":
         return Terminate()
     if row["type"] == "click":
@@ -142,7 +177,7 @@ def _action(row: Row, raw: RawPage) -> Action:
     return TypeAndSubmit(name=raw.find(row, typed=True), text=row.get("text") or "", submitted=row["type"] != "input")
 
 
-def _has_bought(row: Row, action: Action, raw: RawPage, endings: Endings) -> bool:
+def _has_bought(endings: Endings, row: Row, action: Action, raw: RawPage) -> bool:
     if not isinstance(action, Click):
         return False
     if endings.purchase_url and row.get("click_type") == PURCHASE:

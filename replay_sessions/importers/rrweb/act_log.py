@@ -1,0 +1,166 @@
+"""What is done in the windows of a recording -> acts: clicks, typed texts, choices, each with its page.
+
+A click into a field that is then typed into is no act of its own, nor are the clicks that open a list to choose from.
+"""
+
+from collections.abc import Callable
+
+from replay_sessions.errors import BadSession
+from replay_sessions.importers.rrweb.acted_pages import ActedPage
+from replay_sessions.importers.rrweb.events import Event, Input, Node
+from replay_sessions.importers.rrweb.targets import attribute, is_masked, meant, submit_button
+from replay_sessions.importers.rrweb.timeline import Act, Left, Timeline, View
+from replay_sessions.importers.rrweb.tree import option_value, subtree
+from replay_sessions.importers.rrweb.windows import Window
+
+__all__ = ["MAX_ACTS", "ActLog"]
+
+MAX_ACTS = 20_000
+_ECHO_MS = 100  # how soon after a click one follows that it caused
+
+
+class ActLog:
+    """The timeline while it grows.
+
+    Args:
+        settle: Simplifies the page of a view; the text that it gives instead says why it cannot.
+    """
+
+    def __init__(self, settle: Callable[[View], ActedPage | str]) -> None:
+        self.timeline: Timeline = []
+        self._settle = settle
+        self._unsettled: Act | None = None  # the last one: what comes next may show that it is none
+        self._count = 0
+
+    def click(self, event: Event, window: Window, node_id: int, *, by_pointer: bool) -> None:
+        """A click.
+
+        Args:
+            by_pointer: Whether a mouse or a finger made it, not a key or the page.
+        """
+        press, window.press = window.press, None
+        node = window.node(node_id)
+        if press is not None and press.view is not None:
+            node = press.node
+            outward = press.path.index(node_id) if node_id in press.path else 0
+            view = press.view if not outward else View(press.view.html, outward, press.view.page)
+        elif node is not None and window.page is not None:
+            node = meant(window.page.tree, node)
+            view = window.view(node)
+        else:
+            why = window.lost or f"node {node_id} is not in the page"
+            self.leave("click", event.number, why)
+            return
+        if not by_pointer:
+            if self._is_sent(window, node):
+                return
+            if event.timestamp - window.clicked_at <= _ECHO_MS:
+                last = self.timeline[-1] if self.timeline else None
+                if not (isinstance(last, Act) and last.node_id == node.id):  # else a label clicks its field
+                    self.leave("click that the page made", event.number)
+                return
+        window.clicked_at = event.timestamp
+        act = self._act("click", event, window, node, view)
+        if press is not None and press.view is not None:  # what was pressed may be gone
+            act.form_id, act.is_submit = press.form_id, press.is_submit
+        self._add(act)
+
+    def _is_sent(self, window: Window, node: Node) -> bool:
+        """Whether a click without a press is the return key in the field that is typed into; notes it there."""
+        typing = self._typing(window)
+        button = submit_button(node)
+        if typing is None or button is None or typing.form_id is None or window.form_of(button) != typing.form_id:
+            return False
+        typing.submitted = True
+        window.typing = None
+        return True
+
+    def type(self, event: Event, window: Window, node: Node, data: Input) -> None:
+        """A key into a field; before the field is changed."""
+        typing = self._typing(window)
+        self._drop_clicks(window, node)
+        if typing is None or typing.node_id != node.id:
+            typing = self._act("type_and_submit", event, window, node, window.view(node))
+            typing.is_secret = attribute(node, "type").lower() == "password"
+            typing.field_name = attribute(node, "name")
+            self._add(typing)
+            window.typing = typing
+        if not data.text and len(typing.text) > 1:
+            return  # all at once: a page empties its field when it has taken the text
+        typing.text = data.text
+        typing.is_masked = is_masked(data.text)
+
+    def choose(self, event: Event, window: Window, node: Node, data: Input) -> None:
+        """Another option of a list; before the list is changed."""
+        self._drop_clicks(window, node)
+        if is_masked(data.text):
+            act = self._act("click", event, window, node, window.view(node))
+            act.is_masked = True
+        else:
+            options = (option for option in subtree(node) if option.tagName == "option")
+            chosen = next((option for option in options if option_value(option) == data.text), None)
+            if chosen is None:
+                self.leave("click", event.number, "the list has no such option")
+                return
+            act = self._act("click", event, window, chosen, window.view(chosen))
+        self._add(act)
+
+    def leave(self, what: str, number: int, reason: str = "") -> None:
+        """Notes what was done and is no action."""
+        self.timeline.append(Left(what, number, reason))
+
+    def leave_once(self, what: str, number: int) -> None:
+        """Notes it, unless it was what was noted last: the next key of the same."""
+        last = self.timeline[-1] if self.timeline else None
+        if not (isinstance(last, Left) and last.what == what):
+            self.leave(what, number)
+
+    def settle(self) -> None:
+        """Simplifies the page of the last act: it counts."""
+        act, self._unsettled = self._unsettled, None
+        if act is not None and act.view is not None:
+            act.page, act.view = self._settle(act.view), None
+
+    def _act(self, kind: str, event: Event, window: Window, node: Node, view: View) -> Act:
+        return Act(
+            kind=kind,  # type: ignore[arg-type]
+            window=window.name,
+            number=event.number,
+            timestamp=event.timestamp,
+            href=window.href,
+            view=view,
+            node_id=node.id,
+            form_id=window.form_of(node),
+            is_submit=submit_button(node) is not None,
+        )
+
+    def _add(self, act: Act) -> None:
+        self._count += 1
+        if self._count > MAX_ACTS:
+            raise BadSession(f"more than {MAX_ACTS:,} actions in one recording: no person's")
+        self.settle()
+        self.timeline.append(act)
+        self._unsettled = act
+
+    def _typing(self, window: Window) -> Act | None:
+        """The text that is being typed in a window, if nothing but clicks into its field came after it."""
+        for entry in reversed(self.timeline):
+            if entry is window.typing:
+                return window.typing
+            if not (
+                isinstance(entry, Act) and window.typing is not None and _is_on(entry, window, window.typing.node_id)
+            ):
+                return None
+        return None
+
+    def _drop_clicks(self, window: Window, node: Node) -> None:
+        while self.timeline:
+            last = self.timeline[-1]
+            if not (isinstance(last, Act) and last.kind == "click" and _is_on(last, window, node.id)):
+                return
+            self.timeline.pop()
+            self._unsettled = None
+
+
+def _is_on(act: Act, window: Window, node_id: int) -> bool:
+    return act.window == window.name and act.node_id == node_id

@@ -1,0 +1,247 @@
+"""A packed event -> what it says: the records of rrweb's format that an import needs, and what packers did to them.
+
+`@rrweb/packer` makes an event one string, its JSON under zlib, each byte a character. PostHog packs fields of an event
+the same way, under gzip: all of a full snapshot's data, and the lists of a mutation. Both are undone within a bound.
+
+The records follow rrweb's `packages/types/src/index.ts`; fields that are not needed are passed over.
+"""
+
+import zlib
+from typing import Any, Self
+
+import msgspec
+from msgspec import Raw
+
+from replay_sessions.errors import BadSession
+
+__all__ = [
+    "Add", "AttributeChange", "Event", "EventType", "Input", "Interaction", "Mutation", "Node", "NodeType", "Packed",
+    "Pointer", "Remove", "Source", "TextChange", "Unpacker", "Unread",
+]  # fmt: skip
+
+_ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
+
+
+class EventType:
+    DOM_CONTENT_LOADED = 0
+    LOAD = 1
+    FULL_SNAPSHOT = 2
+    INCREMENTAL = 3
+    META = 4
+    CUSTOM = 5
+
+
+class Source:
+    """What an incremental event is about."""
+
+    MUTATION = 0
+    MOUSE_MOVE = 1
+    MOUSE_INTERACTION = 2
+    SCROLL = 3
+    INPUT = 5
+    TOUCH_MOVE = 6
+    DRAG = 12
+    SELECTION = 14
+
+
+class Pointer:
+    """What a mouse interaction is."""
+
+    MOUSE_DOWN = 1
+    CLICK = 2
+    CONTEXT_MENU = 3
+    FOCUS = 5
+    BLUR = 6
+    TOUCH_START = 7
+
+
+class NodeType:
+    """rrweb's numbers, which are not the DOM's."""
+
+    DOCUMENT = 0
+    DOCTYPE = 1
+    ELEMENT = 2
+    TEXT = 3
+    CDATA = 4
+    COMMENT = 5
+
+
+class Node(msgspec.Struct, eq=False):
+    """A node of a page, as an event brings it and as the page holds it: links to its neighbours are set in `tree`.
+
+    Attributes:
+        inner: The root of its shadow tree, or the document in an iframe.
+        written: Its start tag or text as HTML, until it changes (page_writer.py).
+    """
+
+    type: int
+    id: int
+    tagName: str = ""  # noqa: N815 - rrweb's word
+    attributes: dict[str, str | float | bool | None] = {}
+    childNodes: list["Node"] = []  # noqa: N815
+    textContent: str | None = None  # noqa: N815
+    isShadow: bool = False  # noqa: N815
+    rootId: int | None = None  # noqa: N815
+    # A name with a blank is no name that a recorder gives.
+    parent: "Node | None" = msgspec.field(default=None, name=" parent")
+    first: "Node | None" = msgspec.field(default=None, name=" first")
+    last: "Node | None" = msgspec.field(default=None, name=" last")
+    previous: "Node | None" = msgspec.field(default=None, name=" previous")
+    next: "Node | None" = msgspec.field(default=None, name=" next")
+    inner: "Node | None" = msgspec.field(default=None, name=" inner")
+    depth: int = msgspec.field(default=0, name=" depth")
+    written: str | None = msgspec.field(default=None, name=" written")
+
+
+class FullSnapshot(msgspec.Struct):
+    node: Node
+
+
+class Remove(msgspec.Struct):
+    id: int
+    parentId: int | None = None  # noqa: N815
+
+
+class Add(msgspec.Struct):
+    parentId: int  # noqa: N815
+    node: Node
+    nextId: int | None = None  # noqa: N815
+    previousId: int | None = None  # noqa: N815 - of recordings up to 2019
+
+
+class TextChange(msgspec.Struct):
+    id: int
+    value: str | None = None
+
+
+class AttributeChange(msgspec.Struct):
+    id: int
+    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # of a style, what changed
+
+
+class Mutation(msgspec.Struct):
+    removes: list[Remove] = []
+    adds: list[Add] = []
+    texts: list[TextChange] = []
+    attributes: list[AttributeChange] = []
+
+
+class Interaction(msgspec.Struct):
+    type: int
+    id: int
+
+
+class Input(msgspec.Struct):
+    id: int
+    text: str = ""
+    isChecked: bool = False  # noqa: N815
+    userTriggered: bool | None = None  # noqa: N815
+
+
+class Meta(msgspec.Struct):
+    href: str = ""
+    width: float | None = None
+
+
+class Custom(msgspec.Struct):
+    tag: str
+    payload: Any = None
+
+
+class _Incremental(msgspec.Struct):
+    source: int
+
+
+class _Lists(msgspec.Struct):
+    """A mutation whose lists may each be packed."""
+
+    removes: Raw = Raw(b"[]")
+    adds: Raw = Raw(b"[]")
+    texts: Raw = Raw(b"[]")
+    attributes: Raw = Raw(b"[]")
+
+
+class Packed(msgspec.Struct):
+    """An event as JSON holds it; its data is read when its turn comes."""
+
+    type: int
+    timestamp: float
+    data: Raw = Raw(b"{}")
+    windowId: str | None = None  # noqa: N815
+    window_id: str | None = None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """An event of a recording.
+
+    Attributes:
+        window: The tab that it happened in; "" where the recording knows one only.
+        number: Which event of the recording it is, from 1.
+    """
+
+    type: int
+    timestamp: float
+    data: Raw
+    window: str
+    number: int
+
+    @classmethod
+    def of(cls, packed: Packed, window: str, number: int) -> Self:
+        window = window or packed.windowId or packed.window_id or ""
+        return cls(packed.type, packed.timestamp, packed.data, window, number)
+
+    def source(self) -> int:
+        """What an incremental event is about."""
+        return msgspec.json.decode(self.data, type=_Incremental).source
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """Something in a recording that is no event that can be read, and why."""
+
+    number: int
+    reason: str
+
+
+class Unpacker:
+    """Undoes what packers did, up to a length that all of a file may unpack to."""
+
+    def __init__(self, longest_bytes: int) -> None:
+        self._longest_bytes = longest_bytes
+        self._left = longest_bytes
+
+    def inflate(self, packed: bytes) -> bytes:
+        """Raises BadSession where it grows too long, zlib.error where it is damaged."""
+        stream = zlib.decompressobj(_ANY_HEADER)
+        content = stream.decompress(packed, self._left + 1)
+        self._left -= len(content)
+        if self._left < 0:
+            raise BadSession(f"it unpacks to more than {self._longest_bytes >> 20} MiB (--max-session-mib)")
+        if not stream.eof:
+            raise zlib.error("it ends too early")
+        return content
+
+    def event(self, text: Raw) -> Packed:
+        """An event that is a string of @rrweb/packer's."""
+        return msgspec.json.decode(self._inflated(text), type=Packed)
+
+    def snapshot(self, event: Event) -> Node:
+        """The page in a full snapshot."""
+        return msgspec.json.decode(self._plain(event.data), type=FullSnapshot).node
+
+    def mutation(self, event: Event) -> Mutation:
+        lists = msgspec.json.decode(event.data, type=_Lists)
+        return Mutation(
+            removes=msgspec.json.decode(self._plain(lists.removes), type=list[Remove]),
+            adds=msgspec.json.decode(self._plain(lists.adds), type=list[Add]),
+            texts=msgspec.json.decode(self._plain(lists.texts), type=list[TextChange]),
+            attributes=msgspec.json.decode(self._plain(lists.attributes), type=list[AttributeChange]),
+        )
+
+    def _plain(self, data: Raw) -> Raw | bytes:
+        return self._inflated(data) if memoryview(data)[0] == ord('"') else data
+
+    def _inflated(self, text: Raw) -> bytes:
+        try:
+            return self.inflate(msgspec.json.decode(text, type=str).encode("latin-1"))
+        except UnicodeEncodeError as error:
+            raise zlib.error("it holds characters that are no bytes") from error

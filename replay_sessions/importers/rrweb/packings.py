@@ -1,0 +1,166 @@
+"""A file -> the recordings in it, each a list of events as they were packed.
+
+    [event, …]                             rrweb itself; strings among the events are @rrweb/packer's
+    event                                  one a line
+    ["window", event]                      one a line, PostHog
+    {"window_id": …, "data": [event, …]}   one a line, PostHog
+    {"segment_id": 3} and [event, …]       one line each, Sentry
+    {"result": …}, {"data": …}, {"snapshots": …}, {"events": …}    around any of these
+    [[event, …], …]                        recordings, if each has a full snapshot; else pieces of one
+
+Files may be gzip'd. What is no event is kept with the reason. Nothing is read here but wrappings.
+"""
+
+import zlib
+
+import msgspec
+from msgspec import Raw
+
+from replay_sessions.errors import BadSession
+from replay_sessions.importers.rrweb.events import Event, EventType, Packed, Unpacker, Unread
+
+__all__ = ["Recording", "recordings_in"]
+
+_WRAPPERS = ("result", "snapshots", "events", "data")
+_DEEPEST_WRAPPER = 6
+_MOST_EVENTS = 2_000_000
+_GZIP = b"\x1f\x8b"
+
+
+class Recording(msgspec.Struct):
+    """The events of one recording, of all its windows, and what among them could not be read."""
+
+    events: list[Event | Unread] = []
+
+    def has_page(self) -> bool:
+        return any(isinstance(event, Event) and event.type == EventType.FULL_SNAPSHOT for event in self.events)
+
+    def in_time_order(self) -> list[Event | Unread]:
+        """Events of one time keep their order, and what could not be read stays behind the event before it."""
+        latest = float("-inf")
+        keyed = []
+        for event in self.events:
+            if isinstance(event, Event):
+                latest = event.timestamp
+            keyed.append((latest, event))
+        return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
+    """The recordings of a file.
+
+    Raises:
+        BadSession: It holds no event, or too many, or unpacks to too much.
+    """
+    if content[:2] == _GZIP:
+        try:
+            content = unpacker.inflate(content)
+        except zlib.error as error:
+            raise BadSession(f"the gzip file is damaged ({error}): fetch it again") from error
+    content = content.removeprefix(b"\xef\xbb\xbf").strip()
+    reader = _Reader(unpacker)
+    if _is_one_document(content):
+        for piece in _pieces(Raw(content)):
+            reader.begin()
+            reader.read(piece)
+    else:
+        reader.begin()
+        for line in content.split(b"\n"):
+            if line := line.strip():
+                reader.read(Raw(line))
+    found = [recording for recording in reader.recordings if recording.events]
+    if not all(recording.has_page() for recording in found):
+        found = [Recording([event for recording in found for event in recording.events])]
+    if not any(isinstance(event, Event) for recording in found for event in recording.events):
+        reasons = [event.reason for recording in found for event in recording.events if isinstance(event, Unread)]
+        raise BadSession("; ".join(["it holds no rrweb event", *reasons[:1]]))
+    return found
+
+
+def _is_one_document(content: bytes) -> bool:
+    try:
+        msgspec.json.decode(content, type=Raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _pieces(document: Raw) -> list[Raw]:
+    """The arrays of an array of arrays of events; else the document alone."""
+    if _first(document) != "[":
+        return [document]
+    pieces = msgspec.json.decode(document, type=list[Raw])
+    if all(_first(piece) == "[" and not _is_window_row(msgspec.json.decode(piece, type=list[Raw])) for piece in pieces):
+        return pieces
+    return [document]
+
+
+def _is_window_row(items: list[Raw]) -> bool:
+    return len(items) == 2 and _first(items[0]) == '"' and _first(items[1]) == "{"
+
+
+def _first(raw: Raw) -> str:
+    return chr(memoryview(raw)[0])
+
+
+class _Reader:
+    """Goes through wrappings down to events."""
+
+    def __init__(self, unpacker: Unpacker) -> None:
+        self.recordings: list[Recording] = []
+        self._unpacker = unpacker
+        self._count = 0
+
+    def begin(self) -> None:
+        self.recordings.append(Recording())
+
+    def read(self, raw: Raw, window: str = "", depth: int = 0) -> None:
+        """Appends the events in a JSON value to the last recording."""
+        try:
+            if depth > _DEEPEST_WRAPPER:
+                raise ValueError(f"events inside more than {_DEEPEST_WRAPPER} wrappings")
+            first = _first(raw)
+            if first == "[":
+                self._read_list(msgspec.json.decode(raw, type=list[Raw]), window, depth)
+            elif first == "{":
+                self._read_object(raw, window, depth)
+            elif first == '"':
+                self._append(self._unpacker.event(raw), window)
+            else:
+                raise ValueError("a number or word where an event was expected")
+        except (ValueError, RecursionError, zlib.error) as error:
+            if isinstance(error, BadSession):
+                raise
+            self._add(Unread(self._number(), " ".join(str(error).split())[:200]))
+
+    def _read_list(self, items: list[Raw], window: str, depth: int) -> None:
+        if _is_window_row(items):
+            self.read(items[1], msgspec.json.decode(items[0], type=str), depth + 1)
+            return
+        for item in items:
+            self.read(item, window, depth + 1)
+
+    def _read_object(self, raw: Raw, window: str, depth: int) -> None:
+        try:
+            self._append(msgspec.json.decode(raw, type=Packed), window)
+        except msgspec.ValidationError as error:
+            fields = msgspec.json.decode(raw, type=dict[str, Raw])
+            if fields.keys() == {"segment_id"}:
+                return
+            wrapped = next((fields[key] for key in _WRAPPERS if key in fields and "type" not in fields), None)
+            if wrapped is None:
+                raise ValueError(f"no event: {error}") from error
+            named = fields.get("window_id") or fields.get("windowId")
+            self.read(wrapped, msgspec.json.decode(named, type=str) if named else window, depth + 1)
+
+    def _append(self, packed: Packed, window: str) -> None:
+        self._add(Event.of(packed, window, self._number()))
+
+    def _number(self) -> int:
+        return len(self.recordings[-1].events) + 1
+
+    def _add(self, event: Event | Unread) -> None:
+        self._count += 1
+        if self._count > _MOST_EVENTS:
+            raise BadSession(f"more than {_MOST_EVENTS:,} events in one file: cut it")
+        self.recordings[-1].events.append(event)

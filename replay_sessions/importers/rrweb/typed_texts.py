@@ -1,0 +1,83 @@
+"""What an address tells of what was typed before it: that it was sent, and what a masked text was.
+
+    typed, then another address                        it was sent: by the return key, or a script
+    typed, the form's button pressed, then an address that holds the text      so it was, and the press is part of it
+
+A masked text has as many `*` as the text had characters. It is what the parameter of its field's name says, if that is
+new or as long; else the only new value that is as long. Passwords are never looked for.
+"""
+
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+from replay_sessions.importers.rrweb.timeline import Act, Address
+
+__all__ = ["learn_from", "values_of", "without_secrets"]
+
+_SECRET = re.compile(r"(?i)([?&;#](?:[\w.%-]*pass(?:word|wd|phrase|code)?|pwd|pin|cv[cv]2?|otp|[\w-]*secret)=)[^&;#]+")
+_SURE = 3  # characters: a shorter text of the same length may be anything
+
+
+def learn_from(address: Address, acts: list[Act]) -> None:
+    """Notes in what was done in a window since its last address what the next one tells."""
+    new = values_of(address.href)
+    old = values_of(address.before)
+    for act in acts:
+        if act.kind == "type_and_submit" and act.is_masked and not act.is_secret:
+            found = _unmasked(act, new, [pair for pair in new if pair not in old])
+            if found is not None:
+                act.text, act.is_masked = found, False
+    if not acts:
+        return
+    last = acts[-1]
+    if last.kind == "type_and_submit":
+        last.submitted = True
+    elif last.is_submit and not last.buys and len(acts) > 1 and _is_sent(acts[-2], last, new):
+        acts[-2].submitted = last.is_part = True
+
+
+def values_of(address: str) -> list[tuple[str, str]]:
+    """The parameters of an address.
+
+    >>> values_of("https://shop.example/search?q=red+kettle&page=2")
+    [('q', 'red kettle'), ('page', '2')]
+    """
+    try:
+        return parse_qsl(urlsplit(address).query)
+    except ValueError:  # no address, or too many parameters
+        return []
+
+
+def without_secrets(address: str) -> str:
+    """An address without the passwords that a form has put into it.
+
+    >>> without_secrets("https://shop.example/in?user=u4&password=open+it&next=/")
+    'https://shop.example/in?user=u4&password=[password]&next=/'
+    """
+    return _SECRET.sub(r"\1[password]", address)
+
+
+def _is_sent(typed: Act, press: Act, values: list[tuple[str, str]]) -> bool:
+    is_one_form = typed.kind == "type_and_submit" and typed.form_id is not None and typed.form_id == press.form_id
+    return is_one_form and not typed.is_masked and _plain(typed.text) in {_plain(value) for _, value in values}
+
+
+def _unmasked(act: Act, values: list[tuple[str, str]], new: list[tuple[str, str]]) -> str | None:
+    named = [
+        value
+        for name, value in values
+        if act.field_name and name == act.field_name and (_length(value) == len(act.text) or (name, value) in new)
+    ]
+    if named:
+        return named[-1]
+    as_long = [value for _, value in new if _length(value) == len(act.text) >= _SURE]
+    return as_long[0] if len(as_long) == 1 else None
+
+
+def _length(text: str) -> int:
+    """As a browser counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,41 @@
+"""The env on recordings of rrweb: every logged action earns the maximum, what is unknown in it included."""
+
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import shop_env  # noqa: F401 - registers the envs
+from replay_sessions import SessionStore
+from replay_sessions.__main__ import main
+from shop_env.replies import format_reply
+from shop_env.reward.terms import unlogged_fields
+from tests.replay_sessions.importers.rrweb.made_recordings import Recorded, imported
+
+SHOP = "<form><input id='q' name='q' placeholder='Search'><input id='p' type='password' placeholder='Password'></form>"
+
+
+@pytest.fixture(params=["made", "recordings"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
+    if request.param == "made":
+        tab = Recorded().tab(f"{SHOP}<a id='a' href='/a'>Kettle</a>").type("q", "tea").type("p", "***").click("a")
+        return imported(tab.click("q").focus("q").give("q", "********"), tmp_path, terminate_at_end=True)
+    source = request.getfixturevalue("shared_data") / "rrweb" / "recordings"
+    assert main(["import", "rrweb", str(source), "--workers", "1", "--out", str(tmp_path / "store")]) == 0
+    return SessionStore.open(tmp_path / "store")
+
+
+def test_replaying_a_recording_earns_the_maximum_at_every_step(store: SessionStore) -> None:
+    env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", skip_first_action=False)
+    for session in store.sessions():
+        env.reset(options={"session_id": session.session_id})
+        for step in session.steps:
+            _, reward, _, _, info = env.step(format_reply(step.rationale or "", step.action))
+            assert reward == info["best_reward"]
+            assert "problem" not in info
+
+
+def test_a_masked_text_is_one_that_was_not_logged(tmp_path: Path) -> None:
+    tab = Recorded().tab(SHOP).click("q").focus("q").give("q", "*****").type("p", "abc")
+    (session,) = imported(tab, tmp_path).sessions()
+    assert [unlogged_fields(step.action) for step in session.steps] == [("text",), ("text",)]

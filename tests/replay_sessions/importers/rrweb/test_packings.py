@@ -1,0 +1,168 @@
+"""However a recording is packed, it is read as the same recording; what is none is refused with the reason."""
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replay_sessions import SessionStore
+from replay_sessions.__main__ import main
+from replay_sessions.errors import BadSession, ImportFailed
+from replay_sessions.importers.rrweb import act_log, packings
+from replay_sessions.importers.rrweb.events import Event, Unpacker, Unread
+from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
+from replay_sessions.importers.rrweb.packings import Recording, recordings_in
+from replay_sessions.importers.running.run_import import run_import
+from tests.replay_sessions.importers.rrweb.made_recordings import PACKINGS, Recorded
+
+PAGE = "<title>Shop</title><input id='q' placeholder='Search'><a id='a' href='/a'>Kettle</a>"
+
+
+@pytest.fixture
+def made() -> Recorded:
+    made = Recorded()
+    tab = made.tab(PAGE).type("q", "tea für 2").click("a")
+    tab.change(
+        removes=[{"parentId": tab.id("body"), "id": tab.id("a")}],
+        adds=[
+            {"parentId": tab.id("body"), "nextId": None, "node": element(50, "a", href="/b")},
+            {"parentId": 50, "nextId": None, "node": {"type": 3, "textContent": "Pot", "id": 51}},
+        ],
+        attributes=[{"id": tab.id("q"), "attributes": {"placeholder": "Find"}}],
+    )
+    tab.click(50)
+    return made
+
+
+def element(node_id: int, tag: str, **attributes: str) -> dict[str, Any]:
+    return {"type": 2, "tagName": tag, "attributes": attributes, "childNodes": [], "id": node_id}
+
+
+def stored(folder: Path, name: str, content: bytes) -> SessionStore:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(content)
+    run_import(RrwebImporter(folder / name, RrwebOptions()), folder / "store", overwrite=True)
+    return SessionStore.open(folder / "store")
+
+
+def read(content: bytes) -> list[Recording]:
+    return recordings_in(content, Unpacker(1 << 20))
+
+
+def test_every_packing_gives_the_same_store(made: Recorded, tmp_path: Path) -> None:
+    stores = {}
+    for packing, pack in PACKINGS.items():
+        name = "visit" + packing[packing.index(".") :]
+        stores[packing] = stored(tmp_path / packing, name, pack(made))
+    assert len(stores) == 12
+    (session,) = stores["array.json"].sessions()
+    assert [step.action.name for step in session.steps] == ["search", "kettle", "pot"]  # type: ignore[union-attr]
+    assert len({store.manifest.fingerprint for store in stores.values()}) == 1
+
+
+def test_the_shared_demo_in_three_packings_gives_the_same_store(shared_data: Path, tmp_path: Path) -> None:
+    folder = shared_data / "rrweb" / "recordings"
+    stores = [
+        stored(tmp_path / ending, f"demo.{ending}", (folder / f"rrweb_player_demo.{kind}.{ending}").read_bytes())
+        for kind, ending in (("array", "json"), ("lines", "jsonl"))
+    ]
+    stores.append(stored(tmp_path / "packed", "demo.json", (folder / "rrweb_player_demo.packed.json").read_bytes()))
+    assert len({store.manifest.fingerprint for store in stores}) == 1
+
+
+def test_arrays_that_each_have_a_page_are_recordings_of_their_own(made: Recorded, tmp_path: Path) -> None:
+    store = stored(tmp_path, "visits.json", json.dumps([made.events, made.events[:-4]]).encode())
+    assert [(session.session_id, len(session.steps)) for session in store.sessions()] == [
+        ("visits", 3),
+        ("visits (2)", 2),
+    ]
+
+
+def test_files_of_a_folder_are_recordings_or_pieces_of_one(
+    made: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "logs" / "u1"
+    folder.mkdir(parents=True)
+    (folder / "1.json").write_text(json.dumps(made.events[:12]))
+    (folder / "2.json.gz").write_bytes(gzip.compress(json.dumps(made.events[12:]).encode()))
+    (folder / "readme.md").write_text("no recording")
+    for flags, steps in (((), {"u1/1": 1}), (("--pieces",), {"u1": 3})):
+        assert (
+            main(["import", "rrweb", str(tmp_path / "logs"), *flags, "--overwrite", "--out", str(tmp_path / "s")]) == 0
+        )
+        store = SessionStore.open(tmp_path / "s")
+        assert {session.session_id: len(session.steps) for session in store.sessions()} == steps
+        assert store.manifest.set_aside == (0 if flags else 1)
+        assert "are passed over: readme.md" in capsys.readouterr().out
+
+
+def test_events_are_played_in_the_order_of_time_and_equal_times_in_that_of_the_file() -> None:
+    events = [{"type": 4, "timestamp": time, "data": {"href": name}} for time, name in ((3, "a"), (1, "b"), (3, "c"))]
+    (recording,) = read(json.dumps([*events, 17]).encode())
+    ordered = recording.in_time_order()
+    assert [event.number for event in ordered] == [2, 1, 3, 4]
+    assert isinstance(ordered[3], Unread)
+
+
+def test_what_is_no_event_is_kept_with_the_reason() -> None:
+    good = {"type": 4, "timestamp": 1, "data": {}}
+    (recording,) = read(b"\n".join([json.dumps(good).encode(), b"{", b'"x"', b"17", b'{"a": 1}', b"[" * 3000]))
+    kinds = [type(event) for event in recording.events]
+    assert kinds == [Event, Unread, Unread, Unread, Unread, Unread]
+    assert all(isinstance(event, Event) or event.reason for event in recording.events)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b"\x00\xff", b"null", b"hello", b'{"result": []}', b"\x1f\x8bxx"]
+)
+def test_a_file_without_events_is_refused(content: bytes) -> None:
+    with pytest.raises(BadSession, match=r"no rrweb event|gzip file is damaged"):
+        read(content)
+
+
+def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    bomb = gzip.compress(b" " * (40 << 20))
+    packed = json.dumps([zlib.compress(b" " * (40 << 20)).decode("latin-1")]).encode()
+    for content in (bomb, packed):
+        with pytest.raises(BadSession, match=r"unpacks to more than 1 MiB \(--max-session-mib\)"):
+            read(content)
+    (tmp_path / "a.json").write_bytes(packed)
+    with pytest.raises(ImportFailed, match=r"no session could be imported: a\.json: it unpacks to more than 1 MiB"):
+        importer = RrwebImporter(tmp_path / "a.json", RrwebOptions())
+        importer.longest_session_bytes = 1 << 20
+        run_import(importer, tmp_path / "store")
+
+
+def test_too_many_events_and_too_many_actions_are_refused(
+    made: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, bound, told in (
+        (packings, "_MOST_EVENTS", "more than 2 events in one file"),
+        (act_log, "MAX_ACTS", "more than 2 actions in one recording"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, bound, 2)
+            with pytest.raises(ImportFailed, match=told):
+                stored(tmp_path, "visit.json", PACKINGS["array.json"](made))
+
+
+def test_a_recording_whose_pages_are_too_long_together_is_refused(tmp_path: Path) -> None:
+    tab = Recorded().tab(f"<p>{'word ' * 1_000}</p><a id='a' href='/a'>A</a>").click("a")
+    for number in range(5):
+        tab.change(attributes=[{"id": tab.id("a"), "attributes": {"href": f"/{number}"}}]).click("a")
+    (tmp_path / "visit.json").write_bytes(PACKINGS["array.json"](tab.recorded))
+    importer = RrwebImporter(tmp_path / "visit.json", RrwebOptions())
+    importer.longest_session_bytes = 20_000
+    assert importer.size is not None
+    assert importer.size < 20_000 < 6 * len("word " * 1_000)
+    with pytest.raises(ImportFailed, match=r"visit\.json: the session is longer than"):
+        run_import(importer, tmp_path / "store")
+
+
+def test_a_source_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:
+    for source, told in ((tmp_path / "gone", "there is no file or folder"), (tmp_path, "holds no file that ends in")):
+        with pytest.raises(ImportFailed, match=told):
+            RrwebImporter(source, RrwebOptions())

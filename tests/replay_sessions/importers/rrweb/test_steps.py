@@ -1,0 +1,361 @@
+"""What is done in a recording becomes the steps of a session."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
+from replay_sessions.errors import BadConfig, ImportFailed
+from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
+from tests.replay_sessions.importers.rrweb.made_recordings import Recorded, Tab, imported, nodes_of
+
+SHOP = """<title>Shop</title>
+<form id="form" role="search"><input id="q" name="q" placeholder="Search"><button id="go">Go</button></form>
+<a id="sale" href="/sale"><b id="word">Sale</b></a><p id="text">Welcome</p>
+<label id="red_label" for="red">Red</label><input type="radio" id="red" style="display: none">
+<select id="size" name="size"><option id="s" value="1">Small<option id="l" value="2" selected>Large</select>
+<button id="buy" type="button">Buy now</button>"""
+RESULTS = "<title>Results</title><h1>Results</h1><a id='kettle' href='/kettle'>Kettle</a>"
+
+
+@pytest.fixture
+def made() -> Recorded:
+    return Recorded()
+
+
+def actions(store: SessionStore, session_id: str = "visit") -> list[Any]:
+    return [step.action for step in store.session(session_id).steps]
+
+
+def listed(store: SessionStore) -> list[str]:
+    path = store.path / "set_aside.jsonl"
+    return [json.loads(line)["reason"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class TestClicks:
+    def test_a_click_goes_to_the_nearest_element_that_can_be_acted_on(self, made: Recorded, tmp_path: Path) -> None:
+        store = imported(made.tab(SHOP).click("word"), tmp_path)
+        assert actions(store) == [Click(name="sale")]
+
+    def test_a_click_on_nothing_is_left_out_and_counted(self, made: Recorded, tmp_path: Path) -> None:
+        store = imported(made.tab(SHOP).click("text").click("body").click("sale"), tmp_path)
+        assert [(step.action, step.gap) for step in store.session("visit").steps] == [(Click(name="sale"), 2)]
+        assert store.manifest.left_out_steps == {"click on nothing that can be acted on": 2}
+
+    def test_the_page_is_that_of_the_press_before_handlers_change_it(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP)
+        gone = {"removes": [{"parentId": tab.id("body"), "id": tab.id("sale")}]}
+        store = imported(tab.click("word", changes=gone).click("buy"), tmp_path)
+        first, second = store.session("visit").steps
+        assert (first.action, second.action) == (Click(name="sale"), Click(name="buy_now"))
+        assert "Sale" in first.page
+        assert "Sale" not in second.page
+
+    def test_a_drag_out_of_an_element_is_no_click_on_it_even_if_the_page_changes(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        tab = made.tab(SHOP)
+        tab.point(1, "word").change(texts=[{"id": 999, "value": ""}]).point(0, "text").point(2, "body", pointerType=0)
+        store = imported(tab.click("sale"), tmp_path)
+        assert actions(store) == [Click(name="sale")]
+        assert store.manifest.left_out_steps == {"click on nothing that can be acted on": 1}
+
+    def test_a_tap_is_one_click_on_what_the_finger_touched(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).point(7, "word")
+        tab.change(removes=[{"parentId": tab.id("body"), "id": tab.id("sale")}])
+        store = imported(tab.point(9, "word").point(1, "text").point(2, "text", pointerType=2), tmp_path)
+        assert actions(store) == [Click(name="sale")]
+
+    def test_a_right_click_is_none(self, made: Recorded, tmp_path: Path) -> None:
+        assert actions(imported(made.tab(SHOP).point(1, "sale").point(3, "sale").click("buy"), tmp_path)) == [
+            Click(name="buy_now")
+        ]
+
+    def test_a_label_is_a_click_on_its_field_though_that_is_hidden(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("red_label").key_click("red", 2).give("red", "on", ticked=True).click("buy")
+        store = imported(tab, tmp_path)
+        assert actions(store) == [Click(name="red"), Click(name="buy_now")]
+        before, after = (step.page for step in store.session("visit").steps)
+        assert "checked" not in before.split('name="red"')[1].split(">")[0]
+        assert "checked" in after.split('name="red"')[1].split(">")[0]
+
+    def test_what_the_page_clicks_itself_is_left_out_and_counted(self, made: Recorded, tmp_path: Path) -> None:
+        store = imported(made.tab(SHOP).click("sale").key_click("buy", 3), tmp_path)
+        assert actions(store) == [Click(name="sale")]
+        assert store.manifest.left_out_steps == {"click that the page made": 1}
+
+    def test_a_click_by_keyboard_is_one(self, made: Recorded, tmp_path: Path) -> None:
+        assert actions(imported(made.tab(SHOP).click("buy").focus("sale").key_click("sale", 900), tmp_path)) == [
+            Click(name="buy_now"),
+            Click(name="sale"),
+        ]
+
+    def test_what_was_clicked_in_a_menu_that_opens_under_the_pointer_was_in_sight(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        page = """<style>.menu .sub {display: none} .menu:hover .sub {display: block}</style>
+            <div class="menu">Menu<div class="sub"><a id="a" href="/a">Kettles</a></div></div>
+            <a id="b" href="/b">B</a>"""
+        store = imported(made.tab(page).click("b").click("a"), tmp_path)
+        assert actions(store) == [Click(name="b"), Click(name="kettles")]
+        assert ["Kettles" in step.page for step in store.session("visit").steps] == [False, True]
+
+    def test_two_windows_are_one_session_in_the_order_of_time(self, made: Recorded, tmp_path: Path) -> None:
+        one = made.tab(SHOP, window="one").click("sale")
+        two = made.tab(RESULTS, "https://shop.example/search", window="two").click("kettle")
+        one.click("buy")
+        two.click("kettle")
+        store = imported(made, tmp_path)
+        assert [action.name for action in actions(store)] == ["sale", "kettle", "buy_now", "kettle"]
+        assert [step.url for step in store.session("visit").steps][1] == "https://shop.example/search"
+
+    def test_a_click_before_any_snapshot_is_listed_with_the_reason(self, made: Recorded, tmp_path: Path) -> None:
+        made.add(3, {"source": 2, "type": 2, "id": 4, "pointerType": 0})
+        store = imported(made.tab(SHOP).click("sale").click(4711), tmp_path)
+        assert actions(store) == [Click(name="sale")]
+        assert store.manifest.left_out_steps == {"click not found on its page": 2}
+        assert listed(store) == ["no full snapshot came before it", "node 4711 is not in the page"]
+
+    @pytest.mark.parametrize("value", [[], {}, [1], {"a": "b"}])
+    def test_an_attribute_that_is_none_makes_its_event_unreadable(
+        self, made: Recorded, tmp_path: Path, value: Any
+    ) -> None:
+        tab = made.tab("<input id='i' type='text'><a id='a' href='/a'>A</a>")
+        tab.click("a").change(attributes=[{"id": tab.id("i"), "attributes": {"type": value}}]).click("a")
+        made.events[3]["data"]["node"]["childNodes"][0]["attributes"] = {"class": "x"}
+        store = imported(tab, tmp_path)
+        steps = 2 if isinstance(value, dict) else 1  # a style's changes come so: of another attribute they remove it
+        assert actions(store) == [Click(name="a")] * steps
+
+    def test_after_an_event_that_cannot_be_read_no_page_is_guessed_at(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("sale").add(3, {"source": 0, "adds": "\x1f\x8b damaged"}).click("sale")
+        tab.go("https://shop.example/s", RESULTS).add(5, {"tag": 17}).click("kettle")
+        store = imported(tab, tmp_path)
+        assert [(step.action, step.gap) for step in store.session("visit").steps] == [
+            (Click(name="sale"), 0),
+            (Click(name="kettle"), 1),
+        ]
+        damaged, click, note = sorted(listed(store))
+        assert "event 8, which may have changed the page, cannot be read" in click + damaged + note
+        assert any("Expected `str`, got `int`" in reason for reason in (damaged, click, note))
+
+
+class TestTyping:
+    def test_the_return_key_submits_and_the_click_it_makes_is_part_of_it(self, made: Recorded, tmp_path: Path) -> None:
+        store = imported(made.tab(SHOP).type("q", "kettle").key_click("go"), tmp_path)
+        assert actions(store) == [TypeAndSubmit(name="search.search", text="kettle")]
+        assert "kettle" not in store.session("visit").steps[0].page
+
+    def test_so_does_another_address(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).type("q", "kettle").go("https://shop.example/s?q=kettle", RESULTS).click("kettle")
+        assert actions(imported(tab, tmp_path)) == [
+            TypeAndSubmit(name="search.search", text="kettle"),
+            Click(name="kettle"),
+        ]
+
+    def test_so_does_the_button_of_the_form_if_the_text_is_in_the_next_address(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        tab = made.tab(SHOP).type("q", "red kettle").click("go").go("https://shop.example/s?q=Red+kettle", RESULTS)
+        assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="red kettle")]
+
+    def test_even_if_the_press_makes_the_button_anew(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).type("q", "tea")
+        again = {"type": 2, "tagName": "button", "attributes": {}, "childNodes": [], "id": 900}
+        changes = {"removes": [{"parentId": tab.id("form"), "id": tab.id("go")}]}
+        changes["adds"] = [{"parentId": tab.id("form"), "nextId": None, "node": again}]
+        tab.click("go", changes=changes).go("https://shop.example/s?q=tea", RESULTS)
+        assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="tea")]
+
+    def test_else_typing_stays_apart_from_the_click(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).type("q", "kettle").click("go").go("https://shop.example/cart", RESULTS)
+        assert actions(imported(tab, tmp_path)) == [
+            TypeAndSubmit(name="search.search", text="kettle", submitted=False),
+            Click(name="search.go"),
+        ]
+
+    def test_all_keys_into_one_field_are_one_text_with_the_clicks_between_them(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        tab = made.tab(SHOP).type("q", "ketle").click("q").give("q", "kettle").click("sale")
+        assert actions(imported(tab, tmp_path)) == [
+            TypeAndSubmit(name="search.search", text="kettle", submitted=False),
+            Click(name="sale"),
+        ]
+
+    def test_a_field_that_is_only_clicked_into_is_a_click(self, made: Recorded, tmp_path: Path) -> None:
+        assert actions(imported(made.tab(SHOP).click("q").focus("q").click("sale"), tmp_path)) == [
+            Click(name="search.search"),
+            Click(name="sale"),
+        ]
+
+    def test_a_text_that_was_taken_back_is_left_out_and_counted(self, made: Recorded, tmp_path: Path) -> None:
+        store = imported(made.tab(SHOP).type("q", "a").give("q", "").click("sale"), tmp_path)
+        assert [(step.action, step.gap) for step in store.session("visit").steps] == [(Click(name="sale"), 1)]
+        assert store.manifest.left_out_steps == {"typed text that was taken back": 1}
+
+    def test_a_field_that_the_page_empties_keeps_what_was_typed(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).type("q", "kettle").give("q", "").note("$url_changed", {"href": "https://shop.example/s"})
+        assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="kettle")]
+
+    def test_what_the_page_fills_in_is_no_action_and_counted(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).focus("go").give("q", "from last").give("q", "from last time").click("sale")
+        store = imported(tab, tmp_path)
+        assert actions(store) == [Click(name="sale")]
+        assert store.manifest.left_out_steps == {"input into a field that was not in use": 1}
+        assert 'value="from last time"' in store.session("visit").steps[0].page
+
+    def test_where_it_is_recorded_only_what_a_user_triggered_counts(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).focus("q").give("q", "tea", userTriggered=True).give("q", "teapot", userTriggered=False)
+        assert actions(imported(tab.click("sale"), tmp_path))[0].text == "tea"
+
+    def test_a_choice_in_a_list_is_a_click_on_the_option(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("size").focus("size").give("size", "1").click("sale")
+        store = imported(tab, tmp_path)
+        assert actions(store) == [Click(name="size.small"), Click(name="sale")]
+        before, after = (step.page for step in store.session("visit").steps)
+        assert "selected" in before.split("Large")[0].rsplit("<option", 1)[1]
+        assert "selected" in after.split("Small")[0].rsplit("<option", 1)[1]
+
+    def test_a_textarea_shows_what_was_typed_into_it(self, made: Recorded, tmp_path: Path) -> None:
+        page = "<textarea id='note' placeholder='Note'></textarea><a href='/x' id='x'>On</a>"
+        tab = made.tab(page).type("note", "a gift").click("x")
+        store = imported(tab, tmp_path)
+        assert actions(store)[0] == TypeAndSubmit(name="note", text="a gift", submitted=False)
+        assert ["a gift" in step.page for step in store.session("visit").steps] == [False, True]
+
+
+class TestMasks:
+    FORM = """<form id='f'><input id='q' name='q' placeholder='Search'><input id='p' type='password'></form>
+        <a id='x' href='/x'>X</a>"""
+
+    def typed(self, made: Recorded, text: str, href: str, folder: Path, field: str = "q") -> Any:
+        tab = made.tab(self.FORM).click(field).focus(field).give(field, text).go(href, RESULTS).click("kettle")
+        return actions(imported(tab, folder))[0]
+
+    def test_a_masked_text_is_what_the_next_address_says(self, made: Recorded, tmp_path: Path) -> None:
+        assert self.typed(made, "*" * 10, "https://shop.example/s?q=red+kettle", tmp_path).text == "red kettle"
+
+    def test_under_another_name_if_it_is_the_only_new_value_as_long(self, made: Recorded, tmp_path: Path) -> None:
+        href = "https://shop.example/s?term=red+kettle&page=12"
+        assert self.typed(made, "*" * 10, href, tmp_path).text == "red kettle"
+
+    @pytest.mark.parametrize("query", ["", "?a=red+kettle&b=new+kettle", "?term=kettle"])
+    def test_else_it_is_unknown(self, made: Recorded, tmp_path: Path, query: str) -> None:
+        assert self.typed(made, "*" * 10, f"https://shop.example/s{query}", tmp_path).text == ""
+
+    @pytest.mark.parametrize("text", ["*********", "open sesame"])
+    def test_a_password_is_never_known(self, made: Recorded, tmp_path: Path, text: str) -> None:
+        href = f"https://shop.example/in?password={'x' * len(text)}"
+        typed = self.typed(made, text, href, tmp_path, "p")
+        assert (typed.text, typed.submitted) == ("", True)
+        session = SessionStore.open(tmp_path / "store").session("visit")
+        assert session.steps[1].url == "https://shop.example/in?password=[password]"
+
+    def test_a_masked_choice_is_a_click_on_something_unknown(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("size").focus("size").give("size", "*").click("sale")
+        assert actions(imported(tab, tmp_path)) == [Click(name=""), Click(name="sale")]
+
+    def test_a_recording_that_is_mostly_masked_is_refused_with_the_reason(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab("<p>*** ***** **** ****</p><a id='x' href='/x'>*** **</a>").click("x")
+        with pytest.raises(ImportFailed, match=r"100% of the letters on its pages are masked \(\*\*\*\): more than"):
+            imported(tab, tmp_path)
+        assert len(actions(imported(tab, tmp_path, max_masked=1.0))) == 1
+
+
+class TestEndings:
+    def test_a_click_on_the_purchase_button_is_the_last(self, made: Recorded, tmp_path: Path) -> None:
+        store = imported(made.tab(SHOP).click("buy").click("sale"), tmp_path, purchase_selector="#buy")
+        assert actions(store) == [Click(name="buy_now", click_type="purchase")]
+        assert store.manifest.left_out_steps == {"click after the purchase": 1}
+
+    def test_so_is_the_last_click_before_an_address_of_purchase(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("sale").click("buy").go("https://shop.example/thank-you", RESULTS).click("kettle")
+        store = imported(tab, tmp_path, purchase_url="/thank-you", terminate_at_end=True)
+        assert actions(store) == [Click(name="sale"), Click(name="buy_now", click_type="purchase")]
+
+    def test_so_is_the_last_before_our_recorder_says_so(self, made: Recorded, tmp_path: Path) -> None:
+        store = imported(made.tab(SHOP).click("buy").note("shop_r1.purchase", {}).click("sale"), tmp_path)
+        assert actions(store) == [Click(name="buy_now", click_type="purchase")]
+
+    def test_leaving_by_selector_or_address_is_a_terminate(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("buy").click("sale").click("buy")
+        store = imported(tab, tmp_path, leave_selector="#sale")
+        assert actions(store) == [Click(name="buy_now"), Terminate()]
+        assert store.manifest.left_out_steps == {"click after leaving": 1}
+        tab.go("https://elsewhere.example/", RESULTS)
+        assert actions(imported(tab, tmp_path, leave_url="elsewhere"))[-1] == Terminate()
+
+    def test_a_pause_is_a_terminate_on_the_page_before_it_and_begins_another_session(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        tab = made.tab(SHOP).click("sale").wait(31 * 60).go("https://shop.example/s", RESULTS).click("kettle")
+        store = imported(tab, tmp_path, idle_minutes=30)
+        first, second = store.sessions()
+        assert [step.action for step in first.steps] == [Click(name="sale"), Terminate()]
+        assert "Welcome" in first.steps[-1].page
+        assert [step.action for step in second.steps] == [Click(name="kettle")]
+        assert (second.session_id, second.user_id) == ("visit (2)", "visit")
+
+    def test_moving_the_mouse_is_no_pause(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("sale")
+        for _ in range(4):
+            tab.wait(20 * 60).add(3, {"source": 1, "positions": []})
+        assert len(actions(imported(tab.click("buy"), tmp_path, idle_minutes=30))) == 2
+
+    def test_the_end_of_a_recording_is_a_terminate_if_that_is_asked_for(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).click("sale").go("https://shop.example/s", RESULTS)
+        store = imported(tab, tmp_path, terminate_at_end=True)
+        assert actions(store) == [Click(name="sale"), Terminate()]
+        assert "Results" in store.session("visit").steps[-1].page
+        assert actions(imported(tab, tmp_path)) == [Click(name="sale")]
+
+    @pytest.mark.parametrize("wrong", [{"leave_selector": "a[["}, {"max_masked": 2}, {"idle_minutes": 0}])
+    def test_options_that_mean_nothing_are_told(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
+        (tmp_path / "a.json").write_text("[]")
+        with pytest.raises(BadConfig):
+            RrwebImporter(tmp_path / "a.json", RrwebOptions(**wrong))
+
+
+class TestRemarks:
+    def test_our_recorder_says_who_it_was_and_why(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).note("shop_r1.session", {"session_id": "s17", "user_id": "u4", "goal": "a kettle"})
+        tab.note("shop_r1.persona", {"text": "Frugal."}).click("sale")
+        tab.note("shop_r1.rationale", {"text": "It may be cheaper."}).click("buy")
+        session = imported(tab, tmp_path).session("s17")
+        assert (session.user_id, session.goal) == ("u4", "a kettle")
+        assert session.persona is not None
+        assert session.persona.text == "Frugal."
+        assert [step.rationale for step in session.steps] == ["It may be cheaper.", None]
+
+
+class TestNestedPages:
+    def test_a_click_in_an_iframe_and_in_a_shadow_tree_is_found(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab("<h1>Shop</h1><iframe id='frame'></iframe><div id='host'></div><a id='a' href='/a'>A</a>")
+        document, ids, next_id = nodes_of("<style>a {display: none}</style><a id='pay' href='/pay'>Pay here</a>", 100)
+        tab.change(adds=[{"parentId": tab.id("frame"), "nextId": None, "node": document}], isAttachIframe=True)
+        link = {"type": 2, "tagName": "a", "attributes": {"href": "/chat"}, "childNodes": [], "isShadow": True}
+        tab.change(adds=[
+            {"parentId": tab.id("host"), "nextId": None, "node": {**link, "id": next_id}},
+            {"parentId": next_id, "nextId": None, "node": {"type": 3, "textContent": "Chat", "id": next_id + 1}},
+        ])  # fmt: skip
+        store = imported(tab.click(ids["pay"]).click(next_id).click("a"), tmp_path)
+        assert actions(store) == [Click(name="pay_here"), Click(name="chat"), Click(name="a")]
+        assert "Pay here" in store.session("visit").steps[-1].page
+
+
+def test_private_data_is_taken_out_of_pages_texts_and_addresses(made: Recorded, tmp_path: Path) -> None:
+    page = "<p>Mail to anna@shop.example</p><input id='q' placeholder='E-mail'><a id='x' href='/x'>X</a>"
+    tab = made.tab(page, "https://shop.example/?email=anna@shop.example").type("q", "bob@shop.example").click("x")
+    store = imported(tab, tmp_path)
+    written = json.dumps([[step.page, step.url, str(step.action)] for step in store.session("visit").steps])
+    assert "@shop.example" not in written
+    assert "@shop.example" in json.dumps(imported(tab, tmp_path, keep_private_data=True).session("visit").steps[0].page)
+
+
+def test_a_tab_is_what_it_says() -> None:
+    document, ids, count = nodes_of("<p id='a'>x<b>y</b></p>")
+    assert (document["childNodes"][0]["tagName"], ids["a"], ids["b"], count) == ("html", 5, 7, 9)
+    assert isinstance(Recorded().tab("<p>"), Tab)
