@@ -94,24 +94,17 @@ $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference]" pytest hypothesis scikit-learn faker html5lib
 	touch $@
 
-# The same replies through TRL's trainer, in an environment of its own.
-TRL := $(VENV)-trl
-test-trl: $(TRL)/.ready
-	$(TRL)/bin/python -m pytest -m trl $(ARGS)
+# Other people's trainers, each in an environment of its own: the same replies through TRL's, and our steps, order and
+# rewards in verl (2.4 GB; Ray comes along).
+TRAINERS := trl verl
+EXTRAS_trl := trl,openenv
+EXTRAS_verl := verl
+$(TRAINERS:%=test-%): test-%: $(VENV)-%/.ready
+	$(VENV)-$*/bin/python -m pytest -m $* $(ARGS)
 
-$(TRL)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(TRL)
-	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,trl,openenv]"
-	touch $@
-
-# Our steps, order and rewards in verl, in an environment of its own (2.4 GB; Ray comes along).
-VERL := $(VENV)-verl
-test-verl: $(VERL)/.ready
-	$(VERL)/bin/python -m pytest -m verl $(ARGS)
-
-$(VERL)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VERL)
-	$(VERL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,verl]"
+$(TRAINERS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,$(EXTRAS_$*)]"
 	touch $@
 
 # The env in other people's tools, each in an environment of its own: they ask for different versions of the same packages.
@@ -143,4 +136,4 @@ bench: $(READY)
 	$(PY) -m benchmarks.speed $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(TRL) $(VERL) $(VLLM) $(SERVING:%=$(VENV)-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(VLLM) $(TRAINERS:%=$(VENV)-%) $(SERVING:%=$(VENV)-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

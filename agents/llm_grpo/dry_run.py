@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.training_data import TrainingData, first_info
+from agents.llm_grpo.training_data import TrainingData, info_of_phase
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
@@ -77,7 +76,7 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[str]:
         data = TrainingData(store, Path(folder), lambda _text: None)
         for name in learning:
             phase = config.phases[name]
-            info = msgspec.structs.replace(first_info(config, store), context=config.context_of(name))
+            info = info_of_phase(config, store, name)
             trunks = data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales)
             work = _sft(config, name, trunks) if phase.method == "sft" else _grpo(config, name, trunks, tokenizer)
             steps = f"{work.steps:,}" if phase.same_time_as is None else "*"

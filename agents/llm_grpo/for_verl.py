@@ -4,15 +4,13 @@ store ─► the phase's steps in its context ─► train.parquet, its order, v
 """
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.training_data import TrainingData, first_info
+from agents.llm_grpo.training_data import TrainingData, info_of_phase
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
@@ -58,13 +56,14 @@ def write_for_verl(config: TrainConfig, store: SessionStore, name: str, folder: 
         seed=seed,
     )
     tokenizer = load_tokenizer(config.model.path)
-    info = msgspec.structs.replace(first_info(config, store), context=config.context_of(name))
+    info = info_of_phase(config, store, name)
     told: list[str] = []
     data = TrainingData(store, folder / "tokens", told.append)
     train = scored_trunks(data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales))
     yield from told
     write_order(folder / "train.parquet", train, grpo, seed)
-    validation = _validation(config, name, store, tokenizer, info)
+    personas = persona_texts(store, info.context)
+    validation = _validation(config, name, store, tokenizer, info, personas)
     for split, trunks in (("train", train), ("validation", validation)):
         rows = step_rows(
             store.session,
@@ -74,7 +73,7 @@ def write_for_verl(config: TrainConfig, store: SessionStore, name: str, folder: 
             config.prompt,
             config.reward_of(name),
             max_prompt_tokens=info.max_tokens - info.max_new_tokens,
-            personas=persona_texts(store, info.context),
+            personas=personas,
         )
         count = sum(len(trunk.replies) for trunk in trunks)
         write_rows(folder / f"{split}.parquet", rows, count, split)
@@ -92,13 +91,18 @@ def write_for_verl(config: TrainConfig, store: SessionStore, name: str, folder: 
 
 
 def _validation(
-    config: TrainConfig, name: str, store: SessionStore, tokenizer: Any, info: CheckpointInfo
+    config: TrainConfig,
+    name: str,
+    store: SessionStore,
+    tokenizer: Any,
+    info: CheckpointInfo,
+    personas: Mapping[str, str] | None,
 ) -> list[SessionTokens]:
     rule = config.phases[name].validation or config.validation
     sessions = [store.session(session_id) for session_id in store.session_ids("validation")[: rule.sessions]]
     if all(len(session.steps) < 2 for session in sessions):
         raise BadConfig(f"'{store.path}' has no validation session to predict, and verl asks for some; split it anew.")
-    limit, personas = info.max_tokens - info.max_new_tokens, persona_texts(store, info.context)
+    limit = info.max_tokens - info.max_new_tokens
     trunks = [tokenize_session(tokenizer, one, info.context, config.prompt, limit, personas) for one in sessions]
     return scored_trunks(list(chain.from_iterable(trunks)))
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agents.llm_grpo.config import TrainConfig
 from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
@@ -18,7 +20,7 @@ from train.checkpoints import CheckpointInfo
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 
-__all__ = ["TrainingData", "first_info"]
+__all__ = ["TrainingData", "first_info", "info_of_phase"]
 
 
 def first_info(config: TrainConfig, store: SessionStore) -> CheckpointInfo:
@@ -34,6 +36,11 @@ def first_info(config: TrainConfig, store: SessionStore) -> CheckpointInfo:
         own_tokenizer=config.model.path is None,
         precision=config.model.precision,
     )
+
+
+def info_of_phase(config: TrainConfig, store: SessionStore, name: str) -> CheckpointInfo:
+    """How the policy of a phase is asked, where nothing was trained yet."""
+    return msgspec.structs.replace(first_info(config, store), context=config.context_of(name))
 
 
 class TrainingData:

@@ -126,10 +126,9 @@ class TrainingRun:
             sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed)
             return sft, sft.total_steps
         grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
-        engine = self._engine(model)
-        return GrpoTrainer(
-            policy, policy.frozen(), tokenizer, trunks, grpo, reward, seed=seed, engine=engine
-        ), grpo.steps
+        reference, engine = policy.frozen(), self._engine(model)
+        trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine)
+        return trainer, grpo.steps
 
     def _engine(self, model: Any) -> RolloutEngine | None:
         """What samples for all phases of GRPO, where that is not the policy itself; it is given each one's weights."""

@@ -16,7 +16,7 @@ import msgspec
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.hub.download import download, is_hub_id
 from replay_sessions.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, LATER_COLUMNS, session_of
-from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
 from replay_sessions.importers.sources.parquet import ParquetSource
 from replay_sessions.importers.sources.session_rows import SessionRows, too_long
 from replay_sessions.splits import SPLITS
@@ -73,8 +73,7 @@ class HubImporter(Importer):
         return _HELP
 
     def state(self) -> str:
-        stats = [(path.absolute(), path.stat()) for path in self._files]
-        return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
+        return state_of_files(path.absolute() for path in self._files)
 
     def parts(self) -> Iterator[Part]:
         """A file is a part: it holds whole sessions, and is read a few rows at a time."""

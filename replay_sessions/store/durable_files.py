@@ -10,7 +10,7 @@ from pathlib import Path
 
 from replay_sessions.errors import ShopR1Error, WriteFailed
 
-__all__ = ["exchange", "replace_file", "sync_file", "sync_folder", "sync_tree", "writing"]
+__all__ = ["exchange", "replace_file", "replacing", "sync_file", "sync_folder", "sync_tree", "writing"]
 
 _AT_FDCWD = -100  # paths are relative to the current folder
 _RENAME_EXCHANGE = 2
@@ -61,10 +61,21 @@ def replace_file(path: Path, content: bytes | str) -> None:
     Raises:
         WriteFailed: The system refused; the old content is there.
     """
+    with replacing(path) as partial:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """The file to write in place of `path`: it takes its name once it is whole and on the disk, or is gone.
+
+    Raises:
+        WriteFailed: The system refused; the old content is there.
+    """
     partial = path.with_name(path.name + ".partial")
     try:
         with writing(path):
-            partial.write_bytes(content.encode() if isinstance(content, str) else content)
+            yield partial
             sync_file(partial)
             os.replace(partial, path)
             sync_folder(path.parent)

@@ -9,7 +9,6 @@ With --answers it also has `answer`, what the person did, with which
 shop_env.serving.tasks.score_step gives the reward of a reply.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from replay_sessions.errors import BadConfig
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from replay_sessions.store.durable_files import writing
+from replay_sessions.store.durable_files import replacing
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.serving.tasks import StepTasks
@@ -76,18 +75,11 @@ def write_tasks(tasks: StepTasks, split: str, out: Path, *, answers: bool) -> in
     count = tasks.count(split)
     if not count:
         raise BadConfig(f"split '{split}' has no step to ask about")
-    partial = out.with_name(out.name + ".partial")
-    try:
-        with writing(out), partial.open("wb") as file, progress_bar("writing tasks", count) as advance:
-            for task in tasks.tasks(split):
-                line = msgspec.to_builtins(task)
-                if answers:
-                    line["answer"] = tasks.answer(split, task.index)
-                file.write(msgspec.json.encode(line) + b"\n")
-                advance(1)
-            file.flush()
-            os.fsync(file.fileno())
-            partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(out) as partial, partial.open("wb") as file, progress_bar("writing tasks", count) as advance:
+        for task in tasks.tasks(split):
+            line = msgspec.to_builtins(task)
+            if answers:
+                line["answer"] = tasks.answer(split, task.index)
+            file.write(msgspec.json.encode(line) + b"\n")
+            advance(1)
     return count

@@ -15,6 +15,7 @@ from replay_sessions.schema import Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 from shop_env.wrappers import DiscreteActions
+from tests.contracts.replayed_logs import assert_the_log_earns_the_maximum
 from tests.demo_stores import demo_store_at
 
 FILES = {
@@ -83,15 +84,7 @@ def test_vector_envs_give_what_single_envs_give(store: SessionStore) -> None:
 
 
 def test_replaying_the_log_earns_the_maximum_at_every_step(store: SessionStore) -> None:
-    env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", skip_first_action=False)
-    for session in store.sessions():
-        env.reset(options={"session_id": session.session_id})
-        for step in session.steps:
-            observation, reward, terminated, _, info = env.step(format_reply(step.rationale or "", step.action))
-            assert reward == info["best_reward"]
-            assert "problem" not in info
-        assert terminated
-        assert observation["page"] == ""
+    assert_the_log_earns_the_maximum(store)
 
 
 def test_the_env_pays_what_an_evaluation_records(store: SessionStore) -> None:

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import gymnasium
 import pytest
 
 import shop_env  # noqa: F401 - registers the envs
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
-from shop_env.replies import format_reply
 from shop_env.reward.terms import unlogged_fields
+from tests.contracts.replayed_logs import assert_the_log_earns_the_maximum
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded, imported
 
 SHOP = "<form><input id='q' name='q' placeholder='Search'><input id='p' type='password' placeholder='Password'></form>"
@@ -26,13 +25,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
 
 
 def test_replaying_a_recording_earns_the_maximum_at_every_step(store: SessionStore) -> None:
-    env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", skip_first_action=False)
-    for session in store.sessions():
-        env.reset(options={"session_id": session.session_id})
-        for step in session.steps:
-            _, reward, _, _, info = env.step(format_reply(step.rationale or "", step.action))
-            assert reward == info["best_reward"]
-            assert "problem" not in info
+    assert_the_log_earns_the_maximum(store)
 
 
 def test_a_masked_text_is_one_that_was_not_logged(tmp_path: Path) -> None:

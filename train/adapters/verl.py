@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 from replay_sessions.errors import BadConfig
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.schema import Action, Session
-from replay_sessions.store.durable_files import replace_file, writing
+from replay_sessions.store.durable_files import replace_file, replacing
 from shop_env.context import ContextConfig
-from shop_env.observation import observe
+from shop_env.observation import ObservedSession
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardConfig, score_reply
@@ -112,13 +112,12 @@ def step_rows(
     """The steps that `trunks` hold, trunk after trunk, as they are asked about one by one."""
     numbers = msgspec.json.encode(reward).decode()
     for trunk in trunks:
-        session = session_of(trunk.session_id)
+        observed = ObservedSession(session_of(trunk.session_id), context, personas)
         for reply in trunk.replies:
-            observation = observe(session, reply.step_index, context, personas)
-            messages = fitted_messages(tokenizer, observation, prompt, max_prompt_tokens)
+            messages = fitted_messages(tokenizer, observed.at(reply.step_index), prompt, max_prompt_tokens)
             assert messages is not None, "steps that do not fit are in no trunk"
             yield StepRow(
-                session_id=session.session_id,
+                session_id=trunk.session_id,
                 step=reply.step_index,
                 prompt=[{"role": message["role"], "content": message["content"]} for message in messages],
                 ground_truth=msgspec.json.encode(reply.action).decode(),
@@ -128,17 +127,15 @@ def step_rows(
 
 def write_rows(path: Path, rows: Iterator[StepRow], count: int, split: str) -> None:
     """Writes `count` rows as a parquet file, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
     numbered = (row.columns(index, split) for index, row in enumerate(rows))
-    try:
-        with writing(path), progress_bar(f"writing {path.name}", count) as advance:
-            with pq.ParquetWriter(partial, _COLUMNS, compression="zstd") as file:
-                while group := list(islice(numbered, ROWS_A_GROUP)):
-                    file.write_table(pa.Table.from_pylist(group, _COLUMNS))
-                    advance(len(group))
-            partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        replacing(path) as partial,
+        progress_bar(f"writing {path.name}", count) as advance,
+        pq.ParquetWriter(partial, _COLUMNS, compression="zstd") as file,
+    ):
+        while group := list(islice(numbered, ROWS_A_GROUP)):
+            file.write_table(pa.Table.from_pylist(group, _COLUMNS))
+            advance(len(group))
 
 
 def order_file(rows: Path) -> Path:

@@ -22,6 +22,7 @@ import torch
 from replay_sessions.errors import BadConfig, MissingExtra
 from replay_sessions.plugins import load
 from train.lora import ADAPTER_FILE, has_adapter, save_adapter
+from train.models import GGUF, PACKAGE
 from train.policy import Policy, Precision
 from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
 
@@ -59,7 +60,7 @@ class VllmEngine:
         lora_rank: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        if path.startswith("package:") or path.endswith(".gguf"):
+        if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # weights are handed over, not sent
         self._adapters = 0

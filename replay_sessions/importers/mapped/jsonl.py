@@ -15,7 +15,7 @@ from typing import IO, Any, ClassVar, Self
 import msgspec
 
 from replay_sessions.errors import BadSession, ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, NoOptions, Part
+from replay_sessions.importers.importer import Imported, Importer, NoOptions, Part, state_of_files
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, NoActions, built_in_mappings, load_mapping
 from replay_sessions.importers.page_reading import AS_LOGGED, PageReading, as_stored, reading_of
 from replay_sessions.importers.sources.field_names import listed
@@ -104,8 +104,7 @@ class JsonlImporter(Importer):
         return _HELP.format(known="\n".join(lines))
 
     def state(self) -> str:
-        status = self.path.stat()
-        return f"{self.path.absolute()} {status.st_size} {status.st_mtime_ns}"
+        return state_of_files([self.path.absolute()])
 
     def rules(self) -> Any:
         return self._mapping, self._recipe_rules

@@ -19,7 +19,7 @@ import msgspec
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping
 from replay_sessions.importers.mapped.jsonl import map_line
 from replay_sessions.importers.mapped.page_offset import choose_page_offset
@@ -118,8 +118,7 @@ class ShopcartImporter(Importer):
         return _HELP
 
     def state(self) -> str:
-        stats = [(path.absolute(), path.stat()) for path in self._files]
-        return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
+        return state_of_files(path.absolute() for path in self._files)
 
     def rules(self) -> Any:
         return self._mapping, self._recipe_rules

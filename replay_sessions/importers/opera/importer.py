@@ -19,7 +19,7 @@ import msgspec
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
 from replay_sessions.importers.opera.files import (
     OperaVersion,
     RowGroup,
@@ -130,8 +130,7 @@ class OperaImporter(Importer):
         return _HELP
 
     def state(self) -> str:
-        stats = [(path.as_posix(), path.stat()) for path in self._files.all()]
-        return " ".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats)
+        return state_of_files(self._files.all())
 
     def rules(self) -> Any:
         return self._recipe_rules

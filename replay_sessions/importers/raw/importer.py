@@ -10,9 +10,7 @@ on is given by a CSS selector, the element's text or its name in the simplified 
 page or element is not found is left out, counted and listed with the reason; the next step's `gap` says so.
 """
 
-import os
 from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
 from textwrap import fill
 from typing import ClassVar, Self
@@ -20,7 +18,7 @@ from typing import ClassVar, Self
 import msgspec
 
 from replay_sessions.errors import ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
 from replay_sessions.importers.raw.endings import NO_ENDINGS, Endings, endings_of
 from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, Row, read_actions
 from replay_sessions.importers.raw.steps import PageFolder, read_session
@@ -144,12 +142,7 @@ class RawImporter(Importer):
         return _HELP.format(columns="\n".join(lines))
 
     def state(self) -> str:
-        digest = blake2b(digest_size=16)
-        files = [self._actions, *(path for path in self._folder.rglob("*") if path.is_file())]
-        for path in sorted(files):
-            status = path.stat()
-            digest.update(os.fsencode(path) + f" {status.st_size} {status.st_mtime_ns}\n".encode())
-        return digest.hexdigest()
+        return state_of_files(sorted([self._actions, *(path for path in self._folder.rglob("*") if path.is_file())]))
 
     def rules(self) -> tuple[Rule, ...] | None:
         return self._recipe.rules if self._recipe else None

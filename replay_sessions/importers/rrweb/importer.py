@@ -7,16 +7,14 @@ Each file is a recording, or holds several; docs/rrweb.md tells the packings, an
 event by event and simplified where something is done (`importers.rrweb`).
 """
 
-import os
 from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
 from typing import ClassVar, Self
 
 import msgspec
 
 from replay_sessions.errors import BadConfig, BadSession, ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
 from replay_sessions.importers.raw.targets import Unresolved
 from replay_sessions.importers.rrweb.acted_pages import ActedPage, read_page
 from replay_sessions.importers.rrweb.events import Unpacker
@@ -118,11 +116,7 @@ class RrwebImporter(Importer):
         return _HELP
 
     def state(self) -> str:
-        digest = blake2b(digest_size=16)
-        for path in self._files:
-            status = path.stat()
-            digest.update(os.fsencode(path) + f" {status.st_size} {status.st_mtime_ns}\n".encode())
-        return digest.hexdigest()
+        return state_of_files(self._files)
 
     def rules(self) -> tuple[Rule, ...] | None:
         return self._recipe.rules if self._recipe else None
