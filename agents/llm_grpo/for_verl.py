@@ -46,6 +46,7 @@ def write_for_verl(config: TrainConfig, store: SessionStore, name: str, folder: 
         raise BadConfig(f"--for-verl {name}: there is no such phase of GRPO. {did_you_mean(name, known)}")
     if config.model.path is None:
         raise BadConfig("--for-verl needs a model that others can load; give --model.path.")
+    folder = folder.resolve()  # where Ray's workers look is not where this was called
     grpo, seed = config.grpo_of(name), config.seed + phase.seed
     words = overrides(
         grpo,

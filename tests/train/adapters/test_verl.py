@@ -49,10 +49,12 @@ def written(store: SessionStore, tiny: Tiny, tmp_path_factory: pytest.TempPathFa
     model = folder.parent / "model"
     tiny.plain_model().save_pretrained(model)
     tiny.tokenizer.save_pretrained(model)
-    words = ["--preset", "shop_r1_3b", "--store", str(store.path), "--model.path", str(model), "--out", str(folder)]
+    words = ["--preset", "shop_r1_3b", "--store", str(store.path), "--model.path", str(model), "--out", folder.name]
     words += ["--model.max-tokens", "700", "--model.max-new-tokens", "40", "--grpo.max-new-tokens", "40"]
     words += ["--grpo.steps", "5", "--grpo.steps-per-batch", "6", "--prompt.style", "compact"]
-    assert main([*words, "--for-verl", "shop_r1"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder.parent)
+        assert main([*words, "--for-verl", "shop_r1"]) == 0
     return folder
 
 
@@ -161,6 +163,7 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
         assert json.dumps(reply_action(logged.action)) not in row["prompt"][-1]["content"]
     assert max(json.loads(order_file(written / "train.parquet").read_text())) < len(rows)
     words = words_of(written)
+    assert f"data.train_files={written / 'train.parquet'}" in words
     assert "data.train_batch_size=6" in words
     assert "trainer.total_training_steps=5" in words
     assert "actor_rollout_ref.actor.optim.lr=1e-07" in words
