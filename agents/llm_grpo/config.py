@@ -122,7 +122,8 @@ class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         reward: A reward preset of GRPO's; None: the run's.
         context: What is shown otherwise than in the run's context.
         teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
-        same_time_as: SFT for as many steps as fit the time that this earlier phase took, on whole sessions.
+        same_time_as: SFT for as many steps as fit the time that this earlier phase takes, on whole sessions: counted in
+            tokens by the speed of the fastest tenth of steps, so that other work on the machine decides nothing.
         seed: Added to the run's; phases with the same number see the same batches.
         sft: Numbers of this phase alone, in place of the run's [sft].
         grpo: Numbers of this phase alone, in place of the run's [grpo].

@@ -7,10 +7,12 @@ Those are the phases of the preset tiny_cpu; which there are is data (config.Pha
 `phases.json` in the run's folder says which phases are finished; a resumed run goes on with the first that is not.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import torch
 
 from agents.evaluate import evaluate
@@ -146,8 +148,8 @@ class TrainingRun:
     def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
         """How many SFT steps take as long as a phase took, by what a whole-session SFT step took in this run."""
         last_stage = self.config.sft_of(started_from).stages[-1].steps or 0  # on whole sessions; in epochs: all of it
-        seconds: list[float] = [row["seconds"] for row in self.log.rows(started_from)][-last_stage:]
-        return max(1, round(self.results[name].seconds * len(seconds) / sum(seconds)))
+        sft = self.log.rows(started_from)[-last_stage:]
+        return max(1, round(undisturbed_seconds(self.log.rows(name)) * len(sft) / undisturbed_seconds(sft)))
 
     def _start(self, start: str) -> tuple[Any, Any, CheckpointInfo]:
         """The model that a phase starts from, its tokenizer, and how it was asked so far."""
@@ -191,3 +193,15 @@ class TrainingRun:
     def _write_finished_phases(self) -> None:
         content = msgspec.json.format(msgspec.json.encode(self.results), indent=2)
         replace_file(self.folder / PHASES_FILE, content + b"\n")
+
+
+def undisturbed_seconds(steps: Sequence[Mapping[str, Any]]) -> float:
+    """What training steps take on a machine that does nothing else: their tokens, at the speed of the fastest tenth.
+
+    What they did take is other programs' work too, and a suspended machine's sleep: luck, for whoever compares.
+
+    >>> steps = [{"tokens": 1000, "tokens_per_s": 500.0}] * 4 + [{"tokens": 1000, "tokens_per_s": 2.0}] * 16
+    >>> undisturbed_seconds(steps)
+    40.0
+    """
+    return float(sum(step["tokens"] for step in steps) / np.quantile([step["tokens_per_s"] for step in steps], 0.9))
