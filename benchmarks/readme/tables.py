@@ -1,0 +1,183 @@
+"""Each table of the README, as Markdown, from the records in benchmarks/results."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+__all__ = ["RESULTS", "readme_tables"]
+
+RESULTS = Path(__file__).parents[1] / "results"
+MISSING = "–"
+
+
+def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
+    """What makes each table, by its name."""
+    made = (demo_shop, demo_shop_differences, live, floors, speed)
+    return {function.__name__: partial(function, results) for function in made}
+
+
+def demo_shop(results: Path) -> str:
+    """The means over the seeds of `benchmarks.seeds`, sampled policies first."""
+    rows = _read(results / "demo_shop/seeds.json")["rows"]
+    lines = []
+    for label in sorted(rows, key=lambda label: label.endswith("greedy")):
+        exact, of_type, f1 = (rows[label][name] for name in ("exact_accuracy", "type_accuracy", "type_f1_macro"))
+        by_seed = ", ".join(map(_percent, exact["by_seed"]))
+        lines.append([label, f"{_percent(exact['mean'])} ({by_seed})", _percent(of_type["mean"]), _percent(f1["mean"])])
+    return _table(["agent", "exact (by seed)", "action type", "macro-F1"], lines)
+
+
+def demo_shop_differences(results: Path) -> str:
+    """The paired differences of the same seeds, one after the other."""
+    lines = []
+    for one in _read(results / "demo_shop/seeds.json")["differences"]:
+        by_seed = "; ".join(
+            f"{_points(difference)} [{_points(low)}, {_points(high)}]"
+            for difference, low, high in one["by_seed"].values()
+        )
+        metric = {"exact_accuracy": "exact", "type_f1_macro": "macro-F1"}[one["metric"]]
+        lines.append(f"- {one['first']} − {one['second']}, {metric}: {by_seed}\n")
+    return "".join(lines)
+
+
+def live(results: Path) -> str:
+    """Agents left to themselves in the demo shop."""
+    labels = {
+        "the shoppers": "the shoppers",
+        "the shoppers, drawn anew": "the shoppers, drawn anew",
+        "sft_T1": "SFT, T 1",
+        "sft": "SFT, T 0.6",
+        "shop_r1": "Shop-R1, T 0.6",
+        "ppo": "MaskablePPO, greedy",
+        "copy_match": "copy_match",
+    }
+    rows = {row["label"]: row["figures"] for row in _read(results / "live/live.json")["rows"]}
+    lines = []
+    for name, label in labels.items():
+        divergence = rows[name].get("action_mix_divergence")
+        shown = "" if divergence is None else f"{divergence['value']:.3f}"
+        length, bought = rows[name]["length"], rows[name]["purchase_rate"]
+        lines.append([label, _figure(length, "{:.1f}", 1), _figure(bought, "{:.1f}", 100), shown])
+    return _table(["agent", "steps a visit", "bought, %", "action mix, JSD"], lines)
+
+
+def floors(results: Path) -> str:
+    """Classic models of the train split on three stores, worst first on the demo shop."""
+    stores = {"demo": "demo shop", "miniwob": "MiniWoB", "autowebbench": "AutoWebBench"}
+    rows: dict[str, dict[str, Any]] = {
+        store: {entry["row"]["label"]: entry["row"]["figures"] for entry in record["entries"]}
+        for store in stores
+        for record in [_read(results / f"floors/{store}.json")]
+    }
+    headings = ["floor", *(heading for named in stores.values() for heading in (named, "NLL"))]
+    labels = sorted(rows["demo"], key=lambda label: rows["demo"][label]["exact_accuracy"]["value"])
+    lines = []
+    for label in labels:
+        of_stores = [rows[store].get(label, {}) for store in stores]
+        cells = [
+            _figure(figures.get(name), form, scale)
+            for figures in of_stores
+            for name, form, scale in (("exact_accuracy", "{:.1f}", 100), ("nll", "{:.2f}", 1))
+        ]
+        lines.append([label, *cells])
+    return _table(headings, lines)
+
+
+def speed(results: Path) -> str:
+    """What is measured, beside its peers in the same run."""
+    lines = [*_steps_and_replies(results), *_pages(results), *_imports(results)]
+    return _table(["what", "here", "peer"], lines, numbers=1)
+
+
+def _steps_and_replies(results: Path) -> Iterable[Sequence[str]]:
+    measured = _measured(results, "env_reward")
+
+    def line(what: str, *names: str, peer: str) -> list[str]:
+        ratios = "; ".join(f"{measured[name]['ratio']:.1f}" for name in names)
+        return [what, "; ".join(_thousands(measured[name]["value"]) for name in names), peer.format(ratios)]
+
+    steps, vectors = ("env.step.small", "env.step.large"), ("env.vector.16.small", "env.vector.16.large")
+    slower = "{} times slower"
+    package = f"the same env with the package `rouge_score`: {slower}"
+    yield line("env steps a second, pages of 1 kB; of 600 kB", *steps, peer=package)
+    yield line("the same, short product names", "env.step.short_names", peer=slower)
+    what = "16 envs side by side, `with_info=False`, steps a second"
+    yield line(what, *vectors, peer=f"with infos: {slower}")
+    peer = _thousands(measured["reward.replies"]["peer_value"])
+    yield line("replies scored a second", "reward.replies", peer=f"with `rouge_score`: {peer}")
+
+
+def _pages(results: Path) -> Iterable[Sequence[str]]:
+    measured = _measured(results, "simplify")
+    walk, soup = (measured["simplify.amazon.walk.beautifulsoup"][name] for name in ("value", "peer_value"))
+    both = measured["simplify.amazon.all.beautifulsoup"]["value"]
+    pruning = measured["simplify.amazon.walk.browsergym_style"]["peer_value"]
+    yield [
+        "raw Amazon pages simplified, MB/s",
+        f"{walk:.1f}; {both:.1f} with private data removed",
+        f"BeautifulSoup, the same walk: {soup:.1f}; BrowserGym-style pruning: {pruning:.1f} (own reimplementations)",
+    ]
+
+
+def _imports(results: Path) -> Iterable[Sequence[str]]:
+    raw, recording, scale = (
+        _read(results / f"speed/import_{part}.json") for part in ("raw_pages", "recording", "at_scale")
+    )
+    yield [
+        f"import of {raw['sessions']:,} sessions of 8 raw pages ({raw['raw_page_bytes'] / 1e9:.1f} GB), "
+        "simplified and without private data, both cores",
+        f"{raw['seconds']:.0f} s, {raw['megabytes_per_s']:.0f} MB/s, {raw['peak_memory_mib']} MiB at most",
+        MISSING,
+    ]
+    yield [
+        f"import of an rrweb recording of {recording['recording_bytes'] / 1e6:.0f} MB with {recording['steps']} steps "
+        f"on a page of {recording['page_bytes'] / 1e6:.1f} MB, one core",
+        f"{recording['megabytes_per_s']:.1f} MB/s, {recording['peak_memory_mib']} MiB at most",
+        MISSING,
+    ]
+    after = "the same store, byte for byte" if scale["stores_are_equal"] else "another store"
+    yield [
+        f"import of {scale['sessions']:,} sessions ({scale['corpus_bytes'] / 1e9:.1f} GB of JSON lines), both cores",
+        f"{scale['seconds']:.0f} s, {scale['peak_memory_mib']} MiB at most",
+        f"killed {scale['kills']} times on the way: {after}",
+    ]
+
+
+def _measured(results: Path, part: str) -> dict[str, Any]:
+    return {one["name"]: one for one in _read(results / f"speed/{part}.json")}
+
+
+def _table(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: int | None = None) -> str:
+    """A Markdown table whose first column is text; `numbers`: how many after it are numbers, all of them if None."""
+    count = len(headings) - 1 if numbers is None else numbers
+    rule = "|---|" + "--:|" * count + "---|" * (len(headings) - 1 - count)
+    return (
+        "\n".join(["| " + " | ".join(headings) + " |", rule, *("| " + " | ".join(line) + " |" for line in lines)])
+        + "\n"
+    )
+
+
+def _figure(figure: Mapping[str, float] | None, form: str, scale: float) -> str:
+    if figure is None:
+        return MISSING
+    value, low, high = (None if figure[name] is None else scale * figure[name] for name in ("value", "low", "high"))
+    shown = form.format(value)
+    return shown if low is None or low == high else f"{shown} [{form.format(low)}, {form.format(high)}]"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
+def _thousands(value: float) -> str:
+    return f"{round(value, -3):,.0f}"
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
