@@ -115,6 +115,9 @@ class SelectorSet:
         for rule, selector in enumerate(selectors):
             for alternative in selector.split(","):
                 self._add(alternative.strip(), rule)
+        # What a class attribute has in it wherever one of these fits: one search for all of them.
+        texts = {value for compound, _ in self._by_class_text for _, _, value in compound.conditions[:1]}
+        self._may_fit_class_text = re.compile("|".join(map(re.escape, sorted(texts)))).search
         self.choices = _Choices(self._choice)
         self.attribute_names = frozenset(self._by_name) | {name for name, _ in self._by_value if name != "id"}
         self.ids = frozenset(value for name, value in self._by_value if name == "id")
@@ -142,7 +145,9 @@ class SelectorSet:
     def _choice(self, tag: str, class_attribute: str | None, inside: int) -> Choice | None:
         classes = frozenset((class_attribute or "").split())
         filed = self._by_tag.get(tag, []) + [entry for name in classes for entry in self._by_class.get(name, ())]
-        steps = _decided(_holding(filed + self._by_class_text, tag, classes, inside), class_attribute)
+        if class_attribute is not None and self._may_fit_class_text(class_attribute):
+            filed += self._by_class_text
+        steps = _decided(_holding(filed, tag, classes, inside), class_attribute)
         if not steps:
             return None
         granted = inside
