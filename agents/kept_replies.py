@@ -27,9 +27,9 @@ from agents.asking import Answer, error_in_words
 from agents.scored_steps import StepKey
 from replay_sessions.errors import BadConfig, BadSession
 from replay_sessions.schema import Action
-from replay_sessions.store.durable_files import sync_folder
+from replay_sessions.store.durable_files import replace_file, sync_folder, writing
 
-__all__ = ["KeptReplies", "Probabilities"]
+__all__ = ["KeptReplies", "Probabilities", "take_replies"]
 
 Probabilities = dict[Action, float]
 
@@ -160,10 +160,7 @@ class KeptReplies:
     def _read(self) -> None:
         content = self.path.read_bytes()
         self._whole_bytes = content.rfind(b"\n") + 1  # a line that a kill cut off has no end
-        try:
-            lines = msgspec.json.Decoder(_Line).decode_lines(content[: self._whole_bytes])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadSession(f"kept replies '{self.path}' cannot be read ({error}): move the file away") from error
+        lines = _decoded(content[: self._whole_bytes], self.path)
         if lines and lines[0].asked_with != self._asked_with:
             raise BadSession(f"kept replies '{self.path}' were asked with {lines[0].asked_with}: move the file away")
         for line in lines[1:]:
@@ -206,3 +203,39 @@ class KeptReplies:
             raise BadConfig(f"replies cannot be kept in '{self.path}': {error.strerror}") from error
         self._whole_bytes += len(text)
         self._take(line)
+
+
+def take_replies(source: Path, path: Path) -> bool:
+    """Adds to the answers kept in `path` those that another file keeps of the same questions; its own count more.
+
+    Returns:
+        Whether there was anything new.
+
+    Raises:
+        BadSession: One of them cannot be read, or they were asked with something else.
+    """
+    theirs, asked_with = _whole_lines(source)
+    ours, ours_asked_with = _whole_lines(path) if path.exists() else ([], asked_with)
+    if ours and ours_asked_with != asked_with:
+        raise BadSession(f"kept replies '{source}' were asked with something else than '{path}': keep them apart")
+    if set(theirs[1:]) <= set(ours[1:]):
+        return False
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, b"".join([*theirs, *ours[1:]]))  # of two lines about the same thing the later counts
+    return True
+
+
+def _whole_lines(path: Path) -> tuple[list[bytes], dict[str, Any] | None]:
+    """Without a last one that a kill cut off; and what they were asked with."""
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    lines = _decoded(whole, path)
+    return whole.splitlines(keepends=True), lines[0].asked_with if lines else None
+
+
+def _decoded(lines: bytes, path: Path) -> list[_Line]:
+    try:
+        return msgspec.json.Decoder(_Line).decode_lines(lines)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadSession(f"kept replies '{path}' cannot be read ({error}): move the file away") from error

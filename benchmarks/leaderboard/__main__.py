@@ -19,13 +19,19 @@ own, and how two agents differ step by step, is told by
   python -m benchmarks.leaderboard compare runs/first oracle oracle \\
     --second-folder runs/shuffled --across context
 
+Replies that another machine asked for are taken over, and what was verified
+becomes a recorded result, by
+
+  python -m benchmarks.leaderboard take runs/first other/first
+  python -m benchmarks.leaderboard submit runs/first floors/mine --reask 20
+
 Each reply is kept as it comes, and no step is asked twice (--fresh asks again): another reward, other metrics or
 sessions are counted from what was kept. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at all,
 2 the call or its input was wrong.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,9 +44,11 @@ from agents.results import render_table, results_console
 from benchmarks.leaderboard.compare import COMPARED, Difference, compare, settings_that_differ
 from benchmarks.leaderboard.config import LeaderboardConfig
 from benchmarks.leaderboard.ranking import Results, run_leaderboard
+from benchmarks.leaderboard.submission import submit
+from benchmarks.leaderboard.taking import take
 from benchmarks.leaderboard.verify import read_results, verify
 from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.errors import StoreNotFound
+from replay_sessions.errors import BadConfig, StoreNotFound
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m benchmarks.leaderboard"
@@ -85,6 +93,36 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
     with_errors: bool = False
 
 
+class Take(msgspec.Struct, frozen=True, kw_only=True):
+    """Takes replies that were kept elsewhere over into a leaderboard, or a series of them; the next run counts them.
+
+    Attributes:
+        folder: The --out that they go to; it may be new.
+        others: Folders of the same leaderboard or series, asked in part, from other machines say.
+    """
+
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
+    others: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="OTHER")]]
+
+
+class Submit(msgspec.Struct, frozen=True, kw_only=True):
+    """Verifies a leaderboard and, if nothing is found, records its figures.
+
+    Attributes:
+        folder: The --out of a leaderboard run.
+        name: Of the record, such as floors/demo: RESULTS/floors/demo.json and demo.md are written.
+        results: The folder of recorded results.
+        store: The store it was run on, `demo` or a path; None: where the run found it.
+        reask: Ask each agent so many of its steps again: nothing else finds replies that are not its own.
+    """
+
+    folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
+    name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
+    results: Path = Path("benchmarks/results")
+    store: str | None = None
+    reask: int = 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 1 verify found a mismatch, 2 the call or its input was wrong."""
     words = sys.argv[1:] if arguments is None else arguments
@@ -92,11 +130,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    # Ranking is what one mostly wants, so it needs no subcommand; the two others are named.
+    # Ranking is what one mostly wants, so it needs no subcommand; the others are named.
     if words[:1] == ["verify"]:
         return _verify(parse_options(Verify, words[1:], program=f"{PROGRAM} verify"))
     if words[:1] == ["compare"]:
         return _compare(parse_options(Compare, words[1:], program=f"{PROGRAM} compare"))
+    if words[:1] == ["take"]:
+        return _take(parse_options(Take, words[1:], program=f"{PROGRAM} take"))
+    if words[:1] == ["submit"]:
+        return _submit(parse_options(Submit, words[1:], program=f"{PROGRAM} submit"))
     return _rank(parse_options(LeaderboardConfig, words, program=PROGRAM, text=__doc__))
 
 
@@ -135,17 +177,35 @@ def _verify(asked: Verify) -> int:
     store = _store_of(asked)
     if store is None:
         print("the store is not at hand (--store): records are compared with their own replies only, not with the log")
-    mismatches = verify(asked.folder, store, reask=asked.reask)
+    return _told(verify(asked.folder, store, reask=asked.reask), asked.reask)
+
+
+def _told(mismatches: Mapping[str, Sequence[str]], reask: int) -> int:
     for part, found in mismatches.items():
         print(f"{part}: {'as it should be' if not found else f'{len(found)} mismatches'}")
         for line in found[:MISMATCHES_SHOWN]:
             print(f"    {line}")
-    if not asked.reask:
+    if not reask:
         print("whether the replies are the agents' own, only --reask N tells")
     return 1 if any(mismatches.values()) else 0
 
 
-def _store_of(asked: Verify) -> SessionStore | None:
+def _take(asked: Take) -> int:
+    for other in asked.others:
+        print(f"{other}: {take(asked.folder, other)} files of replies hold something new")
+    return 0
+
+
+def _submit(asked: Submit) -> int:
+    store = _store_of(asked)
+    if store is None:
+        raise BadConfig("only what the store proves is recorded: give it by --store")
+    code = _told(submit(asked.folder, asked.name, asked.results, store, reask=asked.reask), asked.reask)
+    print(f"recorded: {asked.results / asked.name}.json, .md" if code == 0 else "not recorded")
+    return code
+
+
+def _store_of(asked: Verify | Submit) -> SessionStore | None:
     if asked.store is not None:
         return SessionStore.open(asked.store)
     try:

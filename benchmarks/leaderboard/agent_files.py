@@ -22,7 +22,7 @@ from replay_sessions.store.durable_files import replace_file
 from replay_sessions.store.locks import LOCK_FILE, lock
 from shop_env.metrics.records import StepRecord
 
-__all__ = ["AgentFiles", "AgentRun", "read_json", "working_alone_in"]
+__all__ = ["AgentFiles", "AgentRun", "folder_name", "read_json", "working_alone_in"]
 
 
 class AgentRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,7 +45,7 @@ class AgentFiles:
 
     def __init__(self, leaderboard: Path, label: str) -> None:
         self.label = label
-        self.folder = leaderboard / "agents" / _folder_name(label)
+        self.folder = leaderboard / "agents" / folder_name(label)
         self.steps = self.folder / "steps.jsonl"
         self.run = self.folder / "run.json"
 
@@ -118,10 +118,10 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _folder_name(label: str) -> str:
+def folder_name(label: str) -> str:
     """A folder name that says the label; where characters had to go, a digest keeps labels apart.
 
-    >>> _folder_name("copy_match"), _folder_name("runs/sft?temperature=0")
+    >>> folder_name("copy_match"), folder_name("runs/sft?temperature=0")
     ('copy_match', 'runs_sft_temperature_0-5eb66b')
     """
     cleaned = re.sub(r"[^\w.-]+", "_", label).strip(".") or "agent"

@@ -14,7 +14,7 @@ from shop_env.context import ContextConfig
 from shop_env.replies import Extraction
 from shop_env.versions import SCORING_VERSION
 
-__all__ = ["LeaderboardConfig", "agent_specs", "asked_with"]
+__all__ = ["LeaderboardConfig", "agent_specs", "agent_texts", "asked_with"]
 
 
 class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,8 +76,7 @@ class LeaderboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
     """The agents of `--agents`, each with a label of its own."""
-    named = [text.strip() for given in texts for text in _split_at_commas(given)]
-    specs = [parse_spec(text) for name in named if name for text in GROUPS.get(name, (name,))]
+    specs = [parse_spec(text) for text in agent_texts(texts)]
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
     labels = [spec.label for spec in specs]
@@ -85,6 +84,16 @@ def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
         if labels.count(label) > 1:
             raise BadConfig(f"--agents names '{label}' twice: tell them apart as LABEL={label}")
     return specs
+
+
+def agent_texts(texts: tuple[str, ...]) -> list[str]:
+    """The agents of `--agents` as they were typed, commas and groups taken apart.
+
+    >>> agent_texts(("random, SFT=runs/sft", "floors"))[:3]
+    ['random', 'SFT=runs/sft', 'context_majority']
+    """
+    named = [text.strip() for given in texts for text in _split_at_commas(given)]
+    return [text for name in named if name for text in GROUPS.get(name, (name,))]
 
 
 def _split_at_commas(text: str) -> list[str]:
