@@ -5,12 +5,13 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train train-lm report test test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
+.PHONY: help setup train train-lm report docs test test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
 	@echo "make train-lm     train SmolLM2-135M, a pretrained language model, on STORE (an hour or two, two cores)"
 	@echo "make report       a finished run or leaderboard as one HTML page with all its sessions (RUN=FOLDER, or the newest)"
+	@echo "make docs         the site, in site/, without warnings"
 	@echo "make test         the quick tests, in two processes (WORKERS=N)"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
@@ -53,6 +54,17 @@ report: $(READY)
 	@folder="$(or $(RUN),$$($(NEWEST)))"; \
 	test -n "$$folder" || { echo "no finished run in runs/ or boards/; give one: make report RUN=FOLDER"; exit 2; }; \
 	set -x; $(PY) -m benchmarks.report "$$folder" $(ARGS)
+
+# The site, in an environment of its own.
+DOCS := $(VENV)-docs
+docs: $(DOCS)/.ready
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict $(ARGS)
+	@echo "open site/index.html"
+
+$(DOCS)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
 
 # In WORKERS processes; the tests of a file stay in one.
 WORKERS ?= 2
@@ -136,4 +148,4 @@ bench: $(READY)
 	$(PY) -m benchmarks.speed $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(VLLM) $(TRAINERS:%=$(VENV)-%) $(SERVING:%=$(VENV)-%) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(VLLM) $(DOCS) $(TRAINERS:%=$(VENV)-%) $(SERVING:%=$(VENV)-%) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

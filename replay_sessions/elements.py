@@ -45,8 +45,10 @@ def find_elements(page: str) -> list[Element]:
     only lends its name and is no element itself.
 
     >>> page = '<div name="cart"><a name="cart.pay">Pay</a><input name="search" placeholder="Search"></div>'
-    >>> [(element.name, element.text, element.accepts) for element in find_elements(page)]
-    [('cart.pay', 'Pay', 'click'), ('search', 'Search', 'type')]
+    >>> for element in find_elements(page):
+    ...     print(element.name, element.text, element.accepts)
+    cart.pay Pay click
+    search Search type
     """
     document = LexborHTMLParser(page)
     named = [(name, node) for node in document.css("[name]") if (name := node.attributes["name"])]

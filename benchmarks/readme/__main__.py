@@ -1,4 +1,4 @@
-"""Writes the README's tables from the recorded results, or says where they differ.
+"""Writes the tables of README.md and docs/results.md from the recorded results, or says where they differ.
 
   python -m benchmarks.readme            writes them
   python -m benchmarks.readme --check    writes nothing; exit code 1 where one differs
@@ -14,28 +14,30 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.readme.blocks import with_tables
+from benchmarks.readme.blocks import names_of_tables, with_tables
 from benchmarks.readme.tables import RESULTS, readme_tables
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.errors import BadConfig
 from replay_sessions.store.durable_files import replace_file
 
-__all__ = ["README", "main"]
+__all__ = ["PAGES", "README", "main"]
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs/results.md")
 
 
 class Readme(msgspec.Struct, frozen=True, kw_only=True):
-    """Writes a page's tables from the recorded results.
+    """Writes the tables of pages from the recorded results.
 
     Attributes:
         check: Only says which lines differ.
-        page: The page whose tables these are.
+        pages: The pages whose tables these are; each table must stand on one of them.
         results: The folder of the records.
     """
 
     check: bool = False
-    page: Path = README
+    pages: tuple[Path, ...] = PAGES
     results: Path = RESULTS
 
 
@@ -46,18 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Readme) -> int:
+    tables = readme_tables(given.results)
     try:
-        before = given.page.read_text(encoding="utf-8")
-        after = with_tables(before, readme_tables(given.results))
+        before = {page: page.read_text(encoding="utf-8") for page in given.pages}
+        after = {page: with_tables(text, tables) for page, text in before.items()}
     except OSError as error:
-        raise BadConfig(f"'{error.filename}' cannot be read: {error.strerror}. Give --page or --results.") from error
-    if not given.check:
-        replace_file(given.page, after)
-        return 0
-    lines = (before.splitlines(), after.splitlines())
-    for line in difflib.unified_diff(*lines, f"{given.page.name} as it is", "as recorded", lineterm="", n=0):
-        print(line)
-    return 1 if before != after else 0
+        raise BadConfig(f"'{error.filename}' cannot be read: {error.strerror}. Give --pages or --results.") from error
+    if missing := tables.keys() - set().union(*map(names_of_tables, before.values())):
+        raise BadConfig(f"no page shows the tables {', '.join(sorted(missing))}: say where by <!-- table: NAME -->")
+    for page, text in after.items():
+        if given.check:
+            lines = (before[page].splitlines(), text.splitlines())
+            for line in difflib.unified_diff(*lines, f"{page.name} as it is", "as recorded", lineterm="", n=0):
+                print(line)
+        elif text != before[page]:
+            replace_file(page, text)
+    return 1 if given.check and after != before else 0
 
 
 if __name__ == "__main__":

@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 
 from replay_sessions.errors import BadConfig, did_you_mean
 
-__all__ = ["END", "START", "with_tables"]
+__all__ = ["names_of_tables", "with_tables"]
 
-START, END = "<!-- table: {name} -->", "<!-- end of table -->"
+END = "<!-- end of table -->"
 _START = re.compile(r"<!-- table: (?P<name>\w+) -->\n")
 
 
 def with_tables(page: str, tables: Mapping[str, Callable[[], str]]) -> str:
-    """The page with every named table made anew; what stands around them stays as it is.
+    """The page with every table that it names made anew; what stands around them stays as it is.
 
     Raises:
-        BadConfig: A name that no table has, a table that does not end, or one of `tables` that stands nowhere.
+        BadConfig: A name that no table has, or a table that does not end.
 
     >>> page = "Before.\\n<!-- table: sizes -->\\nold\\n<!-- end of table -->\\nAfter.\\n"
     >>> print(with_tables(page, {"sizes": lambda: "| new |\\n"}), end="")
@@ -30,7 +30,7 @@ def with_tables(page: str, tables: Mapping[str, Callable[[], str]]) -> str:
     <!-- end of table -->
     After.
     """
-    written, place, names = "", 0, set()
+    written, place = "", 0
     for start in _START.finditer(page):
         name = start["name"]
         if name not in tables:
@@ -41,7 +41,9 @@ def with_tables(page: str, tables: Mapping[str, Callable[[], str]]) -> str:
             raise BadConfig(f"the table '{name}' of the page does not end: '{END}' is missing after it")
         written += page[place : start.end()] + tables[name]()
         place = end
-        names.add(name)
-    if missing := tables.keys() - names:
-        raise BadConfig(f"the page lacks the tables {', '.join(sorted(missing))}: say where by {START}, {END}")
     return written + page[place:]
+
+
+def names_of_tables(page: str) -> set[str]:
+    """The tables that a page asks for."""
+    return {start["name"] for start in _START.finditer(page)}

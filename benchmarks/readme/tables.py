@@ -14,8 +14,23 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """What makes each table, by its name."""
-    made = (demo_shop, demo_shop_differences, live, floors, speed)
+    made = (headline, demo_shop, demo_shop_differences, live, floors, speed)
     return {function.__name__: partial(function, results) for function in made}
+
+
+def headline(results: Path) -> str:
+    """The demo shop in a few rows: means over the seeds, sampled and greedy side by side."""
+    rows = _read(results / "demo_shop/seeds.json")["rows"]
+    scripted = [[label, _mean(rows[label]), MISSING] for label in ("majority", "copy_match")]
+    sampled = [
+        [label, *(_mean(rows[f"{label}, {decoding}"]) for decoding in ("T 0.6", "greedy"))]
+        for label in ("SFT", "SFT, same time", "Shop-R1", "oracle")
+    ]
+    return _table(["exact match, %", "as it samples, T 0.6", "greedy"], [*scripted, *sampled])
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    return _percent(row["exact_accuracy"]["mean"])
 
 
 def demo_shop(results: Path) -> str:

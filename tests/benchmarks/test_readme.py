@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.readme.__main__ import README, main
+from benchmarks.readme.__main__ import PAGES, main
 from benchmarks.readme.tables import RESULTS
+
+README, RESULTS_PAGE = PAGES
 
 
 def test_the_readme_s_tables_are_those_recorded() -> None:
@@ -27,8 +29,8 @@ def test_a_figure_that_is_not_the_recorded_one_is_shown_and_mended(
     boosting = next(entry["row"] for entry in content["entries"] if entry["row"]["label"] == "boosting")
     boosting["figures"]["exact_accuracy"] = {"value": 0.1234, "low": 0.1, "high": 0.2}
     record.write_text(json.dumps(content))
-    page = Path(shutil.copy(README, tmp_path))
-    options = ["--page", str(page), "--results", str(results)]
+    page = Path(shutil.copy(RESULTS_PAGE, tmp_path))
+    options = ["--pages", str(page), str(README), "--results", str(results)]
 
     assert main([*options, "--check"]) == 1
     removed, added = (
@@ -47,15 +49,15 @@ def test_a_figure_that_is_not_the_recorded_one_is_shown_and_mended(
     [
         ("<!-- table: floors -->", "<!-- table: flors -->", "Did you mean 'floors'?"),
         ("<!-- end of table -->", "", "does not end"),
-        ("<!-- table: speed -->", "", "lacks the tables speed"),
+        ("<!-- table: speed -->", "", "no page shows the tables speed"),
     ],
 )
 def test_a_page_with_a_wrong_mark_is_left_alone_and_told(
     before: str, after: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "README.md"
-    page.write_text(text := README.read_text().replace(before, after, 1))
-    assert main(["--page", str(page)]) == 2
+    page = tmp_path / "results.md"
+    page.write_text(text := RESULTS_PAGE.read_text().replace(before, after, 1))
+    assert main(["--pages", str(page), str(README)]) == 2
     assert said in capsys.readouterr().err
     assert page.read_text() == text
 

@@ -1,0 +1,66 @@
+"""The pages that people read: links and commands lead somewhere, every page is on the site, versions agree."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+COMMAND = re.compile(r"python -m (?P<module>[a-z_0-9.]+)")
+
+
+def headings(page: Path) -> set[str]:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    words = (re.sub(r"[^\w\s-]", "", line.lower()) for line in re.findall(r"^#+ (.*)", text, re.MULTILINE))
+    return {re.sub(r"\s+", "-", line.strip()) for line in words}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for found in LINK.finditer(text):
+        target, _, heading = unquote(found["target"]).partition("#")
+        if "://" in target:
+            continue
+        linked = (page.parent / target).resolve() if target else page
+        assert linked.exists(), f"{page.name}: {found[0]}"
+        assert not heading or heading in headings(linked), f"{page.name}: {found[0]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_on_a_page_is_a_module_of_the_project(page: Path) -> None:
+    for module in {found["module"] for found in COMMAND.finditer(page.read_text(encoding="utf-8"))}:
+        path = ROOT.joinpath(*module.split("."))
+        if (ROOT / module.split(".")[0]).is_dir():
+            assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), f"{page.name}: {module}"
+
+
+def test_every_page_stands_in_the_site_s_navigation() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+    def pages(entry: Any) -> set[str]:
+        if isinstance(entry, str):
+            return {entry}
+        return set().union(*map(pages, entry.values() if isinstance(entry, dict) else entry))
+
+    docs = ROOT / "docs"
+    assert pages(site["nav"]) == {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+
+
+def test_the_citation_names_the_version_that_is_built() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert str(citation["version"]) == project["version"]
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+
+
+def test_the_forge_s_workflow_calls_the_project_s_own_scripts() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    calls = {step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step}
+    assert calls == {"bash .ci/run", "make test-oldest", "make docs"}
