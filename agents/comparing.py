@@ -7,11 +7,14 @@ The training run, the leaderboard's report and whoever else compares two agents 
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from agents.results import Comparison
 from shop_env.metrics import StepRecord, paired_difference, paired_test
 from shop_env.metrics.intervals import Cluster
+from shop_env.metrics.statistics import holm
 
-__all__ = ["compare_records"]
+__all__ = ["adjusted", "compare_records"]
 
 
 def compare_records(
@@ -41,3 +44,16 @@ def compare_records(
         high=high,
         test=paired_test(a, b, metric, cluster=cluster, seed=seed, preset=preset),
     )
+
+
+def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same with Holm's p of each, over the metrics of the same two agents."""
+    pairs: dict[tuple[str, str], list[float]] = {}
+    for one in comparisons:
+        if one.test is not None:
+            pairs.setdefault((one.first, one.second), []).append(one.test.sign_flip_p_value)
+    p_values = {pair: iter(holm(of_pair)) for pair, of_pair in pairs.items()}
+    return [
+        one if one.test is None else msgspec.structs.replace(one, holm_p_value=next(p_values[one.first, one.second]))
+        for one in comparisons
+    ]

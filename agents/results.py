@@ -64,11 +64,12 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of `first` less that of `second` on the same steps, with its 95% interval over users.
+    """A metric of `first` less that of `second` on the same steps, with its 95% intervals over users.
 
     Attributes:
-        low, high: Of the bootstrap.
+        low, high: Of the bootstrap, which is too narrow where users are few.
         test: What a t interval and an exact test say; None where one user has all steps, or an older run made none.
+        holm_p_value: The exact test's p, adjusted for the metrics of the same two.
     """
 
     first: str
@@ -78,24 +79,40 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     test: PairedTest | None = None
+    holm_p_value: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of the interval that decides: the t interval over users (CR2), where there is one."""
+        return (self.low, self.high) if self.test is None else (self.test.low, self.test.high)
+
+    @property
+    def sign(self) -> int:
+        """1 where `first` is better, -1 where it is worse, 0 where the interval holds 0."""
+        low, high = self.ends
+        return (low > 0) - (high < 0)
 
     @property
     def told_apart(self) -> bool:
-        return self.low > 0 or self.high < 0
+        return self.sign != 0
 
     def sentence(self) -> str:
         """In words, in percentage points."""
+        low, high = self.ends
         verdict = "differ" if self.told_apart else "cannot be told apart"
         return (
             f"{self.first} − {self.second}, {self.metric}: {100 * self.difference:+.1f} points "
-            f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]: they {verdict}{self._tested()}."
+            f"[{100 * low:+.1f}, {100 * high:+.1f}]: they {verdict}{self._tested()}."
         )
 
     def _tested(self) -> str:
         if self.test is None:
             return ""
-        ends = f"[{100 * self.test.low:+.1f}, {100 * self.test.high:+.1f}]"
-        return f" (CR2 {ends}, sign flips p {self.test.sign_flip_p_value:.2g}, {self.test.clusters} users)"
+        p_value = f"sign flips p {self.test.sign_flip_p_value:.2g}"
+        if self.holm_p_value is not None:
+            p_value += f", Holm {self.holm_p_value:.2g}"
+        ends = f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
+        return f" ({p_value}, {self.test.clusters} users; bootstrap {ends})"
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):

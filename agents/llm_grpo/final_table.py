@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from agents.comparing import compare_records
+from agents.comparing import adjusted, compare_records
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows, record_files
 from agents.llm_grpo.training_run import TrainingRun
@@ -50,7 +50,7 @@ def _comparisons(records: dict[str, list[StepRecord]], config: TrainConfig) -> l
                     compare_records(records, first, second, metric, cluster=CLUSTER)
                     for metric in ("exact_accuracy", "type_f1_macro")
                 ]
-    return comparisons
+    return adjusted(comparisons)
 
 
 def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str]:
@@ -82,19 +82,13 @@ BETTER = "is better than each that it is compared with"
 
 def _reading(comparisons: Sequence[Comparison]) -> str:
     """What the intervals of one decoding say together."""
-    if all(comparison.low > 0 for comparison in comparisons):
-        return BETTER
-    if all(comparison.high < 0 for comparison in comparisons):
-        return "is worse than each that it is compared with"
-    if all(comparison.low <= 0 <= comparison.high for comparison in comparisons):
-        return "cannot be told apart"
-    return "is " + ", ".join(f"{_relation(comparison)} {comparison.second}" for comparison in comparisons)
+    signs = {comparison.sign for comparison in comparisons}
+    if len(signs) > 1:
+        return "is " + ", ".join(f"{RELATIONS[comparison.sign]} {comparison.second}" for comparison in comparisons)
+    return {1: BETTER, 0: "cannot be told apart", -1: "is worse than each that it is compared with"}[signs.pop()]
 
 
-def _relation(comparison: Comparison) -> str:
-    if comparison.low > 0:
-        return "better than"
-    return "worse than" if comparison.high < 0 else "not told apart from"
+RELATIONS = {1: "better than", 0: "not told apart from", -1: "worse than"}
 
 
 def _signed(comparison: Comparison) -> str:

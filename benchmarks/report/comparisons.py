@@ -5,16 +5,15 @@ reference; a reference, such as the demo shop's own policy, knows what no agent 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 
-from agents.comparing import compare_records
+from agents.comparing import adjusted, compare_records
 from agents.results import ALL_COLUMNS, IN_NATS, IN_POINTS, Comparison, Figure, ResultRow, errors_as_misses, sorted_rows
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.tables import Cell, Column, Table, Unit
 from replay_sessions.progress_bar import progress_bar
-from shop_env.metrics.statistics import holm
 
 __all__ = ["COMPARED", "differences", "differences_table", "headline", "leader", "ranking", "ranking_table"]
 
@@ -44,7 +43,7 @@ def differences(evidence: Evidence) -> list[Comparison]:
             found.append(_difference(evidence, label, best.label, metric))
             advance(1)
     known = {(one.first, one.second, one.metric) for one in found}
-    return [*found, *(one for one in evidence.declared if (one.first, one.second, one.metric) not in known)]
+    return adjusted([*found, *(one for one in evidence.declared if (one.first, one.second, one.metric) not in known)])
 
 
 def _difference(evidence: Evidence, first: str, second: str, metric: str) -> Comparison:
@@ -92,14 +91,16 @@ def _how_sure(evidence: Evidence, best: ResultRow, exact: Figure, found: Sequenc
     rivals = _rivals(evidence, best, found)
     if rivals:
         near = rivals[0]
-        ends = f"95%: {_points(-near.high)} to {_points(-near.low)}"
+        low, high = near.ends
+        ends = f"95%: {_points(-high)} to {_points(-low)}"
         said.append(f"It stands {_points(-near.difference)} points above {near.first} ({ends}){_verdict(near)}.")
     if tied := [one.first for one in rivals[1:] if not one.told_apart]:
         said.append(f"Not told apart from it either: {', '.join(tied)}.")
     against = [one for one in found if one.second == best.label and one.metric == "exact_accuracy"]
     if of_reference := [one for one in against if one.first in evidence.references]:
         most = max(of_reference, key=lambda one: one.difference)
-        more = f"{_points(most.difference)} points above it (95%: {_points(most.low)} to {_points(most.high)})"
+        ends = " to ".join(map(_points, most.ends))
+        more = f"{_points(most.difference)} points above it (95%: {ends})"
         said.append(f"The shoppers' own policy, {most.first}, stands {more}{_verdict(most)}.")
     return [" ".join(said)]
 
@@ -160,10 +161,9 @@ def differences_table(found: Sequence[Comparison]) -> Table:
         Column("sign_flips", "sign flips p", "p"),
         Column("holm", "Holm p", "p"),
     ]
-    adjusted = _adjusted(found)
     rows = [
         [one.first, one.second, COMPARED.get(one.metric, one.metric), one.difference, one.low, one.high,
-         "yes" if one.told_apart else "no", *_tested(one, adjusted)]
+         "yes" if one.told_apart else "no", *_tested(one)]
         for one in found
     ]  # fmt: skip
     caption = (
@@ -173,20 +173,7 @@ def differences_table(found: Sequence[Comparison]) -> Table:
     return Table("differences", caption, columns, rows)
 
 
-def _adjusted(found: Sequence[Comparison]) -> dict[tuple[str, str, str], float]:
-    """Holm's p of each difference, over the metrics of the same two agents."""
-    pairs: dict[tuple[str, str], list[Comparison]] = {}
-    for one in found:
-        if one.test is not None:
-            pairs.setdefault((one.first, one.second), []).append(one)
-    return {
-        (one.first, one.second, one.metric): p_value
-        for of_pair in pairs.values()
-        for one, p_value in zip(of_pair, holm([one.test.sign_flip_p_value for one in of_pair if one.test]), strict=True)
-    }
-
-
-def _tested(one: Comparison, adjusted: Mapping[tuple[str, str, str], float]) -> list[Cell]:
+def _tested(one: Comparison) -> list[Cell]:
     if one.test is None:
         return [None, None, None, None]
-    return [one.test.low, one.test.high, one.test.sign_flip_p_value, adjusted[one.first, one.second, one.metric]]
+    return [one.test.low, one.test.high, one.test.sign_flip_p_value, one.holm_p_value]

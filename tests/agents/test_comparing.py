@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from agents.comparing import compare_records
+from agents.comparing import adjusted, compare_records
 from agents.results import Comparison
 from replay_sessions.schema import Click
 from shop_env.metrics import paired_difference, paired_test
@@ -28,9 +28,41 @@ def test_it_holds_the_figures_of_the_bootstrap_and_of_the_tests() -> None:
 def test_the_sentence_tells_the_t_interval_the_exact_p_and_the_users() -> None:
     found = compare_records(RECORDS, "right", "cart", "exact_accuracy", samples=100)
     assert found.test is not None
+    t_interval = f"[{100 * found.test.low:+.1f}, {100 * found.test.high:+.1f}]"
+    bootstrap = f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
     assert found.sentence().endswith(
-        f"they differ (CR2 [{100 * found.test.low:+.1f}, {100 * found.test.high:+.1f}], sign flips p 0.016, 7 users)."
+        f"points {t_interval}: they differ (sign flips p 0.016, 7 users; bootstrap {bootstrap})."
     )
+
+
+def test_what_decides_is_the_t_interval_and_not_the_bootstrap_that_is_too_narrow_for_few_users() -> None:
+    found = compare_records(RECORDS, "right", "cart", "exact_accuracy", samples=100)
+    assert found.test is not None
+    narrow = msgspec.structs.replace(found, low=0.01, test=msgspec.structs.replace(found.test, low=-0.01))
+    assert (narrow.sign, narrow.told_apart) == (0, False)
+    assert "cannot be told apart" in narrow.sentence()
+    wide = msgspec.structs.replace(found, low=-0.01)
+    assert (wide.sign, wide.told_apart) == (1, True)
+    worse = msgspec.structs.replace(found, test=msgspec.structs.replace(found.test, low=-0.2, high=-0.1))
+    assert worse.sign == -1
+
+
+def test_holm_goes_over_the_metrics_of_the_same_two() -> None:
+    def compared(first: str, metric: str, p_value: float) -> Comparison:
+        found = compare_records(RECORDS, "right", "cart", "exact_accuracy", samples=10)
+        assert found.test is not None
+        test = msgspec.structs.replace(found.test, sign_flip_p_value=p_value)
+        return msgspec.structs.replace(found, first=first, metric=metric, test=test)
+
+    old = msgspec.convert(OLD, Comparison)
+    given = [
+        compared("a", "x", 0.04),
+        compared("b", "x", 0.04),
+        old,
+        compared("a", "y", 0.01),
+        compared("a", "z", 0.03),
+    ]
+    assert [one.holm_p_value for one in adjusted(given)] == [pytest.approx(0.06), 0.04, None, 0.03, pytest.approx(0.06)]
 
 
 def test_a_comparison_survives_its_file_and_one_of_an_older_run_has_no_test() -> None:
