@@ -34,11 +34,13 @@ from random import Random
 from typing import Any, Literal, get_args
 
 import gymnasium
+import msgspec
 from gymnasium.error import ResetNeeded
 
-from replay_sessions.demo_shop import SESSIONS_PER_USER, DemoShop, action_probabilities
+from replay_sessions.config_errors import what_is_wrong
+from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabilities
 from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.demo_shop.shopper import draw_goal, draw_shopper
+from replay_sessions.demo_shop.visits import draw_persona
 from replay_sessions.elements import find_elements
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Action, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
@@ -49,7 +51,7 @@ from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
 from shop_env.spaces import observation_space, reply_space
 
-__all__ = ["LiveEnv", "LiveReward", "visit_id"]
+__all__ = ["LiveEnv", "LiveReward", "variant_of", "visit_id"]
 
 LiveReward = Literal["none", "purchase", "shopper"]
 
@@ -60,7 +62,9 @@ class LiveEnv(gymnasium.Env[Observation, str]):
     """Visits to the demo shop as episodes, replies as actions. All options are JSON values.
 
     Args:
-        page_size: `small`, or `realistic` for pages of about 100 kB.
+        page_size: `small`: the shop that a tiny model can learn; `compact`: a shop with fixed prices, search and
+            shoppers who compare; `realistic`: the same on pages of about 100 kB.
+        variant: Fields of replay_sessions.demo_shop.ShopVariant: one change to the pages, of `compact` or `realistic`.
         context: Fields of ContextConfig: how much of the visit so far is shown, and whose persona.
         reward: What a reply earns; see the head of this module.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
@@ -72,6 +76,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         self,
         page_size: PageSize = "small",
         *,
+        variant: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         reward: LiveReward = "none",
         extraction: Extraction = "strict",
@@ -86,6 +91,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         self.observation_space = observation_space()
         self.action_space = reply_space()
         self._page_size: PageSize = page_size
+        self._variant = variant_of(variant)
         self._reward = reward
         self._extraction = extraction
         self._population: int | None = None
@@ -109,7 +115,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
             self._next_visit += 1
         else:
             population, number = _place_of(session_id)
-        self._visit = _VisitedShop(population, number, self._page_size)
+        self._visit = _VisitedShop(population, number, self._page_size, self._variant)
         self._answered = None
         info = {"session_id": self._visit.session_id, "user_id": self._visit.user_id, "step_index": 0}
         return self._visit.observation(self.context), info
@@ -188,18 +194,14 @@ def _place_of(session_id: str) -> tuple[int, int]:
 class _VisitedShop:
     """The shop as one visit finds it: who came for what, where they are, and the steps taken.
 
-    Shopper, goal and shop are drawn as `demo_shop.generate_sessions` draws them.
+    Shopper, goal and shop are those of `demo_shop.generate_sessions`.
     """
 
-    def __init__(self, population: int, number: int, page_size: PageSize) -> None:
-        user = number // SESSIONS_PER_USER
+    def __init__(self, population: int, number: int, page_size: PageSize, variant: ShopVariant) -> None:
+        visit = ShopVisit(population, number, page_size, variant)
         self.session_id = visit_id(population, number)
-        self.user_id = f"shopper-{population}-{user:05}"
-        self.persona = draw_shopper(Random(f"{population} user {user}")).persona()
-        random = Random(f"{population} session {number}")
-        goal = draw_goal(random)
-        self.goal = goal.text()
-        self.shop = DemoShop(random, goal.product, page_size)
+        self.user_id, self.persona, self.goal, self.shop = visit.user_id, visit.persona, visit.goal, visit.shop
+        self._page_size: PageSize = page_size
         self.steps: list[Step] = []
         self.replies = 0
 
@@ -236,17 +238,28 @@ class _VisitedShop:
             persona=self.persona,
             goal=self.goal,
         )
-        foreign = {self.user_id: _foreign_persona(self, context).text} if context.persona == "shuffled" else None
+        foreign = {self.user_id: self._foreign_persona(context).text} if context.persona == "shuffled" else None
         return observe(session, len(self.steps), context, foreign)
 
+    def _foreign_persona(self, context: ContextConfig) -> Persona:
+        """Another kind of shopper, the same in all visits of a user."""
+        random = Random(f"{context.persona_seed} persona for {self.user_id}")
+        drawn = draw_persona(random, self._page_size)
+        while drawn == self.persona:
+            drawn = draw_persona(random, self._page_size)
+        return drawn
 
-def _foreign_persona(visit: _VisitedShop, context: ContextConfig) -> Persona:
-    """Another kind of shopper, the same in all visits of a user."""
-    random = Random(f"{context.persona_seed} persona for {visit.user_id}")
-    drawn = draw_shopper(random).persona()
-    while drawn == visit.persona:
-        drawn = draw_shopper(random).persona()
-    return drawn
+
+def variant_of(given: Mapping[str, Any] | None) -> ShopVariant:
+    """The variant that an env's option means.
+
+    Raises:
+        BadConfig: A key that a variant does not have, or a value that does not fit.
+    """
+    try:
+        return msgspec.convert(dict(given or {}), ShopVariant)
+    except msgspec.ValidationError as error:
+        raise BadConfig(f"variant: {what_is_wrong(error, ShopVariant)}") from error
 
 
 def _check_choice(option: str, value: object, choices: tuple[object, ...]) -> None:

@@ -25,7 +25,8 @@ class Generate(NewStore, frozen=True, kw_only=True):
     Attributes:
         sessions: How many sessions; four to a shopper.
         seed: The same seed makes the same sessions.
-        page_size: small: about 10 elements a page; realistic: 500 and more, about 100 kB.
+        page_size: small: the shop that a tiny model can learn, 10 elements a page; compact: one with fixed prices,
+            search and shoppers who compare, 60 elements; realistic: the same on pages of about 100 kB.
     """
 
     sessions: int

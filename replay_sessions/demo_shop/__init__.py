@@ -1,59 +1,65 @@
-"""The embedded default: a seeded shop and shoppers with personas; it needs no download.
+"""The embedded default: two seeded shops and shoppers with personas; they need no download.
 
     catalogue ─► shop (which page follows an action) ─► pages
-    shopper (how likely each action is, and why) ─► generate_sessions ─► Session
+    shopper (how likely each action is, and why) ─► visits ─► generate_sessions ─► Session
 
-The policy of the shoppers is known, so the best achievable accuracy is too: see `action_probabilities`.
+`small` is what a tiny model can learn; `realistic/` is a shop with fixed prices, search, and shoppers who compare. The
+policy of the shoppers is known in both, so the best achievable accuracy is too: see `action_probabilities`.
 """
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 import msgspec
 
 from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
 from replay_sessions.demo_shop.shop import DemoShop
-from replay_sessions.demo_shop.shopper import (
-    action_probabilities,
-    draw_goal,
-    draw_shopper,
-    rationale_for,
-)
+from replay_sessions.demo_shop.visits import SESSIONS_PER_USER, ShopVisit, action_probabilities, rationale_for
 from replay_sessions.schema import Session, Step, reply_action
 
-__all__ = ["SOURCE", "DemoShop", "action_probabilities", "generate_sessions", "rationale_for"]
+__all__ = [
+    "SESSIONS_PER_USER",
+    "SOURCE",
+    "DemoShop",
+    "ShopVariant",
+    "ShopVisit",
+    "action_probabilities",
+    "generate_sessions",
+    "rationale_for",
+]
 
 SOURCE = "demo_shop"
-SESSIONS_PER_USER = 4
 
 
-def generate_sessions(count: int, seed: int, page_size: PageSize = "small") -> Iterator[Session]:
-    """`count` sessions of the demo shop's shoppers, four to a user; session i depends on `seed` and i alone."""
+def generate_sessions(
+    count: int, seed: int, page_size: PageSize = "small", variant: ShopVariant = CONTROL
+) -> Iterator[Session]:
+    """`count` sessions of a demo shop's shoppers, four to a user; session i depends on nothing but i and these."""
     for index in range(count):
-        yield _session(index, seed, page_size)
+        yield _session(index, seed, page_size, variant)
 
 
-def _session(index: int, seed: int, page_size: PageSize) -> Session:
-    user = index // SESSIONS_PER_USER
-    persona = draw_shopper(Random(f"{seed} user {user}")).persona()
-    random = Random(f"{seed} session {index}")
-    goal = draw_goal(random)
-    shop = DemoShop(random, goal.product, page_size)
+def _session(index: int, seed: int, page_size: PageSize, variant: ShopVariant) -> Session:
+    visit = ShopVisit(seed, index, page_size, variant)
     history: list[dict[str, Any]] = []
     steps: list[Step] = []
-    while shop.outcome is None:
-        observation = {"page": shop.page, "history": history, "persona": persona.text, "goal": goal.text()}
-        probabilities = action_probabilities(observation)
-        action = random.choices(list(probabilities), list(probabilities.values()))[0]
-        steps.append(Step(page=shop.page, action=action, rationale=rationale_for(observation, action)))
+    while visit.shop.outcome is None:
+        observation = {
+            "page": visit.shop.page,
+            "history": history,
+            "persona": visit.persona.text,
+            "goal": visit.goal,
+        }
+        action = visit.choose(action_probabilities(observation))
+        steps.append(Step(page=visit.shop.page, action=action, rationale=rationale_for(observation, action)))
         history.append({"action": msgspec.json.encode(reply_action(action))})
-        shop.respond(action)
+        visit.shop.respond(action)
     return Session(
         session_id=f"demo-{seed}-{index:06}",
-        user_id=f"shopper-{seed}-{user:05}",
+        user_id=visit.user_id,
         steps=tuple(steps),
         source=SOURCE,
-        persona=persona,
-        goal=goal.text(),
+        persona=visit.persona,
+        goal=visit.goal,
     )

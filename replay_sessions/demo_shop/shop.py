@@ -11,7 +11,6 @@ from typing import Literal
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, Product, other_products
 from replay_sessions.demo_shop.pages import (
     MatchNote,
-    PageSize,
     PriceNote,
     ReviewNote,
     cart_page,
@@ -41,16 +40,15 @@ class DemoShop:
         outcome: None while the visit lasts, then "purchase" or "terminate".
     """
 
-    def __init__(self, random: Random, wanted: Product, page_size: PageSize = "small") -> None:
+    def __init__(self, random: Random, wanted: Product) -> None:
         self._random = random
         self._wanted = wanted
-        self._size = page_size
         self._query = ""
         self._results = ""
         self._opened: Product | None = None
         self._price: PriceNote = "high price" if random.random() < HIGH_PRICE else "fair price"
         self._bad_reviews = random.random() < BAD_REVIEWS
-        self.page = home_page(page_size, random)
+        self.page = home_page()
         self.outcome: Literal["purchase", "terminate"] | None = None
 
     def respond(self, action: Action) -> None:
@@ -95,10 +93,10 @@ class DemoShop:
             case "product.buy_now" | "cart.checkout":
                 self.outcome = "purchase"
             case "product.add_to_cart":
-                self.page = cart_page(opened, self._size, self._random)
+                self.page = cart_page(opened)
             case "product.reviews" | "reviews.next":
                 note: ReviewNote = "mostly bad reviews" if self._bad_reviews else "mostly good reviews"
-                self.page = reviews_page(note, self._size, self._random)
+                self.page = reviews_page(note)
             case "product.back_to_results":
                 self.page = self._results
             case "reviews.back_to_product" | "cart.remove":
@@ -114,7 +112,7 @@ class DemoShop:
         if note == "exact match":
             products[self._random.randrange(len(products))] = self._wanted
         wanted = self._wanted
-        self._results = results_page(self._query, note, products, wanted.brand, wanted.style, self._size, self._random)
+        self._results = results_page(self._query, note, products, wanted.brand, wanted.style)
         self.page = self._results
 
     def _open(self, slug: str) -> None:
@@ -124,4 +122,4 @@ class DemoShop:
             self._show_product(self._opened, None)
 
     def _show_product(self, product: Product, chosen_size: str | None) -> None:
-        self.page = product_page(product, self._price, chosen_size, self._size, self._random)
+        self.page = product_page(product, self._price, chosen_size)

@@ -90,7 +90,7 @@ WRONG_CALLS = [
     (["generate", "--sessions", "3", "--out", "x", "--test", "2"], "add up to at most 1"),
     (
         ["generate", "--sessions", "3", "--out", "x", "--page-size", "huge"],
-        "Expected one of ('small', 'realistic')",
+        "Expected one of ('small', 'compact', 'realistic')",
     ),
     (
         ["generate", "--session", "3", "--out", "x"],

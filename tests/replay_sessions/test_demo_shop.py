@@ -99,16 +99,6 @@ def test_a_wrong_product_on_the_page_stays_under_the_rewards_threshold() -> None
         assert rouge_l(f"search_results.{product.slug}.view_product", wanted) < 0.75
 
 
-def test_realistic_pages_hold_what_small_ones_do_among_500_elements_and_100_kb() -> None:
-    session = next(generate_sessions(1, seed=11, page_size="realistic"))
-    for step in session.steps:
-        names = {element.name for element in find_elements(step.page)}
-        assert len(names) >= 500
-        assert 80_000 < len(step.page) < 150_000
-        assert step.action == Terminate() or step.action.name in names
-        assert action_probabilities({**observe_session(session)[0], "page": step.page})
-
-
 @given(st.lists(st.one_of(st.builds(Click, name=st.text()), st.builds(TypeAndSubmit, name=st.text(), text=st.text()))))
 @settings(max_examples=50, deadline=None)
 def test_the_shop_answers_any_action(actions: list[Action]) -> None:

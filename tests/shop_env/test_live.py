@@ -43,7 +43,7 @@ def buy(env: LiveEnv) -> list[tuple[float, bool]]:
     return done
 
 
-@pytest.mark.parametrize("page_size", ["small", "realistic"])
+@pytest.mark.parametrize("page_size", ["small", "compact", "realistic"])
 @pytest.mark.parametrize("persona", ["matched", "shuffled", "none"])
 def test_check_env_passes(page_size: str, persona: str) -> None:
     check_env(gymnasium.make("ShopLive-v0", page_size=page_size, context={"persona": persona}).unwrapped)
@@ -187,8 +187,22 @@ def test_without_a_seed_populations_differ() -> None:
     assert len(goals) > 1
 
 
+def test_a_variant_is_what_its_visitors_see() -> None:
+    visits = [
+        LiveEnv("compact", variant=variant).reset(seed=1)[0]
+        for variant in (None, {"wording": "warm"}, {"badges": True})
+    ]
+    assert visits[0] == visits[2]
+    env = LiveEnv("compact", variant={"checkout_page": True})
+    env.reset(seed=1)
+    for name in ("nav_bar.tent", "search_results", "product.buy_now"):
+        page = env.step(click_on(env._visit.observation(env.context), name))[0]["page"]  # type: ignore[union-attr]
+    assert "<h1>Checkout</h1>" in page
+
+
 def test_the_spec_survives_json() -> None:
-    env = gymnasium.make("ShopLive-v0", page_size="realistic", context={"rationales": False, "persona": "none"})
+    context = {"rationales": False, "persona": "none"}
+    env = gymnasium.make("ShopLive-v0", page_size="realistic", variant={"price_factor": 1.2}, context=context)
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))
     assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
 
@@ -205,7 +219,9 @@ def test_a_visit_can_be_rendered_before_and_after_its_end(mode: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"page_size": "huge"}, "page_size is 'huge'; it must be one of small, realistic"),
+        ({"page_size": "huge"}, "page_size is 'huge'; it must be one of small, compact, realistic"),
+        ({"variant": {"price_facto": 2}}, "variant: unknown key 'price_facto'. Did you mean 'price_factor'?"),
+        ({"variant": {"order": "luck"}}, "variant"),
         ({"reward": "shop_r1"}, "reward is 'shop_r1'; it must be one of none, purchase, shopper"),
         ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, lenient"),
         ({"context": {"persona": "alien"}}, "persona is 'alien'; it must be one of matched, none, shuffled, generic"),

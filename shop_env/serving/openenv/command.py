@@ -40,7 +40,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         reward: Of replay: the reward preset.
         first_action: Of replay: ask for each session's first action too.
         live_reward: Of live: what a reply earns (shop_env/live.py).
-        page_size: Of live: `small`, or `realistic` for pages of about 100 kB.
+        page_size: Of live: `small`, `compact`, or `realistic` for pages of about 100 kB (shop_env/live.py).
         max_replies: Of live: after how many replies a visit is truncated.
         context: What of a session is shown.
         prompt: How it is put into words.
