@@ -18,6 +18,7 @@ from agents.asking import Answer, ask, error_in_words, step_seed
 from agents.evaluate import progress_bar
 from agents.protocol import Agent, BatchAgent
 from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
 from shop_env.context import ContextConfig
 from shop_env.live import LiveEnv, visit_id
 from shop_env.observation import Observation
@@ -41,6 +42,7 @@ class LiveVisit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         ending: How it ended; `limit` where the agent neither bought nor left in the replies it was given, `error`
             where it failed to answer: such a visit is counted, not compared.
+        revenue_cents: Of a purchase, in a shop whose goods have prices.
     """
 
     session_id: str
@@ -48,6 +50,7 @@ class LiveVisit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: tuple[LiveStep, ...]
     ending: Ending
     error: str | None = None
+    revenue_cents: int = 0
 
 
 def free_run(
@@ -56,6 +59,7 @@ def free_run(
     *,
     population: int,
     page_size: PageSize = "small",
+    variant: ShopVariant = CONTROL,
     context: ContextConfig | None = None,
     max_steps: int = 20,
     seed: int | None = 0,
@@ -66,15 +70,16 @@ def free_run(
 
     Args:
         population: The seed of the shoppers, their goals and the shop (`demo_shop.generate_sessions`).
+        variant: Of the shop; not of the small one.
         max_steps: The most replies in one visit.
         seed: The run's, from which each step of each visit has its own (agents.asking.step_seed).
         batch_size: How many visits a BatchAgent plays side by side.
         progress: What to call the run on the progress bar; None: no bar. Shown only on a terminal.
     """
-    shown = msgspec.to_builtins(context or ContextConfig())
+    shown, changed = msgspec.to_builtins(context or ContextConfig()), msgspec.to_builtins(variant)
 
     def begin(number: int) -> _OpenVisit:
-        return _OpenVisit(TimeLimit(LiveEnv(page_size, context=shown), max_steps), population, number)
+        return _OpenVisit(TimeLimit(LiveEnv(page_size, variant=changed, context=shown), max_steps), population, number)
 
     at_once = batch_size if isinstance(agent, BatchAgent) else 1
     with progress_bar(progress, "visits") as bar:
@@ -93,6 +98,7 @@ class _OpenVisit:
         self._env = env
         self.observation, self._info = env.reset(options={"session_id": visit_id(population, number)})
         self._steps: list[LiveStep] = []
+        self._revenue_cents = 0
         self.ending: Ending | None = None
         self.error: str | None = None
 
@@ -109,6 +115,7 @@ class _OpenVisit:
         self._steps.append(LiveStep(reply=answer, action=info.get("action"), problem=info.get("problem")))
         if terminated:
             self.ending = info["outcome"]
+            self._revenue_cents = info.get("revenue_cents", 0)
         elif truncated:
             self.ending = "limit"
 
@@ -120,6 +127,7 @@ class _OpenVisit:
             steps=tuple(self._steps),
             ending=self.ending,
             error=self.error,
+            revenue_cents=self._revenue_cents,
         )
 
 

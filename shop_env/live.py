@@ -26,6 +26,7 @@ What the reward means (`reward`):
     problem, problem_detail why nothing was done: a code of shop_env.replies, `no_such_element`, or `not_an_input`
     idle_replies            how many replies of this visit did nothing
     outcome                 `purchase` or `terminate` when the visit has ended
+    revenue_cents           then, of a shop whose goods have prices: what was bought, without shipping
 """
 
 import re
@@ -154,6 +155,8 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         info["idle_replies"] = visit.replies - len(visit.steps)
         if visit.shop.outcome is not None:
             info["outcome"] = visit.shop.outcome
+            if visit.shop.revenue_cents is not None:
+                info["revenue_cents"] = visit.shop.revenue_cents
         self._answered = action, reward
         return visit.observation(self.context), reward, visit.is_over, False, info
 

@@ -14,10 +14,13 @@ from agents.human.__main__ import main as human
 from agents.llm_grpo.train import main as llm_grpo_train
 from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
+from benchmarks.ab.__main__ import main as ab
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
 from benchmarks.people.__main__ import main as people
+from benchmarks.readme.__main__ import main as readme
 from benchmarks.seeds import main as seeds
+from benchmarks.series.__main__ import main as series
 from benchmarks.speed.__main__ import main as speed
 from benchmarks.speed.import_at_scale import main as import_at_scale
 from benchmarks.statistics.__main__ import main as statistics
@@ -40,7 +43,8 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((human, words) for words in ([], ["agreement"])),
-    *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
+    *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["take"], ["submit"])),
+    *((main, []) for main in (series, readme, ab)),
     *(
         (main, [])
         for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale, people, statistics)
@@ -125,6 +129,7 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
         (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
         (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
+        (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "floors"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),

@@ -26,18 +26,31 @@ UNIFORM_SHARE = 0.01  # of every distribution, over all choices: nothing on the 
 
 
 class Floor(ABC):
-    """Chooses the likeliest of the page's choices; its replies have no rationale.
+    """Chooses among the page's choices; its replies have no rationale.
 
     Args:
+        temperature: 0 chooses the likeliest; T > 0 draws from p^(1/T), 1 being what was learnt, as simulated visits
+            want it.
         store: What to learn from: its train split.
         skip_first_action: Learn from the steps that are scored, without each session's first.
         max_steps: Learn from at most so many steps, the first of the split: 30,000 take a minute to read, and up to a
             gigabyte of memory.
     """
 
-    def __init__(self, store: TrainView | str, *, skip_first_action: bool = True, max_steps: int = 30_000) -> None:
+    def __init__(
+        self,
+        store: TrainView | str,
+        *,
+        temperature: float = 0.0,
+        skip_first_action: bool = True,
+        max_steps: int = 30_000,
+    ) -> None:
         if max_steps < 1:
             raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
+        if temperature < 0:
+            raise BadConfig(f"temperature is {temperature}; it must not be below 0")
+        self._temperature = temperature
+        self._seed: int | None = None
         store = TrainView(SessionStore.open(store)) if isinstance(store, str) else store
         self._reader, examples = train_steps(store, skip_first_action, max_steps)
         if not examples:
@@ -54,20 +67,27 @@ class Floor(ABC):
     def weigh(self, pages: Sequence[Page]) -> list[Floats]:
         """For each page how likely each of its choices is, (choices,), summing to 1."""
 
-    def reset(self, *, seed: int | None = None) -> None:  # noqa: B027 - a floor draws nothing, so it forgets nothing
-        """Nothing to forget, and nothing is drawn."""
+    def reset(self, *, seed: int | None = None) -> None:
+        """Seeds the next draw."""
+        self._seed = seed
 
     def act(self, observation: Observation) -> str:
-        """The likeliest action."""
-        return self.act_batch([observation])[0]
+        """One action."""
+        return self.act_batch([observation], seeds=[self._seed])[0]
 
-    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
-        """The likeliest action of each page; of equals the one offered first."""
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
+        """An action for each page; of equally likely ones the one offered first."""
         pages = [self._reader.read(observation) for observation in observations]
         return [
-            format_reply("", page.choices[int(shares.argmax())].action)
-            for page, shares in zip(pages, self._smoothed(pages), strict=True)
+            format_reply("", page.choices[self._chosen(shares, seed)].action)
+            for page, shares, seed in zip(pages, self._smoothed(pages), seeds, strict=True)
         ]
+
+    def _chosen(self, shares: Floats, seed: int | None) -> int:
+        if self._temperature == 0:
+            return int(shares.argmax())
+        powers = (shares / shares.max()) ** (1 / self._temperature)
+        return int(np.random.default_rng(seed).choice(len(shares), p=powers / powers.sum()))
 
     def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]]:
         """Of every choice on each page."""

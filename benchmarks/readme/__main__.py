@@ -1,7 +1,7 @@
 """Writes the tables of README.md and docs/results.md from the recorded results, or says where they differ.
 
   python -m benchmarks.readme            writes them
-  python -m benchmarks.readme --check    writes nothing; exit code 1 where one differs
+  python -m benchmarks.readme --check    tells where one differs: exit code 1
 
 A table stands between <!-- table: NAME --> and <!-- end of table -->; what is in
 it comes from benchmarks/results alone.

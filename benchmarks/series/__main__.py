@@ -14,7 +14,7 @@ A file says who is asked about what:
   agents = ["floors", "random"]
   stores = ["demo", "stores/mine"]
   [[runs]]
-  agents = ["SFT=runs/demo-seed{seed}/sft", "Shop-R1=runs/demo-seed{seed}/shop_r1"]
+  agents = ["SFT=runs/seed{seed}/sft", "Shop-R1=runs/seed{seed}/shop_r1"]
   seeds = [0, 1, 2]              # of the training: they are one row
   draws = 3                      # each policy sampled three times
 

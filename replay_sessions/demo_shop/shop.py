@@ -38,7 +38,10 @@ class DemoShop:
     Attributes:
         page: The page shown now, as simplified HTML.
         outcome: None while the visit lasts, then "purchase" or "terminate".
+        revenue_cents: Of the purchase; None: goods have no price in this shop.
     """
+
+    revenue_cents: int | None = None
 
     def __init__(self, random: Random, wanted: Product) -> None:
         self._random = random

@@ -28,6 +28,7 @@ class Shop(Protocol):
 
     page: str
     outcome: Literal["purchase", "terminate"] | None
+    revenue_cents: int | None
 
     def respond(self, action: Action) -> None: ...
 

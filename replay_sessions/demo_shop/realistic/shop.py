@@ -37,7 +37,7 @@ class RealisticShop:
         self.variant = variant
         self._look = pages.Look(variant, is_surrounded)
         self.outcome: Literal["purchase", "terminate"] | None = None
-        self.revenue_cents = 0
+        self.revenue_cents: int | None = 0
         self._cart: list[Article] = []
         self._found: Sequence[Article] = ()
         self._query = ""

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from replay_sessions.splits import SplitPlan
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.metrics import checked_distribution, step_metrics
 from shop_env.observation import Observation
+from shop_env.replies import parse_reply
 from tests.agents.conftest import demo_store as demo_store
 
 FLOORS = GROUPS["floors"]
@@ -106,7 +108,8 @@ def test_a_floor_says_the_same_whatever_the_test_split_holds(
     assert other.fingerprint != ruled_store.fingerprint
     asked = observations(ruled_store)
     first, second = fitted(name, ruled_store), fitted(name, other)
-    assert first.act_batch(asked) == second.act_batch(asked)
+    seeds = [None] * len(asked)
+    assert first.act_batch(asked, seeds=seeds) == second.act_batch(asked, seeds=seeds)
     assert first.probabilities(asked) == second.probabilities(asked)
 
 
@@ -196,3 +199,24 @@ def test_without_scikit_learn_the_extra_is_named(demo_store: SessionStore, monke
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtra, match=r"pip install 'shop-r1\[floors\]'"):
         make_agent("boosting", store=demo_store)
+
+
+def test_a_floor_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_a_seed(
+    demo_store: SessionStore,
+) -> None:
+    observation = next(iter(scored_steps(demo_store, "test"))).observation
+    sampled = make_agent("context_majority?temperature=1", store=demo_store)
+    (expected,) = fitted("context_majority", demo_store).probabilities([observation])
+    seeds = list(range(3000))
+    replies = sampled.act_batch([observation] * len(seeds), seeds=seeds)  # type: ignore[attr-defined]
+    drawn = Counter(parse_reply(reply).action for reply in replies)  # type: ignore[union-attr]
+    for action, share in expected.items():
+        assert drawn[action] / len(seeds) == pytest.approx(share, abs=4 * math.sqrt(share / len(seeds)) + 1e-9)
+    assert sampled.act_batch([observation] * 50, seeds=seeds[:50]) == replies[:50]  # type: ignore[attr-defined]
+    sampled.reset(seed=7)
+    assert sampled.act(observation) == replies[7]
+
+
+def test_a_temperature_below_0_is_refused(demo_store: SessionStore) -> None:
+    with pytest.raises(BadConfig, match="temperature is -1"):
+        make_agent("ngram?temperature=-1", store=demo_store)

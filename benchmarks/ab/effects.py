@@ -1,0 +1,123 @@
+"""Effects of a variant: mean differences of pairs of visits, with intervals over users; how right predictions are.
+
+    visits to B less the same visits to A ─► mean, CR2 error over users, t interval ─► Effect
+    a predicted Effect and the true one    ─► Prediction: direction, error, coverage, false alarm, visits needed
+
+The true effect has an interval too: it is measured on many visits of the known shoppers.
+"""
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.ab.walks import Codes, Floats, Outcomes
+from replay_sessions.errors import BadConfig
+from shop_env.metrics.statistics import ClusteredError, clustered_error
+from shop_env.metrics.statistics.clustered_errors import t_interval
+
+__all__ = ["MEASURES", "Effect", "Prediction", "alarms_in_parts", "effect_of", "paired_effect", "prediction"]
+
+MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
+POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """A mean difference, B less A.
+
+    Attributes:
+        low, high: 95%; the difference itself where no chance is in it.
+        standard_error: Over users.
+        visits: Pairs that it is the mean of.
+        before: The mean in A.
+    """
+
+    difference: float
+    low: float
+    high: float
+    standard_error: float
+    visits: int
+    before: float
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the interval lies above or below 0, else 0."""
+        return (self.low > 0) - (self.high < 0)
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent's answer beside the true one.
+
+    Attributes:
+        right_direction: None where the true effect cannot be told from none.
+        covered: Whether the predicted interval holds the true effect.
+        alarm: The predicted interval excludes 0.
+        visits_needed: How many simulated visits would find an effect of the true size with 80% probability.
+    """
+
+    effect: Effect
+    error: float
+    right_direction: bool | None
+    covered: bool
+    alarm: bool
+    visits_needed: int | None
+
+
+def effect_of(before: Outcomes, after: Outcomes, name: str, which: NDArray[np.bool_] | None = None) -> Effect:
+    """The effect on a measure, of the visits of which both ends are known.
+
+    Args:
+        which: Only these visits, (visits,).
+
+    Raises:
+        BadConfig: The two are not of the same visits, or none is left.
+    """
+    if [one.user_id for one in before.visits] != [one.user_id for one in after.visits]:
+        raise BadConfig("the visits to A and to B are not of the same shoppers: move them away, and walk again.")
+    known = ~(before.failed | after.failed)
+    known = known if which is None else known & which
+    if not known.any():
+        raise BadConfig("no visit is left of which both ends are known.")
+    return paired_effect(before.measure(name)[known], after.measure(name)[known], before.users[known])
+
+
+def paired_effect(before: Floats, after: Floats, users: Codes) -> Effect:
+    """The mean of after - before with its interval over users."""
+    differences = after - before
+    mean, count = float(differences.mean()), len(differences)
+    codes = np.unique(users, return_inverse=True)[1]
+    influences = np.bincount(codes, weights=differences - mean) / count
+    error = clustered_error(influences, np.bincount(codes) / count) or ClusteredError(math.inf, 1.0)
+    low, high = (mean, mean) if error.standard_error == 0 else t_interval(mean, error)
+    return Effect(
+        difference=mean,
+        low=low,
+        high=high,
+        standard_error=error.standard_error,
+        visits=count,
+        before=float(before.mean()),
+    )
+
+
+def prediction(effect: Effect, true: Effect) -> Prediction:
+    """How right a predicted effect is."""
+    needed = None
+    if true.sign and math.isfinite(effect.standard_error):
+        needed = math.ceil(effect.visits * (POWER * effect.standard_error / true.difference) ** 2)
+    return Prediction(
+        effect=effect,
+        error=effect.difference - true.difference,
+        right_direction=None if true.sign == 0 else math.copysign(1, effect.difference) == true.sign,
+        covered=effect.low <= true.difference <= effect.high,
+        alarm=effect.sign != 0,
+        visits_needed=needed,
+    )
+
+
+def alarms_in_parts(before: Outcomes, after: Outcomes, name: str, users_each: int) -> Iterator[bool]:
+    """Whether each group of so many users alone would have raised an alarm; a rest that is smaller is left out."""
+    for first in range(0, int(before.users.max()) + 2 - users_each, users_each):
+        part = (before.users >= first) & (before.users < first + users_each)
+        yield effect_of(before, after, name, part).sign != 0

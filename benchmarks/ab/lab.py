@@ -1,0 +1,251 @@
+"""The lab from end to end: logs of A, agents that learn from them, walks, effects, predictions.
+
+logs of A ─► make_agent(store=…) ─► walks through A and each variant ─┐
+the known shoppers ─► the same, on more visits ───────────────────────┴─► true and predicted effects ─► LabRow
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from agents.protocol import Agent
+from agents.registry import AgentSpec, agent_class, make_agent
+from agents.scripted.oracle import OracleAgent
+from benchmarks.ab.effects import MEASURES, Effect, Prediction, alarms_in_parts, effect_of, paired_effect, prediction
+from benchmarks.ab.purchase_model import PurchaseModel
+from benchmarks.ab.variants import AGAIN, PLACEBOS, VARIANTS, A
+from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
+from benchmarks.leaderboard.agent_code import code_digest, deciding_arguments
+from benchmarks.leaderboard.agent_files import folder_name
+from benchmarks.leaderboard.config import agent_specs
+from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.progress_bar import progress_bar
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.durable_files import replace_file
+
+__all__ = ["LabConfig", "LabResults", "LabRow", "run_lab"]
+
+SHOPPERS, NO_EFFECT, PURCHASE_MODEL = "the shoppers", "no effect", "purchase model"
+LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated
+TRUTH_SEED = 700_000  # nor are those whose visits tell the truth
+TRAIT = "price"
+USERS_IN_A_PART = 25
+
+
+class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Asks agents what changes of a shop would do, where that is known.
+
+    Attributes:
+        agents: Who predicts, as in a leaderboard; what learns from a store is given logs of the shop as it is.
+        variants: Which changes: prices_up, prices_down, cheapest_first, best_rated_first, no_badges, no_ratings,
+            checkout_page, free_shipping, placebo, A_again; nothing: all.
+        visits: So many simulated visits to each variant, four to a shopper.
+        seeds: Populations of shoppers, whose visits are put together.
+        true_visits: Of the known shoppers, to tell the true effect.
+        logs: Sessions of the shop as it is, to learn from.
+        out: The folder for ab.json, ab.md, plots, logs and visits.
+        max_steps: The most replies in one visit.
+        batch_size: How many visits an agent that answers batches walks side by side.
+    """
+
+    agents: tuple[str, ...]
+    out: Path
+    variants: tuple[str, ...] = ()
+    visits: int = 400
+    seeds: tuple[int, ...] = (0, 1, 2)
+    true_visits: int = 4000
+    logs: int = 4000
+    max_steps: int = 25
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("visits", "true_visits", "logs", "max_steps", "batch_size"):
+            if (value := getattr(self, name)) < 1:
+                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        for variant in self.variants:
+            if variant not in VARIANTS:
+                raise BadConfig(f"Unknown variant '{variant}'. {did_you_mean(variant, VARIANTS)}")
+        if not self.seeds:
+            raise BadConfig("--seeds names none; for example --seeds 0 1 2")
+
+    @property
+    def asked(self) -> list[str]:
+        """The variants that are compared with A."""
+        return [name for name in (self.variants or VARIANTS) if name != A]
+
+
+class LabRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent says of all variants.
+
+    Attributes:
+        predictions: Variant -> measure -> prediction.
+        by_trait: Variant -> trait -> the predicted effect on the purchase rate.
+        false_alarms: Measure -> in which share of small A/A tests there was an alarm, and of how many.
+        failed: At how many visits the agent gave no reply.
+    """
+
+    label: str
+    predictions: dict[str, dict[str, Prediction]]
+    by_trait: dict[str, dict[str, Effect]]
+    false_alarms: dict[str, tuple[float, int]]
+    failed: int = 0
+
+
+class LabResults(msgspec.Struct, frozen=True, kw_only=True):
+    """True effects by variant and measure (by trait of the purchase rate), and each agent's row."""
+
+    true: dict[str, dict[str, Effect]]
+    true_by_trait: dict[str, dict[str, Effect]]
+    rows: list[LabRow]
+
+
+def run_lab(config: LabConfig) -> LabResults:
+    """Walks what has not been walked yet, and compares."""
+    specs = agent_specs(config.agents)
+    for spec in specs:
+        agent_class(spec)  # a misspelt agent is found before hours of work, not after
+    variants = [A, *config.asked]
+    store = _logs(config)
+    decided_by = {"visits": config.true_visits, "logs": store.fingerprint}  # another shop has other logs
+    truth = _walked(config, OracleAgent(1.0), SHOPPERS, variants, decided_by, [TRUTH_SEED])
+    true = {name: {m: effect_of(truth[A], truth[name], m) for m in MEASURES} for name in config.asked}
+    for placebo in {*PLACEBOS}.intersection(true):
+        true[placebo] = {m: _nothing(effect) for m, effect in true[placebo].items()}
+    rows = [_row(config, spec, store, variants, true) for spec in specs]
+    floors = _floors(config, store, true)
+    return LabResults(true=true, true_by_trait=_by_trait(truth, config.asked), rows=[*rows, *floors])
+
+
+def _row(
+    config: LabConfig, spec: AgentSpec, store: SessionStore, variants: Sequence[str], true: dict[str, dict[str, Effect]]
+) -> LabRow:
+    decided_by = {
+        "target": spec.target,
+        "arguments": deciding_arguments(spec) or spec.arguments,
+        "code": code_digest(spec),
+        "logs": store.fingerprint,
+        "visits": config.visits,
+        "max_steps": config.max_steps,
+    }
+    outcomes = _walked(config, spec, spec.label, variants, decided_by, config.seeds, store)
+    found = {
+        name: {m: prediction(effect_of(outcomes[A], outcomes[name], m), true[name][m]) for m in MEASURES}
+        for name in config.asked
+    }
+    alarms = {}
+    if AGAIN in outcomes:
+        for measure in MEASURES:
+            parts = list(alarms_in_parts(outcomes[A], outcomes[AGAIN], measure, USERS_IN_A_PART))
+            if parts:
+                alarms[measure] = (float(np.mean(parts)), len(parts))
+    failed = sum(int(one.failed.sum()) for one in outcomes.values())
+    return LabRow(
+        label=spec.label,
+        predictions=found,
+        by_trait=_by_trait(outcomes, config.asked),
+        false_alarms=alarms,
+        failed=failed,
+    )
+
+
+def _floors(config: LabConfig, store: SessionStore, true: dict[str, dict[str, Effect]]) -> list[LabRow]:
+    """No effect at all, and a regression of purchases: neither walks."""
+    nothing = {
+        name: {m: prediction(_nothing(effect), effect) for m, effect in measures.items()}
+        for name, measures in true.items()
+    }
+    model = PurchaseModel(list(store.sessions()))
+    probabilities = {
+        name: np.concatenate([model.probabilities(config.visits, seed, VARIANTS[name]) for seed in config.seeds])
+        for name in (A, *config.asked)
+    }
+    users = np.arange(len(probabilities[A])) // 4
+    predicted = {
+        name: {"bought": prediction(paired_effect(probabilities[A], probabilities[name], users), true[name]["bought"])}
+        for name in config.asked
+    }
+    return [
+        LabRow(label=label, predictions=found, by_trait={}, false_alarms={})
+        for label, found in ((PURCHASE_MODEL, predicted), (NO_EFFECT, nothing))
+    ]
+
+
+def _nothing(effect: Effect) -> Effect:
+    return msgspec.structs.replace(effect, difference=0.0, low=0.0, high=0.0, standard_error=0.0)
+
+
+def _by_trait(outcomes: dict[str, Outcomes], variants: Sequence[str]) -> dict[str, dict[str, Effect]]:
+    traits = outcomes[A].traits(TRAIT)
+    return {
+        name: {
+            str(value): effect_of(outcomes[A], outcomes[name], "bought", traits == value) for value in np.unique(traits)
+        }
+        for name in variants
+    }
+
+
+def _walked(
+    config: LabConfig,
+    who: Agent | AgentSpec,
+    label: str,
+    variants: Sequence[str],
+    decided_by: dict[str, Any],
+    populations: Sequence[int],
+    store: SessionStore | None = None,
+) -> dict[str, Outcomes]:
+    """Every variant's outcomes, those of all populations one after the other; an agent is made when it has to walk."""
+    folder = config.out / "visits" / folder_name(label)
+    _check_same(folder / "asked_with.json", decided_by)
+    agent: Agent | None = None
+    found: dict[str, list[VisitOutcome]] = {}
+    for variant in variants:
+        for seed in populations:
+            file = folder / f"{variant}-{seed}.jsonl"
+            outcomes = read_outcomes(file)
+            if outcomes is None:
+                agent = agent or (make_agent(who, store=store) if isinstance(who, AgentSpec) else who)
+                outcomes = walk(
+                    agent,
+                    label,
+                    variant,
+                    visits=decided_by["visits"],
+                    population=seed,
+                    seed=seed,
+                    max_steps=config.max_steps,
+                    batch_size=config.batch_size,
+                )
+                write_outcomes(file, outcomes)
+            found.setdefault(variant, []).extend(outcomes)
+    return {variant: Outcomes(outcomes) for variant, outcomes in found.items()}
+
+
+def _check_same(file: Path, decided_by: dict[str, Any]) -> None:
+    """Visits that were walked otherwise are no part of this call."""
+    content = msgspec.json.format(msgspec.json.encode(decided_by, order="sorted")) + b"\n"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, content)
+    elif (before := file.read_bytes()) != content:
+        old, new = msgspec.json.decode(before), msgspec.json.decode(content)
+        changed = [name for name in new if old.get(name) != new[name]]
+        said = "; ".join(f"{name}: {old.get(name)}, now {new[name]}" for name in changed)
+        raise BadConfig(f"'{file.parent}' holds visits that were asked otherwise ({said}): give another --out.")
+
+
+def _logs(config: LabConfig) -> SessionStore:
+    """Sessions of the shop as it is."""
+    path = config.out / f"logs-{config.logs}"
+    if not path.exists():
+        options = {"sessions": str(config.logs), "seed": str(LOGS_SEED), "page_size": PAGE_SIZE}
+        with (
+            StoreWriter(path, source=SOURCE, options=options) as writer,
+            progress_bar("logs of A", config.logs) as advance,
+        ):
+            for session in generate_sessions(config.logs, LOGS_SEED, PAGE_SIZE):
+                writer.write(session)
+                advance(1)
+    return SessionStore.open(path)

@@ -1,0 +1,111 @@
+"""The lab's answer as Markdown, as sentences and as a forest plot."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from benchmarks.ab.effects import MEASURES, Effect, Prediction
+from benchmarks.ab.lab import LabResults, LabRow
+from benchmarks.ab.variants import PLACEBOS
+
+__all__ = ["draw", "markdown", "sentences"]
+
+# Okabe and Ito's colours, and a mark of its own for each.
+MARKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "v"), ("#E69F00", "P"), ("#56B4E9", "X"))
+SCALE = {"bought": 100.0, "steps": 1.0, "dollars": 1.0}
+WIDTH, DOTS_PER_INCH = 8.0, 150
+
+
+def markdown(results: LabResults) -> str:
+    """A table for each measure, then what it says."""
+    parts = [_table(results, measure) for measure in MEASURES]
+    return "\n".join([*parts, *(f"- {sentence}" for sentence in sentences(results))]) + "\n"
+
+
+def sentences(results: LabResults) -> Iterator[str]:
+    """Of each agent: directions, errors, coverage and false alarms, on the purchase rate."""
+    for row in results.rows:
+        found = {name: measures["bought"] for name, measures in row.predictions.items() if "bought" in measures}
+        asked = [one for one in found.values() if one.right_direction is not None]
+        changed = [one for name, one in found.items() if name not in PLACEBOS]
+        if not changed:
+            continue
+        right, covered = sum(bool(one.right_direction) for one in asked), sum(one.covered for one in changed)
+        error = sum(abs(one.error) for one in changed) / len(changed)
+        said = (
+            f"{row.label}: the right direction in {right} of {len(asked)} changes whose effect is sure, off by "
+            f"{100 * error:.1f} points on average, its intervals hold the true effect in {covered} of {len(changed)}"
+        )
+        alarms = [name for name in PLACEBOS if name in found and found[name].alarm]
+        said += f"; false alarms: {', '.join(alarms) or 'none'}"
+        if "bought" in row.false_alarms:
+            share, count = row.false_alarms["bought"]
+            said += f" ({100 * share:.0f}% of {count} small A/A tests, 5% being right)"
+        yield said + "."
+
+
+def _table(results: LabResults, measure: str) -> str:
+    rows = [row for row in results.rows if any(measure in found for found in row.predictions.values())]
+    unit = "points" if measure == "bought" else "steps" if measure == "steps" else "$"
+    lines = [
+        f"Effect on the {MEASURES[measure]}, {unit}, with 95% intervals over users\n",
+        "| change | " + " | ".join(["true", *(row.label for row in rows)]) + " | visits needed |",
+        "|---|" + "--:|" * (len(rows) + 2),
+    ]
+    for variant, true in results.true.items():
+        cells = [_cell(true[measure], measure), *(_predicted(row, variant, measure) for row in rows)]
+        needed = [_needed(row, variant, measure) for row in rows[:1]]
+        lines.append(f"| {variant} | " + " | ".join([*cells, *needed]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _needed(row: LabRow, variant: str, measure: str) -> str:
+    found = row.predictions[variant].get(measure)
+    return "–" if found is None or found.visits_needed is None else f"{found.visits_needed:,}"
+
+
+def _predicted(row: LabRow, variant: str, measure: str) -> str:
+    found: Prediction | None = row.predictions[variant].get(measure)
+    if found is None:
+        return "–"
+    mark = "" if found.right_direction is not False else " ✗"
+    return _cell(found.effect, measure) + mark
+
+
+def _cell(effect: Effect, measure: str) -> str:
+    middle, low, high = (SCALE[measure] * value for value in (effect.difference, effect.low, effect.high))
+    shown = f"{middle:+.1f}" if low == high else f"{middle:+.1f} [{low:+.1f}, {high:+.1f}]"
+    return shown.replace("-", "−")
+
+
+def draw(results: LabResults, path: Path, measure: str = "bought") -> None:
+    """A forest plot: the true effect of each change as a black diamond, below it each agent's; PNG or SVG."""
+    rows = [row for row in results.rows if any(measure in found for found in row.predictions.values())]
+    variants = list(results.true)
+    step = 1 / (len(rows) + 2)
+    figure = Figure(figsize=(WIDTH, 1.0 + 0.22 * len(variants) * (len(rows) + 1)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.axvline(0, color="#999999", linewidth=0.8)
+    for place, variant in enumerate(variants):
+        if place % 2:
+            axes.axhspan(place - step, place + 1 - step, color="#F2F2F2", zorder=0)
+        _mark(axes, results.true[variant][measure], place, measure, "black", "D", "true" if not place else None)
+        for number, row in enumerate(rows):
+            found = row.predictions[variant].get(measure)
+            if found is not None:
+                colour, mark = MARKS[number % len(MARKS)]
+                label = row.label if not place else None
+                _mark(axes, found.effect, place + (number + 1) * step, measure, colour, mark, label)
+    axes.set_yticks([place + 0.5 - step for place in range(len(variants))], variants)
+    axes.set_ylim(len(variants) - step, -step)
+    unit = ", points" if measure == "bought" else ""
+    axes.set_xlabel(f"effect on the {MEASURES[measure]}{unit}")
+    figure.legend(loc="outside upper center", ncols=min(4, len(rows) + 1), frameon=False)
+    figure.savefig(path, dpi=DOTS_PER_INCH, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _mark(axes, effect: Effect, place: float, measure: str, colour: str, mark: str, label: str | None) -> None:  # type: ignore[no-untyped-def]
+    scale = SCALE[measure]
+    axes.plot([scale * effect.low, scale * effect.high], [place, place], color=colour, linewidth=1.4)
+    axes.plot([scale * effect.difference], [place], color=colour, marker=mark, markersize=5, linestyle="", label=label)

@@ -1,0 +1,122 @@
+"""Visits to the shop as it is and to its variants, by the known shoppers and by agents that learnt from logs of A.
+
+Visit n is of the same shopper with the same need in every variant, and each choice has a seed of its own, so the
+outcomes of two variants are pairs. Outcomes are kept, file by file: what is there is not walked again.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.free_run import free_run
+from agents.protocol import Agent
+from benchmarks.ab.variants import AGAIN, VARIANTS
+from replay_sessions.demo_shop import ShopVisit
+from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.errors import BadSession
+from replay_sessions.store.durable_files import replace_file, writing
+
+__all__ = ["PAGE_SIZE", "Outcomes", "VisitOutcome", "read_outcomes", "walk", "write_outcomes"]
+
+PAGE_SIZE: PageSize = "compact"
+OTHER_NUMBERS = 1_000_000  # added to the seed of a walk through A again
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class VisitOutcome(msgspec.Struct, frozen=True, gc=False):
+    """How a visit ended.
+
+    Attributes:
+        steps: Replies, the last one included.
+        dollars: Of what was bought, without shipping.
+        failed: The agent gave no reply: nothing is known of its end.
+    """
+
+    user_id: str
+    traits: dict[str, str]
+    bought: bool
+    steps: int
+    dollars: float
+    failed: bool = False
+
+
+class Outcomes:
+    """Visits in their order, as arrays.
+
+    Attributes:
+        users: For each visit the number of its shopper, (visits,).
+        failed: Which of them nothing is known of, (visits,).
+    """
+
+    def __init__(self, visits: Iterable[VisitOutcome]) -> None:
+        self.visits = list(visits)
+        self.users: Codes = np.unique([visit.user_id for visit in self.visits], return_inverse=True)[1]
+        self.failed = np.array([visit.failed for visit in self.visits])
+
+    def measure(self, name: str) -> Floats:
+        """`bought`, `steps` or `dollars` of each visit, (visits,)."""
+        return np.array([getattr(visit, name) for visit in self.visits], dtype=np.float64)
+
+    def traits(self, name: str) -> NDArray[np.str_]:
+        """That trait of each visit's shopper, (visits,)."""
+        return np.array([visit.traits[name] for visit in self.visits])
+
+
+def walk(
+    agent: Agent, label: str, variant: str, *, visits: int, population: int, seed: int, max_steps: int, batch_size: int
+) -> list[VisitOutcome]:
+    """An agent's visits in the place of a population's shoppers."""
+    walked = free_run(
+        agent,
+        visits,
+        population=population,
+        page_size=PAGE_SIZE,
+        variant=VARIANTS[variant],
+        max_steps=max_steps,
+        seed=seed + OTHER_NUMBERS * (variant == AGAIN),
+        batch_size=batch_size,
+        progress=f"{label}, {variant}",
+    )
+    return [
+        VisitOutcome(
+            user_id=visit.user_id,
+            traits=_traits(population, number),
+            bought=visit.ending == "purchase",
+            steps=len(visit.steps),
+            dollars=visit.revenue_cents / 100,
+            failed=visit.ending == "error",
+        )
+        for number, visit in enumerate(walked)
+    ]
+
+
+@cache
+def _traits(population: int, number: int) -> dict[str, str]:
+    return {name: str(value) for name, value in ShopVisit(population, number, PAGE_SIZE).persona.traits.items()}
+
+
+def write_outcomes(file: Path, outcomes: Iterable[VisitOutcome]) -> None:
+    """Keeps visits, whole or not at all."""
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, msgspec.json.Encoder().encode_lines(list(outcomes)))
+
+
+def read_outcomes(file: Path) -> list[VisitOutcome] | None:
+    """Visits that were kept; None where there are none.
+
+    Raises:
+        BadSession: The file cannot be read.
+    """
+    if not file.exists():
+        return None
+    try:
+        return msgspec.json.Decoder(VisitOutcome).decode_lines(file.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadSession(f"visits '{file}' cannot be read ({error}): move the file away") from error

@@ -1,0 +1,105 @@
+"""Effects of pairs of visits, by hand and against statsmodels; what counts as a right answer."""
+
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+from benchmarks.ab.effects import Effect, alarms_in_parts, effect_of, paired_effect, prediction
+from benchmarks.ab.walks import Outcomes, VisitOutcome, read_outcomes, write_outcomes
+from replay_sessions.errors import BadConfig, BadSession
+
+
+def outcomes(bought: list[int], *, failed: tuple[int, ...] = (), users_of: int = 2) -> Outcomes:
+    return Outcomes(
+        VisitOutcome(
+            user_id=f"u{number // users_of:03}",
+            traits={"price": "thrifty" if number % 2 else "fair"},
+            bought=bool(value),
+            steps=3 + value,
+            dollars=10.0 * value,
+            failed=number in failed,
+        )
+        for number, value in enumerate(bought)
+    )
+
+
+def effect(low: float, middle: float, high: float, visits: int = 400) -> Effect:
+    return Effect(difference=middle, low=low, high=high, standard_error=(high - low) / 4, visits=visits, before=0.5)
+
+
+def test_an_effect_is_the_mean_difference_with_the_error_over_users() -> None:
+    """Equal users: CR2 is the standard error of the users' means, with t(users - 1)."""
+    random = np.random.default_rng(0)
+    before, after = random.random(40), random.random(40) + 0.2
+    users = np.repeat(np.arange(10), 4)
+    found = paired_effect(before, after, users)
+    means = (after - before).reshape(10, 4).mean(axis=1)
+    expected = stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    assert found.difference == pytest.approx(means.mean())
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    fitted = sm.OLS(after - before, np.ones(40)).fit(
+        cov_type="cluster", cov_kwds={"groups": users, "use_correction": False}
+    )
+    assert found.standard_error == pytest.approx(fitted.bse[0] * math.sqrt(10 / 9))
+
+
+def test_visits_of_which_an_end_is_unknown_are_in_no_effect() -> None:
+    found = effect_of(outcomes([0, 0, 1, 1, 0, 1]), outcomes([1, 0, 1, 1, 1, 0], failed=(5,)), "bought")
+    assert found.visits == 5
+    assert found.difference == pytest.approx(2 / 5)
+    assert found.before == pytest.approx(2 / 5)
+
+
+def test_an_effect_of_some_shoppers_alone() -> None:
+    before, after = outcomes([0, 0, 0, 0, 1, 1]), outcomes([0, 1, 0, 1, 1, 1])
+    thrifty = before.traits("price") == "thrifty"
+    assert effect_of(before, after, "bought", thrifty).difference == pytest.approx(2 / 3)
+    assert effect_of(before, after, "dollars", ~thrifty).difference == 0
+
+
+def test_other_visits_are_no_pairs() -> None:
+    with pytest.raises(BadConfig, match="not of the same shoppers"):
+        effect_of(outcomes([0, 1, 1, 0]), outcomes([0, 1, 1, 0], users_of=1), "bought")
+    with pytest.raises(BadConfig, match="no visit is left"):
+        effect_of(outcomes([0, 1]), outcomes([0, 1], failed=(0, 1)), "bought")
+
+
+def test_no_chance_means_no_interval_and_one_shopper_tells_nothing_of_others() -> None:
+    same = paired_effect(np.zeros(4), np.zeros(4), np.arange(4))
+    assert (same.low, same.difference, same.high, same.sign) == (0, 0, 0, 0)
+    alone = paired_effect(np.zeros(2), np.ones(2), np.zeros(2, dtype=np.int64))
+    assert (alone.low, alone.high, alone.sign) == (-math.inf, math.inf, 0)
+
+
+def test_what_a_prediction_is_worth() -> None:
+    true = effect(-0.12, -0.10, -0.08)
+    right = prediction(effect(-0.2, -0.08, 0.04), true)
+    assert (right.right_direction, right.covered, right.alarm) == (True, True, False)
+    assert right.error == pytest.approx(0.02)
+    # SE 0.06 over 400 visits; 2.8 standard errors are to be 0.10: 400 · (2.8 · 0.06 / 0.10)² visits.
+    assert right.visits_needed == math.ceil(400 * (2.8 * 0.06 / 0.10) ** 2)
+    wrong = prediction(effect(0.01, 0.05, 0.09), true)
+    assert (wrong.right_direction, wrong.covered, wrong.alarm) == (False, False, True)
+    unsure = prediction(effect(0.01, 0.05, 0.09), effect(-0.01, 0.0, 0.01))
+    assert (unsure.right_direction, unsure.visits_needed) == (None, None)
+
+
+def test_small_tests_of_the_same_shop_are_told_group_by_group() -> None:
+    before = outcomes([0] * 16)
+    after = outcomes([1] * 7 + [0] + [0] * 8)
+    assert list(alarms_in_parts(before, after, "bought", 4)) == [True, False]
+    assert list(alarms_in_parts(before, after, "bought", 3)) == [True, False]  # the last two users are too few
+
+
+def test_outcomes_survive_their_file_and_a_broken_one_is_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "agent" / "A-0.jsonl"
+    assert read_outcomes(file) is None
+    visits = outcomes([0, 1, 1]).visits
+    write_outcomes(file, visits)
+    assert read_outcomes(file) == visits
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(BadSession, match=r"A-0\.jsonl"):
+        read_outcomes(file)

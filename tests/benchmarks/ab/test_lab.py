@@ -1,0 +1,132 @@
+"""The lab by its own command: what is kept is not walked again, other calls are refused, failures are told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.ab.__main__ import main
+from benchmarks.ab.purchase_model import PurchaseModel
+from benchmarks.ab.variants import VARIANTS
+from replay_sessions.demo_shop import generate_sessions
+
+# Leaves at once, or buys the first thing; counts how often it is asked.
+AGENTS = """\
+import pathlib
+from replay_sessions.elements import find_elements
+from replay_sessions.schema import Click, Terminate
+from shop_env.replies import format_reply
+
+ASKED = pathlib.Path(__file__).with_name("asked.txt")
+
+def leaves(observation):
+    with ASKED.open("a") as file:
+        file.write("x")
+    return format_reply("", Terminate())
+
+def hates_checkout(observation):
+    names = [element.name for element in find_elements(observation["page"])]
+    if "checkout.place_order" in names:
+        return format_reply("", Terminate())
+    for start in ("product.buy_now", "search_results.", "nav_bar.tent"):
+        for name in names:
+            if name.startswith(start):
+                return format_reply("", Click(name=name))
+    return format_reply("", Terminate())
+
+def fails(observation):
+    raise OSError("server down")
+"""
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    file = tmp_path / "agents_of_mine.py"
+    file.write_text(AGENTS, encoding="utf-8")
+    return file
+
+
+def call(
+    agents: Path, *names: str, variants: str = "checkout_page placebo A_again", more: tuple[str, ...] = ()
+) -> list[str]:
+    given = [f"{name}={agents}:{name}" for name in names]
+    sizes = ["--visits", "24", "--true-visits", "24", "--logs", "60", "--seeds", "0", "1"]
+    return ["--agents", *given, "--variants", *variants.split(), "--out", str(agents.parent / "ab"), *sizes, *more]
+
+
+def read(agents: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((agents.parent / "ab/ab.json").read_text(encoding="utf-8"))["results"]
+    return found
+
+
+def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents: Path) -> None:
+    assert main(call(agents, "hates_checkout", "leaves")) == 0
+    first = read(agents)
+    rows = {row["label"]: row for row in first["rows"]}
+    assert list(rows) == ["hates_checkout", "leaves", "purchase model", "no effect"]
+    effect = rows["hates_checkout"]["predictions"]["checkout_page"]["bought"]["effect"]
+    assert effect["difference"] == pytest.approx(-effect["before"])  # all that bought before leave at the checkout
+    assert effect["visits"] == 48
+    steps = rows["hates_checkout"]["predictions"]["checkout_page"]["steps"]["effect"]
+    assert steps["difference"] == pytest.approx(effect["before"])  # and they see one page more
+    for name in ("placebo", "A_again"):
+        assert rows["hates_checkout"]["predictions"][name]["bought"]["effect"]["difference"] == 0
+        assert first["true"][name]["bought"]["difference"] == 0
+    assert rows["leaves"]["predictions"]["checkout_page"]["bought"]["effect"]["before"] == 0
+    assert set(first["true_by_trait"]["checkout_page"]) <= {"thrifty", "fair", "generous"}
+    text = (agents.parent / "ab/ab.md").read_text(encoding="utf-8")
+    assert "- no effect: the right direction in 0 of" in text
+    for kind in ("png", "svg"):
+        assert (agents.parent / f"ab/effects.{kind}").stat().st_size > 5_000
+
+    asked = agents.with_name("asked.txt").stat().st_size
+    assert asked == 24 * 2 * 4  # one reply a visit, two seeds, A and three changes
+    assert main(call(agents, "hates_checkout", "leaves")) == 0
+    assert agents.with_name("asked.txt").stat().st_size == asked
+    assert read(agents) == first
+
+
+def test_a_longer_list_of_changes_walks_what_is_new_and_another_number_of_visits_is_refused(
+    agents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(call(agents, "leaves", variants="placebo")) == 0
+    assert main(call(agents, "leaves", variants="placebo no_badges")) == 0
+    assert agents.with_name("asked.txt").stat().st_size == 24 * 2 * 3
+    capsys.readouterr()
+    assert main(call(agents, "leaves", variants="placebo", more=("--visits", "28"))) == 2
+    assert "asked otherwise (visits: 24, now 28)" in capsys.readouterr().err
+    agents.write_text(AGENTS + "\n# another agent now\n", encoding="utf-8")
+    assert main(call(agents, "leaves", variants="placebo")) == 2
+    assert "code" in capsys.readouterr().err
+
+
+def test_an_agent_that_fails_is_told_and_never_counts_as_a_visit_that_bought_nothing(
+    agents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(call(agents, "fails", variants="placebo")) == 2
+    assert "no visit is left of which both ends are known" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--variants", "checkout"), "Unknown variant 'checkout'. Did you mean 'checkout_page'?"),
+        (("--visits", "0"), "--visits is 0"),
+        (("--agents", "nobody"), "Unknown agent 'nobody'"),
+    ],
+)
+def test_a_wrong_call_is_told_before_anything_is_walked(
+    more: tuple[str, ...], said: str, agents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*call(agents, "leaves"), *more]) == 2
+    assert said in capsys.readouterr().err
+    assert not agents.with_name("asked.txt").exists()
+
+
+def test_the_purchase_model_knows_prices_and_not_what_never_varied() -> None:
+    model = PurchaseModel(list(generate_sessions(600, 9, "compact")))
+    before = model.probabilities(80, 3, VARIANTS["A"])
+    assert model.probabilities(80, 3, VARIANTS["prices_up"]).mean() < before.mean()
+    for unknown in ("checkout_page", "placebo"):
+        assert model.probabilities(80, 3, VARIANTS[unknown]) == pytest.approx(before)
