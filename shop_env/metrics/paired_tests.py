@@ -22,7 +22,7 @@ from shop_env.metrics.statistics.effective_size import effective_steps, intracla
 from shop_env.metrics.statistics.sign_flips import sign_flip_p_value
 from shop_env.metrics.step_table import StepTable
 
-__all__ = ["PairedTest", "difference_error", "influences", "paired_test"]
+__all__ = ["PairedTest", "difference_error", "figure_error", "influences", "paired_test"]
 
 Floats = NDArray[np.float64]
 _NUDGE = 1e-4
@@ -109,6 +109,11 @@ def difference_error(metric: Metric, sums_a: Floats, sums_b: Floats) -> Clustere
     """The CR2 error of a difference, from the sums of each user's steps, (users, k)."""
     shares = (_shares(metric, sums_a) + _shares(metric, sums_b)) / 2
     return clustered_error(influences(metric, sums_a) - influences(metric, sums_b), shares)
+
+
+def figure_error(metric: Metric, sums: Floats) -> ClusteredError | None:
+    """The CR2 error of one agent's figure, from the sums of each user's steps, (users, k)."""
+    return clustered_error(influences(metric, sums), _shares(metric, sums))
 
 
 def influences(metric: Metric, sums: Floats) -> Floats:
