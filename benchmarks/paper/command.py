@@ -89,7 +89,7 @@ def _run(options: Paper) -> int:
         if not seed_run.is_done():
             _tell(f"run {place} of {len(every)}: {seed_run.folder}")
             train(seed_run)
-    result = table_result(options.table, table, planned_runs(table, asked), asked)
+    result = table_result(options.table, table, runs, asked)
     written = write(result, table, asked.out)
     show(result, table, results_console())
     console.print(f"Written: {', '.join(str(path) for path in written)}", markup=False)
@@ -122,7 +122,7 @@ def _plan(table: PaperTable, runs: Mapping[str | None, Sequence[SeedRun]]) -> It
         yield f"\n{seed_run.folder}" + ("" if seed_run.store.exists() else f" (would make {seed_run.store})")
         finished = seed_run.finished()
         for name, phase in seed_run.config.phases.items():
-            state = "trained" if name in finished else "to train" if phase.method != "none" else "to load"
+            state = "there" if name in finished else "to train" if phase.method != "none" else "to take"
             yield f"  {name:<26} {phase.method:<5} {state:<9} {_steps(seed_run.config, name)}"
         missing = [file for file in seed_run.files() if not file.exists()]
         yield f"  rows to ask about the {seed_run.config.evaluation.split} split: {len(missing)}"
@@ -131,7 +131,7 @@ def _plan(table: PaperTable, runs: Mapping[str | None, Sequence[SeedRun]]) -> It
 def _steps(config: TrainConfig, name: str) -> str:
     phase = config.phases[name]
     if phase.method == "none":
-        return f"the weights of {phase.start}"
+        return "the model as it is" if phase.start == "model" else f"the weights of {phase.start}"
     if phase.same_time_as is not None:
         return f"as long as {phase.same_time_as} takes"
     if phase.method == "grpo":

@@ -69,13 +69,15 @@ def _model(config: TrainConfig) -> str:
         trained = "" if config.model.lora is None else f", LoRA of rank {config.model.lora.rank}"
         return f"{config.model.path.rpartition('/')[2]}, {config.model.precision}{trained}"
     tiny = config.model.tiny
-    return f"{tiny.layers} layers of width {tiny.hidden_size}, made from nothing for each store"
+    return f"made from nothing for each store: width {tiny.hidden_size}, layers {tiny.layers}"
 
 
 def _shoppers(runs: Sequence[SeedRun], same_users: bool) -> str:
     store: dict[str, Any] = runs[0].provenance()["store"]
     held_out = (
-        "people held out" if runs[0].results()["users_held_out"] else "sessions held out, some of people trained on"
+        "people held out"
+        if (runs[0].results() or {}).get("users_held_out")
+        else "sessions held out, some of people trained on"
     )
     which = "for all seeds" if same_users or len(runs) == 1 else "and others for each seed"
     return f"{store['sessions']:,} sessions of {store['source']} {which}; {held_out}"
@@ -109,4 +111,4 @@ def _weights(config: TrainConfig) -> str:
     rule = config.validation
     if not rule.times:
         return "the last"
-    return f"best exact match of {rule.times} validations on {rule.sessions} other sessions"
+    return f"those of the best exact match on {rule.sessions} other sessions, seen {rule.times} times"

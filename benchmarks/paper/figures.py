@@ -98,14 +98,15 @@ class Measured:
         ]
 
     def figure(self, row: str, name: str, *, signed: bool = False) -> Pooled | None:
-        """A row's figure; None where a seed has no step that it counts. One that is not signed lies between 0 and 1."""
+        """A row's figure; None where a seed has no step that it counts. It lies between 0 (signed: -1) and 1."""
         metric = self._metric(name)
         sums = [self._sums(tables[row], metric) for tables in self._tables]
         values = [float(metric.value(one.sum(axis=0))) for one in sums]
         pooled = self._pooled(values, [figure_error(metric, one) for one in sums])
-        if pooled is None or signed or pooled.low is None or pooled.high is None:
+        if pooled is None or pooled.low is None or pooled.high is None:
             return pooled
-        return msgspec.structs.replace(pooled, low=max(0.0, pooled.low), high=min(1.0, pooled.high))
+        least = -1.0 if signed else 0.0
+        return msgspec.structs.replace(pooled, low=max(least, pooled.low), high=min(1.0, pooled.high))
 
     def difference(self, first: str, second: str, name: str) -> Pooled | None:
         """The first row's figure less the second's, on the same steps; None where a seed has none that count."""

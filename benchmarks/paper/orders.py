@@ -135,7 +135,7 @@ def _of_column(found: Sequence[Order], column: PaperColumn, model: str) -> Itera
     counts = {said: sum(order.verdicts[model] == said for order in judged) for said in get_args(Verdict)}
     what = "rows" if column.signed else "pairs of rows"
     told = ", ".join(f"{count} {said}" for said, count in counts.items())
-    yield f"{column.heading}, beside the paper's {model}, of {len(judged)} {what}: {told}."
+    yield f"{column.heading}, {what} beside the paper's {model}: {told}."
     for order in judged:
         if order.verdicts[model] == "the other way round":
             yield f"  {order.rows}: {order.measured()} here, {in_points(order.published[model])} there."

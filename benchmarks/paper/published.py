@@ -77,14 +77,16 @@ class PaperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How rows are trained otherwise, as shares of the preset's own numbers (Customer-R1, table 6).
+    """How rows are trained otherwise (Customer-R1, table 6).
 
     Attributes:
-        max_tokens: Of the context.
-        width: Of the hidden sizes of a model made from nothing; another model that is given takes its place by name.
+        max_tokens: The context's tokens, as a share of the preset's.
+        max_tokens_of: As a number, for presets whose sessions such a share would hold all the same.
+        width: Of a model made from nothing, as a share; for one that is given another is named (--smaller-model).
     """
 
     max_tokens: float | None = None
+    max_tokens_of: dict[str, int] = {}
     width: float | None = None
 
 

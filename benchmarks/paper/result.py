@@ -14,6 +14,7 @@ from benchmarks.paper.figures import Measured, Pooled, Tested
 from benchmarks.paper.orders import Order, further_differences, orders
 from benchmarks.paper.published import PaperRow, PaperTable
 from benchmarks.paper.training import Asked, SeedRun, read_records
+from benchmarks.paper.type_shares import PREDICTED_KINDS
 from replay_sessions.provenance import provenance
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
@@ -28,12 +29,14 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         figures: In the order of the columns; None where no step stands for one.
         published: For each model of the paper the same; nothing where the paper has no such row.
+        predicted: How often each type of action is predicted; `other` is a reply that cannot be read.
         trained: Whether it is a policy of the table's, not a floor or a ceiling.
     """
 
     label: str
     figures: list[Pooled | None]
     published: dict[str, list[float | None]] = {}
+    predicted: dict[str, Pooled | None] = {}
     trained: bool = True
 
 
@@ -97,7 +100,7 @@ def table_result(
         models=table.models,
         metrics=preset,
         aspects=aspects(table, first, tested, same_users=same_users),
-        notes=[*table.notes, *_lone_seed(asked)],
+        notes=[*table.notes, *_further_notes(runs)],
         tested=tested,
         views=[_view(table, decoding, found) for decoding, found in measured.items()],
         phases={_named(run): run.finished() for run in every},
@@ -146,15 +149,23 @@ def _floors(run: SeedRun, decoding: Decoding) -> dict[str, str]:
 
 
 def _view(table: PaperTable, decoding: str, measured: Measured) -> View:
-    rows = []
-    for row in (row for row in table.rows if row.label in measured.rows):
-        published = {model: row.published_shares(model) for model in row.published}
-        names = zip(row.metrics(table.columns), table.columns, strict=True)
-        figures = [measured.figure(row.label, name, signed=column.signed) for name, column in names]
-        rows.append(ResultRow(label=row.label, figures=figures, published=published))
-    for label in sorted(measured.rows - {row.label for row in table.rows}, key=lambda label: (label == ORACLE, label)):
+    rows = [
+        ResultRow(
+            label=row.label,
+            figures=[
+                measured.figure(row.label, name, signed=column.signed)
+                for name, column in zip(row.metrics(table.columns), table.columns, strict=True)
+            ],
+            published={model: row.published_shares(model) for model in row.published},
+            predicted={} if table.by_kind else _predicted(measured, row.label),
+        )
+        for row in table.rows
+        if row.label in measured.rows
+    ]
+    beside = measured.rows - {row.label for row in rows}
+    for label in sorted(beside, key=lambda label: (label == ORACLE, label)):
         figures = [measured.figure(label, column.metric) for column in table.columns]
-        rows.append(ResultRow(label=label, figures=figures, trained=False))
+        rows.append(ResultRow(label=label, figures=figures, predicted=_predicted(measured, label), trained=False))
     return View(
         decoding="by row" if table.drawn_by_temperature else decoding,
         rows=rows,
@@ -163,10 +174,20 @@ def _view(table: PaperTable, decoding: str, measured: Measured) -> View:
     )
 
 
-def _lone_seed(asked: Asked) -> list[str]:
-    return ["One seed: the intervals are over people alone, and another seed trains another policy."] * (
-        len(asked.seeds) == 1
-    )
+def _predicted(measured: Measured, label: str) -> dict[str, Pooled | None]:
+    return {kind: measured.figure(label, f"predicted_share_{kind}") for kind in PREDICTED_KINDS}
+
+
+def _further_notes(runs: Mapping[str | None, Sequence[SeedRun]]) -> list[str]:
+    notes = [f"{variant.replace('_', ' ')}: {' '.join(found[0].flags)}." for variant, found in runs.items() if variant]
+    first = next(iter(runs.values()))
+    if first[0].config.model.path is None:
+        notes.append(
+            "The model is made from nothing: without SFT, prompted or trained by RL alone, it knows no language."
+        )
+    if len(first) == 1:
+        notes.append("One seed: the intervals are over people alone, and another seed trains another policy.")
+    return notes
 
 
 def _named(run: SeedRun) -> str:

@@ -63,6 +63,7 @@ class SeedRun:
         config: Its configuration, with the phases that it has already, or is to have.
         phases: Those of them that the table shows.
         words: Of the training command.
+        flags: Those of them that make it a variant of the preset.
         store: Whose sessions it learns from.
     """
 
@@ -71,6 +72,7 @@ class SeedRun:
     config: TrainConfig
     phases: tuple[str, ...]
     words: tuple[str, ...]
+    flags: tuple[str, ...]
     store: Path
 
     def file(self, row: str) -> Path:
@@ -84,7 +86,8 @@ class SeedRun:
 
     def is_done(self) -> bool:
         """Whether nothing is left to be trained or asked for the table."""
-        return (self.folder / "results.json").exists() and all(file.exists() for file in self.files())
+        told = {self.folder / file for file in (self.results() or {}).get("records", {}).values()}
+        return all(file in told and file.exists() for file in self.files())
 
     def finished(self) -> dict[str, Any]:
         """Its phases that are trained."""
@@ -95,9 +98,9 @@ class SeedRun:
         record: dict[str, Any] = _json(self.folder / "run.json")
         return {name: value for name, value in record.items() if name != "config"}
 
-    def results(self) -> dict[str, Any]:
-        """Its results.json."""
-        found: dict[str, Any] = _json(self.folder / "results.json")
+    def results(self) -> dict[str, Any] | None:
+        """Its results.json, once it has been at its end; of the tables until then."""
+        found: dict[str, Any] | None = _json(self.folder / "results.json")
         return found
 
     def cost(self) -> dict[str, Any] | None:
@@ -123,37 +126,39 @@ def _seed_run(table: PaperTable, variant: str | None, seed: int, asked: Asked) -
     if asked.sessions is not None:
         words += ["--evaluation.sessions", str(asked.sessions)]
     words += asked.training
+    flags: list[str] = []
     if variant is not None:
         _, _, plain = prepare([*words, "--dry-run"])
-        words += _variant_flags(variant, table.variants[variant], plain, asked.smaller_model)
-    words.append("--extend")
+        flags = _variant_flags(variant, table.variants[variant], plain, asked)
+    words += [*flags, "--extend"]
     _, _, config = prepare(words)
-    run = SeedRun(seed, folder, config, tuple(table.phases(variant)), tuple(words), store)
+    run = SeedRun(seed, folder, config, tuple(table.phases(variant)), tuple(words), tuple(flags), store)
     _check_store(run)
     return run
 
 
 def _store_path(seed: int, asked: Asked) -> Path:
-    given = asked.store or load_preset(asked.preset).store
-    if given == "demo":
+    preset = load_preset(asked.preset)
+    if asked.store is None and preset.store == "demo":
         return asked.out / f"store{seed}"
-    return SessionStore.open(given).path
+    return SessionStore.open(asked.store or preset.store).path
 
 
-def _variant_flags(name: str, variant: Variant, config: TrainConfig, smaller_model: str | None) -> list[str]:
+def _variant_flags(name: str, variant: Variant, config: TrainConfig, asked: Asked) -> list[str]:
     flags = []
     if variant.max_tokens is not None:
-        flags += ["--model.max-tokens", str(round(variant.max_tokens * config.model.max_tokens))]
+        share = round(variant.max_tokens * config.model.max_tokens)
+        flags += ["--model.max-tokens", str(variant.max_tokens_of.get(Path(asked.preset).stem, share))]
     if variant.width is not None and config.model.path is None:
         for size in ("hidden_size", "intermediate_size"):
             width = round(variant.width * getattr(config.model.tiny, size))
             flags += [f"--model.tiny.{size.replace('_', '-')}", str(width)]
     elif variant.width is not None:
-        if smaller_model is None:
+        if asked.smaller_model is None:
             raise BadConfig(
-                f"the row of '{name}' needs a model smaller than '{config.model.path}': name one by --smaller-model"
+                f"the rows of '{name}' need a model smaller than '{config.model.path}': name one by --smaller-model"
             )
-        flags += ["--model.path", smaller_model]
+        flags += ["--model.path", asked.smaller_model]
     return flags
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from shop_env.metrics.shares_and_f1 import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID
 
-__all__ = ["TYPE_SHARES"]
+__all__ = ["PREDICTED_KINDS", "TYPE_SHARES"]
 
 
 def _of_type(code: int, kind: str) -> dict[str, Metric]:
@@ -31,6 +31,7 @@ def _of_type(code: int, kind: str) -> dict[str, Metric]:
 
 
 _KINDS = {**dict(enumerate(ACTION_TYPES)), INVALID: "other"}
+PREDICTED_KINDS = tuple(_KINDS.values())
 TYPE_SHARES: Mapping[str, Metric] = {
     name: metric for code, kind in _KINDS.items() for name, metric in _of_type(code, kind).items()
 } | {"type_accuracy_other": share(lambda table: np.full(len(table), np.nan))}

@@ -27,6 +27,7 @@ __all__ = ["file_stem", "markdown", "show", "write"]
 
 AT_ONCE = 3  # figures side by side on a terminal
 WIDTH = 6.3  # inches
+APART = 0.008  # of a degree of temperature
 
 
 def file_stem(name: str) -> str:
@@ -78,8 +79,8 @@ def _grid(result: TableResult, view: View, columns: Sequence[int]) -> Grid:
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     grid.add_column("", overflow="fold")
     for column in columns:
-        grid.add_column(result.columns[column], justify="right")
-        grid.add_column(f"paper\n{result.models[0]}", justify="right", style="dim")
+        grid.add_column(result.columns[column], justify="right", min_width=_widest(view, column))
+        grid.add_column(f"paper\n{result.models[0]}", justify="right", style="dim", no_wrap=True)
     for row in view.rows:
         cells = []
         for column in columns:
@@ -88,13 +89,20 @@ def _grid(result: TableResult, view: View, columns: Sequence[int]) -> Grid:
     return grid
 
 
+def _widest(view: View, column: int) -> int:
+    return max(len(line) for row in view.rows for line in _in_two_lines(row.figures[column]).split("\n"))
+
+
 def markdown(result: TableResult, table: PaperTable) -> str:
     """The whole result to read."""
     lines = [f"# {result.title}", "", _made_by(result), "", "| | the paper | here |", "|---|---|---|"]
     lines += [f"| {_cell(one.aspect)} | {_cell(one.paper)} | {_cell(one.here)} |" for one in result.aspects]
     lines += ["", *(f"- {note}" for note in result.notes)]
     for view in result.views:
-        lines += ["", f"## {_view_title(view)}", "", *_rows(result, view), "", "### The order of rows", ""]
+        lines += ["", f"## {_view_title(view)}", "", *_rows(result, view)]
+        if not table.by_kind:
+            lines += ["", "### What is predicted, percent of the replies", "", *_predicted(view)]
+        lines += ["", "### The order of rows", ""]
         lines += [f"  - {line.strip()}" if line.startswith(" ") else f"- {line}" for line in _said(result, table, view)]
         lines += ["", *_orders(result, view)]
     if len(result.models) > 1:
@@ -116,6 +124,15 @@ def _rows(result: TableResult, view: View) -> Iterator[str]:
             )
         ]
         yield f"| {_cell(row.label)} | " + " | ".join(cells) + " |"
+
+
+def _predicted(view: View) -> Iterator[str]:
+    """The types of each row's replies: whether it leaves, or clicks, whatever the page."""
+    yield "| row | " + " | ".join(view.rows[0].predicted) + " |"
+    yield "|---" + "|--:" * len(view.rows[0].predicted) + "|"
+    for row in view.rows:
+        shown = " | ".join(_percent(one.value if one else None) for one in row.predicted.values())
+        yield f"| {_cell(row.label)} | {shown} |"
 
 
 def _orders(result: TableResult, view: View) -> Iterator[str]:
@@ -158,7 +175,7 @@ def _apart(here: Pooled) -> str:
 
 def _made_by(result: TableResult) -> str:
     costs = [cost["wall_s"] for cost in result.cost.values() if cost]
-    took = f"; trained and asked in {sum(costs) / 60:.0f} min for all tables that share its runs" if costs else ""
+    took = f"; trained and asked in {sum(costs) / 60:.1f} min for all tables that share its runs" if costs else ""
     seeds = ", ".join(map(str, result.seeds))
     return (
         f"Preset {result.preset}, seeds {seeds}, metrics as {result.metrics}; percent, means over seeds with 95% "
@@ -225,8 +242,19 @@ def _plot(result: TableResult, table: PaperTable, stem: Path) -> list[Path]:
             shown = [(temperatures[row.label], row.figures[place]) for row in result.views[0].rows]
             points = [(at, 100 * one.value, _reach(one)) for at, one in shown if one is not None]
             at, values, reach = zip(*points, strict=True)
+            beside = [one + APART * (place - 1) for one in at]  # else whiskers would hide one another
             ends = list(zip(*reach, strict=True))
-            axes.errorbar(at, values, yerr=ends, color=colour, marker="o", markersize=4, capsize=3, label=heading)
+            axes.errorbar(
+                beside,
+                values,
+                yerr=ends,
+                color=colour,
+                marker="o",
+                markersize=4,
+                linewidth=1.2,
+                capsize=2,
+                label=heading,
+            )
             paper = [
                 (temperatures[row.label], 100 * share)
                 for row in result.views[0].rows
@@ -236,7 +264,7 @@ def _plot(result: TableResult, table: PaperTable, stem: Path) -> list[Path]:
         axes.plot([], [], "D", color="#777777", markerfacecolor="white", label=f"the paper, {result.models[0]}")
         axes.set_xlabel("temperature")
         axes.set_ylabel("% of steps; 95% intervals")
-        axes.legend(frameon=False, ncols=2)
+        plot.legend(loc="outside lower center", frameon=False, ncols=4)
         paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
         for path in paths:
             with replacing(path) as partial:
