@@ -14,9 +14,9 @@ from benchmarks.paper.published import PaperTable
 from benchmarks.paper.training import SeedRun
 from train.sft import SftConfig
 
-__all__ = ["Aspect", "aspects"]
+__all__ = ["HEADINGS", "Aspect", "aspects"]
 
-_HEADINGS = {
+HEADINGS = {
     "model": "model",
     "shoppers": "shoppers",
     "rationales": "their rationales",
@@ -42,7 +42,7 @@ def aspects(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, *, same_
     """All of them; `runs` are those of the rows that are trained as the preset says."""
     here = _here(table, runs, tested, same_users)
     settings = table.source().settings
-    return [Aspect(aspect=heading, paper=settings[name], here=here[name]) for name, heading in _HEADINGS.items()]
+    return [Aspect(aspect=heading, paper=settings[name], here=here[name]) for name, heading in HEADINGS.items()]
 
 
 def _here(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, same_users: bool) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ from replay_sessions.store.durable_files import replace_file, writing
 from replay_sessions.store.locks import LOCK_FILE, lock
 from shop_env.metrics import StepRecord
 
-__all__ = ["Asked", "SeedRun", "planned_runs", "read_records", "train"]
+__all__ = ["Asked", "SeedRun", "alone", "planned_runs", "read_records", "train"]
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def train(run: SeedRun) -> None:
         BadConfig: Another call is at work on this run.
         ShopR1Error: The training has failed; it has said why.
     """
-    with _alone(run.folder) as held:
+    with alone(run.folder) as held:
         if run.is_done():  # another call may have made it while this one came here
             return
         if not run.store.exists():
@@ -199,7 +199,7 @@ def train(run: SeedRun) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[IO[bytes]]:
+def alone(folder: Path) -> Iterator[IO[bytes]]:
     """Holds a run's folder for this call and the training that it starts."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
