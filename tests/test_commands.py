@@ -16,6 +16,7 @@ from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
+from benchmarks.paper.__main__ import main as paper
 from benchmarks.people.__main__ import main as people
 from benchmarks.seeds import main as seeds
 from benchmarks.speed.__main__ import main as speed
@@ -43,7 +44,18 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((leaderboard, words) for words in ([], ["verify"], ["compare"])),
     *(
         (main, [])
-        for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale, people, statistics)
+        for main in (
+            llm_grpo_train,
+            rationales,
+            sb3_train,
+            live,
+            paper,
+            seeds,
+            speed,
+            import_at_scale,
+            people,
+            statistics,
+        )
     ),
 ]
 
@@ -125,6 +137,7 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
         (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
         (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
+        (["torch"], ["benchmarks.paper", "--table", "2"], "train"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
