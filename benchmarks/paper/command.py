@@ -27,7 +27,7 @@ from replay_sessions.errors import BadConfig
 __all__ = ["run"]
 
 
-class Paper(msgspec.Struct, frozen=True, kw_only=True):
+class MakeTable(msgspec.Struct, frozen=True, kw_only=True):
     """Makes a table of a paper.
 
     Attributes:
@@ -71,12 +71,12 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(words: Sequence[str], *, text: str | None) -> int:
     """Runs the command with what was given after its name; `text` is the head of its help."""
-    options = parse_options(Paper, words, program="python -m benchmarks.paper", text=text)
+    options = parse_options(MakeTable, words, program="python -m benchmarks.paper", text=text)
     with _ended_by_sigterm():
         return _run(options)
 
 
-def _run(options: Paper) -> int:
+def _run(options: MakeTable) -> int:
     table, asked = load_table(options.table), options.asked()
     runs = planned_runs(table, asked)
     console = Console(highlight=False, soft_wrap=True)

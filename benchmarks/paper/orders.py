@@ -15,7 +15,7 @@ import msgspec
 from benchmarks.paper.figures import Measured, Pooled
 from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
 
-__all__ = ["Order", "Verdict", "further_differences", "in_points", "orders", "sentences", "verdict"]
+__all__ = ["Order", "Verdict", "further_differences", "in_points", "in_short", "orders", "sentences", "verdict"]
 
 Verdict = Literal["as in the paper", "the other way round", "not told apart"]
 
@@ -128,17 +128,31 @@ def sentences(found: Sequence[Order], columns: Sequence[PaperColumn], model: str
     return [line for column in columns for line in _of_column(found, column, model)]
 
 
+def in_short(found: Sequence[Order], columns: Sequence[PaperColumn], model: str) -> str:
+    """The same counts for another model of the paper, in one line."""
+    counts = {column.heading: _counts(_judged(found, column, model), model) for column in columns}
+    told = ", ".join(f"{heading} {'/'.join(map(str, one.values()))}" for heading, one in counts.items())
+    return f"beside the paper's {model} ({' / '.join(get_args(Verdict))}): {told}."
+
+
 def _of_column(found: Sequence[Order], column: PaperColumn, model: str) -> Iterator[str]:
-    judged = [order for order in found if order.metric == column.metric and model in order.verdicts]
+    judged = _judged(found, column, model)
     if not judged:
         return
-    counts = {said: sum(order.verdicts[model] == said for order in judged) for said in get_args(Verdict)}
+    told = ", ".join(f"{count} {said}" for said, count in _counts(judged, model).items())
     what = "rows" if column.signed else "pairs of rows"
-    told = ", ".join(f"{count} {said}" for said, count in counts.items())
     yield f"{column.heading}, {what} beside the paper's {model}: {told}."
     for order in judged:
         if order.verdicts[model] == "the other way round":
             yield f"  {order.rows}: {order.measured()} here, {in_points(order.published[model])} there."
+
+
+def _judged(found: Sequence[Order], column: PaperColumn, model: str) -> list[Order]:
+    return [order for order in found if order.metric == column.metric and model in order.verdicts]
+
+
+def _counts(judged: Sequence[Order], model: str) -> dict[str, int]:
+    return {said: sum(order.verdicts[model] == said for order in judged) for said in get_args(Verdict)}
 
 
 def in_points(share: float) -> str:

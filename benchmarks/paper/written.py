@@ -16,7 +16,7 @@ from rich.text import Text
 
 from agents.results import Figure
 from benchmarks.paper.figures import Pooled
-from benchmarks.paper.orders import Order, in_points, sentences
+from benchmarks.paper.orders import Order, in_points, in_short, sentences
 from benchmarks.paper.published import PaperTable
 from benchmarks.paper.result import ResultRow, TableResult, View
 from benchmarks.report.tables import Cell, Column, Table, as_csv, as_latex
@@ -163,8 +163,10 @@ def _published_rows(result: TableResult) -> Iterator[str]:
 
 
 def _said(result: TableResult, table: PaperTable, view: View) -> Iterator[str]:
-    for model in result.models:
-        yield from sentences(view.orders, table.columns, model)
+    first, *others = result.models
+    yield from sentences(view.orders, table.columns, first)
+    for model in others:
+        yield in_short(view.orders, table.columns, model)
     for order in view.further:
         yield f"Not in the paper, {order.heading}, {order.rows}: {order.measured()}, {_apart(order.here)}."
 
@@ -260,7 +262,14 @@ def _plot(result: TableResult, table: PaperTable, stem: Path) -> list[Path]:
                 for row in result.views[0].rows
                 if (share := _published(row, result.models[0], place)) is not None
             ]
-            axes.plot(*zip(*paper, strict=True), "D", color=colour, markerfacecolor="white", markersize=6)
+            axes.plot(
+                [at for at, _ in paper],
+                [share for _, share in paper],
+                "D",
+                color=colour,
+                markerfacecolor="white",
+                markersize=6,
+            )
         axes.plot([], [], "D", color="#777777", markerfacecolor="white", label=f"the paper, {result.models[0]}")
         axes.set_xlabel("temperature")
         axes.set_ylabel("% of steps; 95% intervals")

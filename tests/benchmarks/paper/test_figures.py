@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from benchmarks.paper.figures import Measured, Pooled
-from benchmarks.paper.orders import further_differences, orders, sentences, verdict
+from benchmarks.paper.orders import further_differences, in_short, orders, sentences, verdict
 from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
 from replay_sessions.errors import BadConfig
 from shop_env.metrics import StepRecord
@@ -187,6 +187,9 @@ def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at
     (told,) = others
     # 19 users differ by .5, one by 0: SE² = (19 · .025² + .475²) / (20 · 19) = .025²; t(19) is 2.093.
     assert told == "  b − a: +47.5 [+42.3, +52.7] here, −5.0 there."
+    assert in_short(judged, papers.columns, "3B") == (
+        "beside the paper's 3B (as in the paper / the other way round / not told apart): exact 1/1/0."
+    )
     (further,) = further_differences(papers, found)
     assert (further.first, further.second, further.here.value, further.published) == ("c", "x", 0.0, {})
 
