@@ -16,14 +16,15 @@ from benchmarks.paper.published import PaperRow, PaperTable
 from benchmarks.paper.training import Asked, SeedRun, read_records
 from benchmarks.paper.type_shares import PREDICTED_KINDS
 from replay_sessions.provenance import provenance
+from shop_env.metrics import StepRecord
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
-__all__ = ["ResultRow", "TableResult", "View", "table_result"]
+__all__ = ["TableResult", "TableRow", "View", "table_result"]
 
 ORACLE = "oracle"
 
 
-class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
+class TableRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row.
 
     Attributes:
@@ -49,13 +50,20 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     decoding: str
-    rows: list[ResultRow]
+    rows: list[TableRow]
     orders: list[Order]
     further: list[Order]
 
 
 class TableResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is written of a table; shares are shares."""
+    """Everything that is written of a table; shares are shares.
+
+    Attributes:
+        columns: Their headings.
+        models: The paper's, by which `published` figures are named.
+        phases, cost, runs: By run: what each phase took, wall time and memory, run.json without the configuration.
+        provenance: Of the table, with the configuration of the first run.
+    """
 
     table: str
     title: str
@@ -124,15 +132,11 @@ def _records(
     decoding: Decoding,
     *,
     floors: bool,
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for variant, of_variant in runs.items():
-        rows = {row.label: _file_name(row, decoding) for row in table.rows if row.variant == variant}
-        found |= read_records(of_variant[seed], rows)
-    found = {row.label: found[row.label] for row in table.rows if row.label in found}
+) -> dict[str, list[StepRecord]]:
+    found = {row.label: read_records(runs[row.variant][seed], _file_name(row, decoding)) for row in table.rows}
     if floors:
         run = next(iter(runs.values()))[seed]
-        found |= read_records(run, _floors(run, decoding))
+        found |= {label: read_records(run, name) for label, name in _floors(run, decoding).items()}
     return found
 
 
@@ -145,12 +149,14 @@ def _file_name(row: PaperRow, decoding: Decoding) -> str:
 
 def _floors(run: SeedRun, decoding: Decoding) -> dict[str, str]:
     """What stands beside the policies: agents that learn nothing, and the shoppers' own policy where it is known."""
-    return {name: name for name in run.config.evaluation.agents} | {ORACLE: decoding.file_name(ORACLE)}
+    oracle = decoding.file_name(ORACLE)
+    known = {ORACLE: oracle} if run.file(oracle).exists() else {}
+    return {name: name for name in run.config.evaluation.agents} | known
 
 
 def _view(table: PaperTable, decoding: str, measured: Measured) -> View:
     rows = [
-        ResultRow(
+        TableRow(
             label=row.label,
             figures=[
                 measured.figure(row.label, name, signed=column.signed)
@@ -165,7 +171,7 @@ def _view(table: PaperTable, decoding: str, measured: Measured) -> View:
     beside = measured.rows - {row.label for row in rows}
     for label in sorted(beside, key=lambda label: (label == ORACLE, label)):
         figures = [measured.figure(label, column.metric) for column in table.columns]
-        rows.append(ResultRow(label=label, figures=figures, predicted=_predicted(measured, label), trained=False))
+        rows.append(TableRow(label=label, figures=figures, predicted=_predicted(measured, label), trained=False))
     return View(
         decoding="by row" if table.drawn_by_temperature else decoding,
         rows=rows,

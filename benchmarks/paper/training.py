@@ -12,7 +12,7 @@ is trained and asked once. A run of another preset, store or flags is refused be
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,27 +224,19 @@ def _add_cost(run: SeedRun, wall_s: float, peak_bytes: int) -> None:
     replace_file(run.folder / "cost.json", json.dumps(cost) + "\n")
 
 
-def read_records(run: SeedRun, rows: Mapping[str, str]) -> dict[str, Sequence[StepRecord]]:
-    """The kept records of rows: label -> records, of those that the run has.
-
-    Args:
-        rows: Label -> the row's name in the run.
+def read_records(run: SeedRun, row: str) -> list[StepRecord]:
+    """The kept records of a row.
 
     Raises:
-        BadSession: A file of records cannot be read.
+        BadSession: There are none, or they cannot be read.
     """
-    decoder = msgspec.json.Decoder(StepRecord)
-    found: dict[str, Sequence[StepRecord]] = {}
-    for label, row in rows.items():
-        file = run.file(row)
-        try:
-            if file.exists():
-                found[label] = decoder.decode_lines(file.read_bytes())
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadSession(
-                f"'{file}' cannot be read ({error}): take it away, and the same call asks again"
-            ) from error
-    return found
+    file = run.file(row)
+    try:
+        return msgspec.json.Decoder(StepRecord).decode_lines(file.read_bytes())
+    except FileNotFoundError as error:
+        raise BadSession(f"no records at '{file}': the same call asks again") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadSession(f"'{file}' cannot be read ({error}): take it away, and the same call asks again") from error
 
 
 def _json(path: Path) -> Any:

@@ -18,7 +18,7 @@ from agents.results import Figure
 from benchmarks.paper.figures import Pooled
 from benchmarks.paper.orders import Order, in_points, in_short, sentences
 from benchmarks.paper.published import PaperTable
-from benchmarks.paper.result import ResultRow, TableResult, View
+from benchmarks.paper.result import TableResult, TableRow, View
 from benchmarks.report.tables import Cell, Column, Table, as_csv, as_latex
 from replay_sessions.store.durable_files import replace_file, replacing, writing
 from train.show.drawing import COLOURS, DOTS_PER_INCH, STYLE
@@ -191,7 +191,7 @@ def _view_title(view: View) -> str:
     return "Decoded greedily" if view.decoding == "greedy" else f"Sampled at {view.decoding}"
 
 
-def _published(row: ResultRow, model: str, place: int) -> float | None:
+def _published(row: TableRow, model: str, place: int) -> float | None:
     shares = row.published.get(model)
     return None if shares is None else shares[place]
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.paper.__main__ import main
-from benchmarks.paper.training import alone
+from benchmarks.paper.published import load_table
+from benchmarks.paper.training import Asked, alone, planned_runs
 
 SMALL = {
     "sft.stages.0.steps": 3,
@@ -142,6 +143,34 @@ def test_a_run_on_another_store_is_refused(figure_2: Path, tmp_path: Path, capsy
     subprocess.run(done, check=True, capture_output=True)
     assert main(words("fig2", from_elsewhere, figure_2)) == 2
     assert "holds a run on another store" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_rows_whose_records_are_gone_are_asked_again_and_damaged_ones_are_told(
+    figure_2: Path, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(figure_2, out)
+    (file,) = out.glob("shop_r1/seed3/steps/shop_r1-T0.9.v*.jsonl")
+    kept = file.read_bytes()
+    file.write_bytes(kept[: len(kept) // 2])
+    assert main(words("fig2", store_path, out)) == 2
+    told = capsys.readouterr().err
+    assert f"'{file}' cannot be read" in told and told.count("\n") == 1
+    file.unlink()
+    made(words("fig2", store_path, out))
+    assert file.read_bytes() == kept
+    assert result(out / "fig2.json")["views"] == result(figure_2 / "fig2.json")["views"]
+
+
+def test_a_preset_s_own_store_is_used_and_a_demo_shop_for_each_seed_else(store_path: Path, tmp_path: Path) -> None:
+    preset = tmp_path / "mine.toml"
+    preset.write_text(f'base = "tiny_cpu"\nstore = "{store_path}"\n')
+    table, seeds = load_table("fig2"), (1, 2)
+    (own,) = planned_runs(table, Asked(preset=str(preset), seeds=seeds, out=tmp_path)).values()
+    (each,) = planned_runs(table, Asked(preset="tiny_cpu", seeds=seeds, out=tmp_path)).values()
+    assert [run.store for run in own] == [store_path, store_path]
+    assert [run.store for run in each] == [tmp_path / "store1", tmp_path / "store2"]
 
 
 @pytest.mark.parametrize(
