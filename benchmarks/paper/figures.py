@@ -102,18 +102,15 @@ class Measured:
         metric = self._metric(name)
         sums = [self._sums(tables[row], metric) for tables in self._tables]
         values = [float(metric.value(one.sum(axis=0))) for one in sums]
-        pooled = self._pooled(values, [figure_error(metric, one) for one in sums])
-        if pooled is None or pooled.low is None or pooled.high is None:
-            return pooled
-        least = -1.0 if signed else 0.0
-        return msgspec.structs.replace(pooled, low=max(least, pooled.low), high=min(1.0, pooled.high))
+        errors = [figure_error(metric, one) for one in sums]
+        return self._pooled(values, errors, least=-1.0 if signed else 0.0)
 
     def difference(self, first: str, second: str, name: str) -> Pooled | None:
         """The first row's figure less the second's, on the same steps; None where a seed has none that count."""
         metric = self._metric(name)
         pairs = [(self._sums(tables[first], metric), self._sums(tables[second], metric)) for tables in self._tables]
         values = [float(metric.value(one.sum(axis=0)) - metric.value(other.sum(axis=0))) for one, other in pairs]
-        return self._pooled(values, [difference_error(metric, one, other) for one, other in pairs])
+        return self._pooled(values, [difference_error(metric, one, other) for one, other in pairs], least=-1.0)
 
     def tested(self) -> Tested:
         """What the figures stand on."""
@@ -139,17 +136,20 @@ class Measured:
         numbers, count = cluster_numbers(table, "user")
         return cluster_sums(step_rows(metric, table), numbers, count)
 
-    def _pooled(self, values: list[float], errors: Sequence[ClusteredError | None]) -> Pooled | None:
+    def _pooled(self, values: list[float], errors: Sequence[ClusteredError | None], *, least: float) -> Pooled | None:
+        """The mean over seeds; its interval ends where the figure does, at `least` and 1."""
         if any(np.isnan(values)):
             return None
+        mean = float(np.mean(values))
         known = [error for error in errors if error is not None]
         if len(known) < len(errors):
-            return Pooled(value=float(np.mean(values)), low=None, high=None, by_seed=values)
+            return Pooled(value=mean, low=None, high=None, by_seed=values)
         if len(values) == 1:
-            low, high = t_interval(values[0], known[0])
-            return Pooled(value=values[0], low=low, high=high, by_seed=values)
-        found = pooled_over_seeds(values, known, same_users=self._same_users)
-        return Pooled(value=found.difference, low=found.low, high=found.high, by_seed=values)
+            low, high = t_interval(mean, known[0])
+        else:
+            found = pooled_over_seeds(values, known, same_users=self._same_users)
+            low, high = found.low, found.high
+        return Pooled(value=mean, low=max(least, low), high=min(1.0, high), by_seed=values)
 
 
 def _answered_by_all(records: Records) -> dict[str, list[StepRecord]]:

@@ -1,6 +1,7 @@
 """A table's figures and what is said of their order, from hand-made records, by hand."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
 from replay_sessions.errors import BadConfig
 from shop_env.metrics import StepRecord
 
-T_1 = 12.7062  # the 97.5% point of Student's t with one degree of freedom
+T_2 = 4.30265  # the 97.5% point of Student's t with two degrees of freedom
 CLICK, LEAVE = {"type": "click", "name": "a"}, {"type": "terminate"}
 
 
@@ -42,44 +43,60 @@ def exact(found: Measured, row: str = "row") -> Pooled:
     return pooled
 
 
+NOTHING = records("----", "----", "----")
+
+
+def difference(*seeds: list[StepRecord], same_users: bool = False) -> Pooled:
+    """Of what is given from a row that has nothing right, on the steps of three people."""
+    found = measured(*({"one": given, "other": NOTHING} for given in seeds), same_users=same_users)
+    pooled = found.difference("one", "other", "exact_accuracy")
+    assert pooled is not None
+    return pooled
+
+
+def interval(pooled: Pooled) -> tuple[float | None, float | None]:
+    return pooled.low, pooled.high
+
+
+def around(value: float, reach: float) -> Any:
+    return pytest.approx((value - reach, value + reach), rel=1e-4)
+
+
 def test_of_one_seed_the_interval_is_over_users() -> None:
-    # The first user's rows differ by 1, the second's by 0: SE² = (.5² + .5²) / (2 · 1) = .25.
-    difference = measured({"one": records("++", "+-"), "other": records("--", "+-")}).difference(
-        "one", "other", "exact_accuracy"
-    )
-    assert difference is not None
-    assert (difference.low, difference.high) == pytest.approx((0.5 - T_1 * 0.5, 0.5 + T_1 * 0.5), rel=1e-4)
-    assert difference.sign == 0
+    found = difference(records("++--", "+---", "+---"))
+    # Users differ by 1/2, 1/4 and 1/4, on average 1/3: SE² = (1/36 + 1/144 + 1/144) / (3 · 2) = 1/144.
+    assert (found.value, found.sign) == (pytest.approx(1 / 3), 0)
+    assert interval(found) == around(1 / 3, T_2 / 12)
 
 
 def test_over_seeds_with_people_of_their_own_it_is_between_the_seeds() -> None:
-    seeds = [
-        {"one": records("++", "++"), "other": records("--", "--")},
-        {"one": records("++", "++"), "other": records("--", "+-")},
-    ]
-    difference = measured(*seeds).difference("one", "other", "exact_accuracy")
-    assert difference is not None
-    # 1 and .75: the mean is .875, the variance of the two .03125, that of their mean half of it.
-    assert (difference.value, difference.by_seed) == (0.875, [1.0, 0.75])
-    assert (difference.low, difference.high) == pytest.approx((0.875 - T_1 * 0.125, 0.875 + T_1 * 0.125), rel=1e-4)
+    found = difference(
+        records("++--", "++--", "++--"), records("++--", "++--", "++--"), records("+---", "+---", "+---")
+    )
+    # 1/2, 1/2 and 1/4, on average 5/12: their variance is 1/48, that of their mean 1/144.
+    assert found.by_seed == [0.5, 0.5, 0.25]
+    assert interval(found) == around(5 / 12, T_2 / 12)
+    assert found.sign == 1
 
 
 def test_over_seeds_with_the_same_people_the_people_come_on_top() -> None:
-    seeds = [
-        {"one": records("++", "++"), "other": records("--", "--")},
-        {"one": records("++", "++"), "other": records("--", "+-")},
-    ]
-    difference = measured(*seeds, same_users=True).difference("one", "other", "exact_accuracy")
-    assert difference is not None
-    # Users: SE² is 0 in the first seed and, of 1 and .5, .0625 in the second; their mean .03125.
-    reach = T_1 * (0.03125 + 0.125**2) ** 0.5
-    assert (difference.low, difference.high) == pytest.approx((0.875 - reach, 0.875 + reach), rel=1e-4)
+    some, even = records("++--", "+---", "+---"), records("+---", "+---", "+---")
+    found = difference(some, some, even, same_users=True)
+    # Seeds: 1/3, 1/3 and 1/4, variance of the mean 1/1296. Users: SE² is 1/144, 1/144 and 0, on average 1/216.
+    assert found.value == pytest.approx(11 / 36)
+    assert interval(found) == around(11 / 36, T_2 * (1 / 216 + 1 / 1296) ** 0.5)
+    assert interval(difference(some, some, even)) == around(11 / 36, T_2 / 36)
 
 
-def test_a_figure_is_the_mean_over_seeds_and_no_share_leaves_its_range() -> None:
+def test_a_figure_is_the_mean_over_seeds_and_nothing_leaves_its_range() -> None:
     found = exact(measured({"row": records("++", "+-")}, {"row": records("+-", "+-")}))
     assert (found.value, found.by_seed) == (0.625, [0.75, 0.5])
     assert (found.low, found.high) == (0.0, 1.0)  # ±1.59 by the formula
+    apart = measured({"one": records("++", "++"), "other": records("--", "+-")}).difference(
+        "one", "other", "exact_accuracy"
+    )
+    assert apart is not None
+    assert (apart.value, apart.low, apart.high) == (0.75, -1.0, 1.0)
 
 
 def test_a_figure_that_a_seed_cannot_tell_is_none() -> None:
