@@ -27,6 +27,7 @@ __all__ = ["Measured", "Pooled", "Tested"]
 
 Floats = NDArray[np.float64]
 Records = Mapping[str, Sequence[StepRecord]]  # by row
+Ends = tuple[float, float]
 
 
 class Pooled(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,22 +101,24 @@ class Measured:
             {row: StepTable(found, self._choices) for row, found in records.items()} for records in self._answered
         ]
 
-    def figure(self, row: str, name: str, *, signed: bool = False) -> Pooled | None:
-        """A row's figure; None where a seed has no step that it counts. One that is not signed lies between 0 and 1."""
+    def figure(self, row: str, name: str, *, ends: Ends = (0.0, 1.0)) -> Pooled | None:
+        """A row's figure; None where a seed has no step that it counts.
+
+        Args:
+            ends: Between which the figure lies, and so its interval.
+        """
         metric = self._metric(name)
         sums = [self._sums(tables[row], metric) for tables in self._tables]
         values = [float(metric.value(one.sum(axis=0))) for one in sums]
-        pooled = self._pooled(values, [figure_error(metric, one) for one in sums])
-        if pooled is None or signed or pooled.low is None or pooled.high is None:
-            return pooled
-        return msgspec.structs.replace(pooled, low=max(0.0, pooled.low), high=min(1.0, pooled.high))
+        errors = [figure_error(metric, one) for one in sums]
+        return self._pooled(values, errors, ends)
 
     def difference(self, first: str, second: str, name: str) -> Pooled | None:
-        """The first row's figure less the second's, on the same steps; None where a seed has none that count."""
+        """The first row's share or F1 less the second's, on the same steps; None where a seed has none that count."""
         metric = self._metric(name)
         pairs = [(self._sums(tables[first], metric), self._sums(tables[second], metric)) for tables in self._tables]
         values = [float(metric.value(one.sum(axis=0)) - metric.value(other.sum(axis=0))) for one, other in pairs]
-        return self._pooled(values, [difference_error(metric, one, other) for one, other in pairs])
+        return self._pooled(values, [difference_error(metric, one, other) for one, other in pairs], (-1.0, 1.0))
 
     def tested(self) -> Tested:
         """What the figures stand on."""
@@ -141,17 +144,20 @@ class Measured:
         numbers, count = cluster_numbers(table, "user")
         return cluster_sums(step_rows(metric, table), numbers, count)
 
-    def _pooled(self, values: list[float], errors: Sequence[ClusteredError | None]) -> Pooled | None:
+    def _pooled(self, values: list[float], errors: Sequence[ClusteredError | None], ends: Ends) -> Pooled | None:
+        """The mean over seeds; its interval ends where the figure does."""
         if any(np.isnan(values)):
             return None
+        mean = float(np.mean(values))
         known = [error for error in errors if error is not None]
         if len(known) < len(errors):
-            return Pooled(value=float(np.mean(values)), low=None, high=None, by_seed=values)
+            return Pooled(value=mean, low=None, high=None, by_seed=values)
         if len(values) == 1:
-            low, high = t_interval(values[0], known[0])
-            return Pooled(value=values[0], low=low, high=high, by_seed=values)
-        found = pooled_over_seeds(values, known, same_users=self._same_users)
-        return Pooled(value=found.difference, low=found.low, high=found.high, by_seed=values)
+            low, high = t_interval(mean, known[0])
+        else:
+            found = pooled_over_seeds(values, known, same_users=self._same_users)
+            low, high = found.low, found.high
+        return Pooled(value=mean, low=max(ends[0], low), high=min(ends[1], high), by_seed=values)
 
 
 def _answered_by_all(records: Records) -> dict[str, list[StepRecord]]:

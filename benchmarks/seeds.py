@@ -11,9 +11,7 @@ not run again, and one that was stopped goes on. OUT/seeds.json and seeds.md hol
 
 import hashlib
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -24,14 +22,13 @@ from typing import Annotated, Any
 import msgspec
 import tyro
 
+from benchmarks.training_processes import demo_store_of_seed, run_measured, whole_numbers
 from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS
 from replay_sessions.errors import BadConfig, ShopR1Error
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
 
-__all__ = ["main", "run_measured", "summary"]
+__all__ = ["main", "summary"]
 
 SHOWN = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
@@ -53,15 +50,6 @@ class Seeds(msgspec.Struct, frozen=True, kw_only=True):
     preset: str = "tiny_cpu"
     store: str | None = None
 
-    def numbers(self) -> list[int]:
-        try:
-            numbers = [int(seed) for given in self.seeds for seed in given.split(",") if seed]
-        except ValueError as error:
-            raise BadConfig(f"--seeds {' '.join(self.seeds)}: whole numbers were expected, such as 101,102") from error
-        if not numbers:
-            raise BadConfig("--seeds names no seed; for example --seeds 101,102,103")
-        return numbers
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong."""
@@ -70,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Seeds) -> int:
-    runs = {seed: _finished_run(seed, options) for seed in options.numbers()}
+    runs = {seed: _finished_run(seed, options) for seed in whole_numbers(options.seeds)}
     record, text = summary(runs)
     for name, content in (("seeds.json", json.dumps(record, indent=2) + "\n"), ("seeds.md", text)):
         (options.out / name).write_text(content, encoding="utf-8")
@@ -81,7 +69,7 @@ def _run(options: Seeds) -> int:
 def _finished_run(seed: int, options: Seeds) -> dict[str, Any]:
     """The results.json of one seed's run, made now where it is not there yet."""
     folder = options.out / f"seed{seed}"
-    store = options.store or str(_demo_store(options.out / f"store{seed}", seed))
+    store = options.store or str(demo_store_of_seed(options.out / f"store{seed}", seed))
     _check_same_call(folder, _call(seed, store, options))
     if not (folder / "results.json").exists():
         words = ["--preset", options.preset, "--store", store, "--seed", str(seed), "--out", str(folder)]
@@ -133,26 +121,6 @@ def _check_same_call(folder: Path, call: dict[str, Any]) -> None:
     else:
         folder.mkdir(parents=True, exist_ok=True)
         noted.write_text(json.dumps(call, indent=2) + "\n", encoding="utf-8")
-
-
-def run_measured(command: Sequence[str]) -> tuple[int, int]:
-    """The exit code of a command and its own peak memory in bytes.
-
-    That is no less than this process's own memory, from which the other begins: little, beside a training.
-    """
-    process = subprocess.Popen(command)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)  # else Popen waits for it once more
-    return process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def _demo_store(path: Path, seed: int) -> Path:
-    if not path.exists():
-        options = {"sessions": str(DEMO_SESSIONS), "seed": str(seed), "page_size": "small"}
-        with StoreWriter(path, source=SOURCE, options=options) as writer:
-            for session in generate_sessions(DEMO_SESSIONS, seed):
-                writer.write(session)
-    return path
 
 
 def summary(runs: dict[int, dict[str, Any]]) -> tuple[dict[str, Any], str]:

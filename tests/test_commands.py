@@ -17,6 +17,7 @@ from agents.sb3.train import main as sb3_train
 from benchmarks.ab.__main__ import main as ab
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
+from benchmarks.paper.__main__ import main as paper
 from benchmarks.people.__main__ import main as people
 from benchmarks.readme.__main__ import main as readme
 from benchmarks.seeds import main as seeds
@@ -47,7 +48,18 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((main, []) for main in (series, readme, ab)),
     *(
         (main, [])
-        for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale, people, statistics)
+        for main in (
+            llm_grpo_train,
+            rationales,
+            sb3_train,
+            live,
+            paper,
+            seeds,
+            speed,
+            import_at_scale,
+            people,
+            statistics,
+        )
     ),
 ]
 
@@ -130,6 +142,7 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
         (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
         (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "floors"),
+        (["torch"], ["benchmarks.paper", "--table", "2"], "train"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),

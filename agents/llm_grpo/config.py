@@ -119,6 +119,7 @@ class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         method: `sft`, `grpo`, or `none`, which tests the weights that it starts from.
         start: `model`, or an earlier phase, whose weights it goes on from; GRPO's reference policy too.
         against: The phases that it is compared with, pair by pair of steps; they may come later.
+        temperatures: At which its policy is tested besides the run's own (Shop-R1, figure 2).
         reward: A reward preset of GRPO's; None: the run's.
         context: What is shown otherwise than in the run's context.
         teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
@@ -134,6 +135,7 @@ class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     method: Literal["none", "sft", "grpo"]
     start: str = "model"
     against: tuple[str, ...] = ()
+    temperatures: tuple[float, ...] = ()
     reward: str | None = None
     context: PhaseContext = PhaseContext()
     teach_rationales: bool = True

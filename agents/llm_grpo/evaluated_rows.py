@@ -13,7 +13,7 @@ import msgspec
 
 from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
-from agents.llm_grpo.config import EvaluationConfig
+from agents.llm_grpo.config import EvaluationConfig, TrainConfig
 from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
 from agents.protocol import Agent
 from agents.registry import make_agent
@@ -23,7 +23,7 @@ from shop_env.context import ContextConfig
 from shop_env.metrics import StepRecord
 from shop_env.versions import SCORING_VERSION
 
-__all__ = ["Decoding", "decodings", "evaluated_rows", "record_files"]
+__all__ = ["Decoding", "decodings", "decodings_of", "evaluated_rows", "record_file", "record_files"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,17 @@ def decodings(config: EvaluationConfig) -> list[Decoding]:
     return [sampled, Decoding("greedy", 0.0)] if config.greedy else [sampled]
 
 
+def decodings_of(config: TrainConfig, phase: str) -> list[Decoding]:
+    """How a phase's policy is tested: as all are, and at temperatures of its own."""
+    further = [Decoding(f"T {temperature:g}", temperature) for temperature in config.phases[phase].temperatures]
+    return list(dict.fromkeys([*decodings(config.evaluation), *further]))
+
+
+def record_file(name: str) -> str:
+    """Where the records of a row lie in a run's folder: of an agent by its name, else Decoding.file_name."""
+    return f"steps/{name}.v{SCORING_VERSION}.jsonl"
+
+
 def evaluated_rows(run: TrainingRun) -> dict[str, list[StepRecord]]:
     """The records of every row by its label, in the order of the table."""
     return {row.label: _records(run, row) for row in _rows(run)}
@@ -69,7 +80,7 @@ class _Row:
 
     @property
     def file(self) -> str:
-        return f"steps/{self.name}.v{SCORING_VERSION}.jsonl"
+        return record_file(self.name)
 
 
 def _rows(run: TrainingRun) -> Iterator[_Row]:
@@ -77,7 +88,7 @@ def _rows(run: TrainingRun) -> Iterator[_Row]:
     for name in config.evaluation.agents:
         yield _Row(name, name, partial(make_agent, name, store=run.store), config.context)
     for name, phase in config.phases.items():
-        for decoding in decodings(config.evaluation):
+        for decoding in decodings_of(config, name):
             make = partial(PolicyAgent, str(run.checkpoint(name)), temperature=decoding.temperature)
             yield _Row(decoding.file_name(name), decoding.label(phase.label), make, config.context_of(name))
     if is_demo_store(run.store):

@@ -6,6 +6,7 @@ rows     phases alone; what a preset says of a phase of the same name is taken o
 """
 
 import tomllib
+from collections.abc import Collection
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,14 @@ def rows_names() -> list[str]:
     return _names(_presets() / "rows")
 
 
-def load_preset(preset: str, rows: str | None = None) -> TrainConfig:
+def load_preset(preset: str, rows: str | None = None, only: Collection[str] = ()) -> TrainConfig:
     """A preset by name or file, with its own phases or those of `rows`, likewise by name or file.
 
+    Args:
+        only: Of these phases only the ones named here, and those that they need; empty: all.
+
     Raises:
-        BadConfig: No such preset, a key that does not exist, or a value that does not fit.
+        BadConfig: No such preset, a key or a phase that does not exist, or a value that does not fit.
     """
     table = _with_base(preset, _presets())
     named = f"preset '{preset}'"
@@ -44,9 +48,26 @@ def load_preset(preset: str, rows: str | None = None) -> TrainConfig:
         wanted = _read("rows", rows, _presets() / "rows")
         table = {**table, **wanted, "phases": _with_numbers(wanted.get("phases", {}), table.get("phases", {}))}
     try:
-        return msgspec.convert(table, TrainConfig)
+        config = msgspec.convert(table, TrainConfig)
     except msgspec.ValidationError as error:
         raise BadConfig(f"{named}: {what_is_wrong(error, TrainConfig)}") from error
+    return _with_phases(config, only, named) if only else config
+
+
+def _with_phases(config: TrainConfig, only: Collection[str], named: str) -> TrainConfig:
+    """With these phases and those that they start from, or whose time they take, compared among themselves alone."""
+    if unknown := [name for name in only if name not in config.phases]:
+        raise BadConfig(f"{named} has no phase '{unknown[0]}'. {did_you_mean(unknown[0], config.phases)}")
+    needed = set(only)
+    for name, phase in reversed(config.phases.items()):  # a phase comes after those that it needs
+        if name in needed:
+            needed.update((phase.start, phase.same_time_as or phase.start))
+    phases = {
+        name: msgspec.structs.replace(phase, against=tuple(other for other in phase.against if other in needed))
+        for name, phase in config.phases.items()
+        if name in needed
+    }
+    return msgspec.structs.replace(config, phases=phases)
 
 
 def _with_numbers(rows: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

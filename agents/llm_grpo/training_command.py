@@ -1,6 +1,6 @@
 """What `python -m agents.llm_grpo.train` does: from its words to a configuration, then the run (train.py has the help).
 
---preset, --reward ─► the configuration that they name ─► its keys, as flags over it ─► training ─► evaluation
+--preset, --rows, --reward ─► the configuration that they name ─► its keys, as flags over it ─► training ─► evaluation
 """
 
 import json
@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import torch
@@ -17,6 +17,7 @@ from rich.console import Console
 
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.dry_run import dry_run
+from agents.llm_grpo.extension import begun_config, extended, note_extension
 from agents.llm_grpo.final_table import evaluate_run
 from agents.llm_grpo.for_verl import write_for_verl
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
@@ -30,7 +31,7 @@ from shop_env.reward.presets import REWARD_PRESETS
 from train.run_log import RunLog
 from train.watching.watch import load_watches
 
-__all__ = ["run"]
+__all__ = ["RunOptions", "prepare", "run"]
 
 PROGRAM = "python -m agents.llm_grpo.train"
 
@@ -42,7 +43,9 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         preset: The configuration to start from: tiny_cpu, or a .toml FILE.
         rows: Which rows to train in place of the preset's own phases: those of a paper's table, or a .toml FILE.
         reward: The reward to start from (shop_env/reward/presets.py); None: the preset's.
+        only: Of those rows, or of the preset's phases, only these and the ones that they start from; all by default.
         out: Where the run is written; None: runs/PRESET-seedS.
+        extend: OUT may hold a run of this configuration: it goes on, with the phases that it lacks at its end.
         resume: Go on with the run in this folder, with its own configuration.
         dry_run: Tell steps, tokens and memory, and train nothing.
         for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
@@ -51,8 +54,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     preset: str = "tiny_cpu"
     rows: str | None = None
+    only: tuple[str, ...] = ()
     reward: str | None = None
     out: Path | None = None
+    extend: bool = False
     resume: Path | None = None
     dry_run: bool = False
     for_verl: str | None = None
@@ -69,7 +74,7 @@ def run(words: Sequence[str], *, text: str | None) -> int:
     known = (
         f"Presets: {', '.join(preset_names())}. Rows: {', '.join(rows_names())}. Rewards: {', '.join(REWARD_PRESETS)}."
     )
-    start, folder, config = _prepare(words, f"{text}\n{known}")
+    start, folder, config = prepare(words, f"{text}\n{known}")
     if config.threads:
         torch.set_num_threads(config.threads)
     store = SessionStore.open(config.store)
@@ -78,8 +83,7 @@ def run(words: Sequence[str], *, text: str | None) -> int:
     if start.for_verl is not None:
         return _tell(write_for_verl(config, store, start.for_verl, folder))
     watches = load_watches(config.watch)
-    _write_run_file(folder, config, store)
-    _check_store(folder, store)
+    _begin(folder, config, store)
     with RunLog(folder, watches) as log:
         training = TrainingRun(config, store, folder, log)
         training.train()
@@ -98,18 +102,24 @@ def _call(words: Sequence[str], *, without: str) -> str:
     return f"{PROGRAM} {shlex.join(word for word in words if word != without)}"
 
 
-def _prepare(words: Sequence[str], text: str | None) -> tuple[RunOptions, Path, TrainConfig]:
-    """What was asked for, and the run's folder and configuration, new or resumed."""
+def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, Path, TrainConfig]:
+    """What was asked for, and the run's folder and configuration, new, resumed or extended; nothing is written.
+
+    Raises:
+        BadConfig: The call is wrong, or its folder holds a run that it does not go on with.
+    """
     start, rest = parse_known_options(RunOptions, words, program=PROGRAM)
     if start.resume and not {"-h", "--help"}.intersection(words):
         if rest or start != RunOptions(resume=start.resume):
             others = [word for word in words if word.startswith("--") and not word.startswith("--resume")]
             raise BadConfig(f"--resume goes on with the run's own configuration; leave out {', '.join(others)}.")
-        return start, start.resume, _resumed_config(start.resume)
+        return start, start.resume, begun_config(start.resume)
     config = _parse_config(start, words, text)
     folder = start.out or Path("runs") / f"{Path(start.preset).stem}-seed{config.seed}"
     if start.for_verl is not None and start.out is None:
         folder = Path("verl") / f"{Path(start.preset).stem}-{start.for_verl}"
+    if (folder / "run.json").exists() and start.extend:
+        return start, folder, extended(begun_config(folder), config, folder)
     if (folder / "run.json").exists() and not start.dry_run:
         raise BadConfig(
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
@@ -119,39 +129,29 @@ def _prepare(words: Sequence[str], text: str | None) -> tuple[RunOptions, Path, 
 
 def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
     """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
-    preset = load_preset(start.preset, start.rows)
+    preset = load_preset(start.preset, start.rows, start.only)
     if start.reward is not None:
         preset = msgspec.structs.replace(preset, reward=start.reward)
     spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
     # A switch that is on by default would be one to turn off.
-    default = TrainOptions(**msgspec.structs.asdict(start) | {"dry_run": False}, config=spelt_out)
+    switches_off = {"dry_run": False, "extend": False}
+    default = TrainOptions(**msgspec.structs.asdict(start) | switches_off, config=spelt_out)
     parsed = parse_options(TrainOptions, words, program=PROGRAM, text=text, default=default, can_be_none=True).config
     return msgspec.structs.replace(parsed, reward=preset.reward) if parsed.reward == spelt_out.reward else parsed
 
 
-def _resumed_config(folder: Path) -> TrainConfig:
-    try:
-        table: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        return msgspec.convert(table["config"], TrainConfig)
-    except FileNotFoundError as error:
-        raise BadConfig(f"'{folder}' holds no run to go on with: it has no run.json.") from error
-    except (ValueError, KeyError) as error:
-        raise BadConfig(f"'{folder}/run.json' cannot be read: {error}. Start a new run.") from error
-
-
-def _check_store(folder: Path, store: SessionStore) -> None:
-    """A run goes on with the sessions that it began with, or not at all."""
-    begun_with = json.loads((folder / "run.json").read_text(encoding="utf-8"))["store"]["fingerprint"]
+def _begin(folder: Path, config: TrainConfig, store: SessionStore) -> None:
+    """Notes a new run, or that one has more phases; it goes on with the sessions that it began with, or not at all."""
+    file = folder / "run.json"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
+        replace_file(file, json.dumps(record, indent=2) + "\n")
+        return
+    begun_with = json.loads(file.read_text(encoding="utf-8"))["store"]["fingerprint"]
     if begun_with != store.fingerprint:
         raise CheckpointMismatch(
             f"the run in '{folder}' began with store {begun_with[:12]}, but '{store.path}' is now "
             f"{store.fingerprint[:12]}. Put the former store back, or start a new run."
         )
-
-
-def _write_run_file(folder: Path, config: TrainConfig, store: SessionStore) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "run.json").exists():
-        return
-    record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    replace_file(folder / "run.json", json.dumps(record, indent=2) + "\n")
+    note_extension(folder, config, store)

@@ -6,6 +6,7 @@ A seed's draws are further steps of the same users, so the error over users (CR2
 that is the same for all seeds stands beside each of them.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -25,7 +26,7 @@ __all__ = ["COMPARED", "SeriesDifference", "SeriesRow", "SeriesTable", "tables_o
 
 SHOWN = (*COLUMNS, *LIKELIHOOD_COLUMNS)
 COMPARED = ("exact_accuracy", "type_f1_macro")
-UNBOUNDED = ("mean_reward", "nll")  # all other figures lie between 0 and 1
+ENDS = {"mean_reward": (-math.inf, math.inf), "nll": (0.0, math.inf)}  # all other figures lie between 0 and 1
 
 OfDraws = dict[int, list[StepRecord]]
 OfSeeds = dict[int | None, OfDraws]
@@ -119,7 +120,7 @@ def _row(label: str, of_seeds: OfSeeds, preset: str, same_users: bool) -> Series
 def _figures(label: str, of_seeds: OfSeeds, preset: str, same_users: bool) -> dict[str, Pooled]:
     seeds = [{label: _together(of_draws.values())} for of_draws in of_seeds.values()]
     measured = Measured(seeds, same_users=same_users, preset=preset)
-    found = {name: measured.figure(label, name, signed=name in UNBOUNDED) for name in SHOWN}
+    found = {name: measured.figure(label, name, ends=ENDS.get(name, (0.0, 1.0))) for name in SHOWN}
     return {name: pooled for name, pooled in found.items() if pooled is not None}
 
 

@@ -72,7 +72,7 @@ def test_a_run_of_unknown_call_is_refused(finished: list[str], tmp_path: Path) -
 
 MEASURING = """
 import sys
-from benchmarks.seeds import run_measured
+from benchmarks.training_processes import run_measured
 for size in (900, 1):
     print(*run_measured([sys.executable, "-c", f"import sys; held = b'x' * ({size} << 20); sys.exit(3)"]))
 """

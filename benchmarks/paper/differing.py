@@ -1,0 +1,114 @@
+"""What was done in the paper and what is done here, aspect by aspect: the head of every table.
+
+Nothing here is judged; what stands under `here` is read from the run's configuration, its store and its records.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from agents.llm_grpo.config import TrainConfig
+from agents.pooled_figures import Tested
+from benchmarks.paper.published import PaperTable
+from benchmarks.paper.training import SeedRun
+from train.sft import SftConfig
+
+__all__ = ["HEADINGS", "Aspect", "aspects"]
+
+HEADINGS = {
+    "model": "model",
+    "shoppers": "shoppers",
+    "rationales": "their rationales",
+    "context": "context",
+    "sft": "SFT",
+    "rl": "RL",
+    "weights": "weights kept",
+    "decoding": "decoding",
+    "tested": "tested on",
+    "seeds": "seeds",
+}
+
+
+class Aspect(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that decides the figures, there and here."""
+
+    aspect: str
+    paper: str
+    here: str
+
+
+def aspects(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, *, same_users: bool) -> list[Aspect]:
+    """All of them; `runs` are those of the rows that are trained as the preset says."""
+    here = _here(table, runs, tested, same_users)
+    settings = table.source().settings
+    return [Aspect(aspect=heading, paper=settings[name], here=here[name]) for name, heading in HEADINGS.items()]
+
+
+def _here(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, same_users: bool) -> Mapping[str, str]:
+    config = runs[0].config
+    logged = ", ".join(f"{kind} {100 * share:.1f}%" for kind, share in tested.logged.items())
+    left_out = f"; {tested.left_out:,} more left out, where a page did not fit" if tested.left_out else ""
+    seeds = ", ".join(str(run.seed) for run in runs)
+    return {
+        "model": _model(config),
+        "shoppers": _shoppers(runs, same_users),
+        "rationales": f"in the log at {100 * tested.with_rationale:.0f}% of the tested steps",
+        "context": _context(config, table.phases(None)),
+        "sft": _sft(config.sft) if config.sft else "its phases' own",
+        "rl": _rl(config),
+        "weights": _weights(config),
+        "decoding": f"T {config.evaluation.temperature:g}" + (", and greedy" if config.evaluation.greedy else ""),
+        "tested": f"{tested.steps:,} actions of {tested.users:,} people in all seeds: {logged}{left_out}",
+        "seeds": f"{seeds}; 95% intervals over " + ("seeds and people" if len(runs) > 1 else "people"),
+    }
+
+
+def _model(config: TrainConfig) -> str:
+    if config.model.path is not None:
+        trained = "" if config.model.lora is None else f", LoRA of rank {config.model.lora.rank}"
+        return f"{config.model.path.rpartition('/')[2]}, {config.model.precision}{trained}"
+    tiny = config.model.tiny
+    return f"made from nothing for each store: width {tiny.hidden_size}, layers {tiny.layers}"
+
+
+def _shoppers(runs: Sequence[SeedRun], same_users: bool) -> str:
+    store: dict[str, Any] = runs[0].provenance()["store"]
+    held_out = (
+        "people held out"
+        if (runs[0].results() or {}).get("users_held_out")
+        else "sessions held out, some of people trained on"
+    )
+    which = "for all seeds" if same_users or len(runs) == 1 else "and others for each seed"
+    return f"{store['sessions']:,} sessions of {store['source']} {which}; {held_out}"
+
+
+def _context(config: TrainConfig, phases: Sequence[str]) -> str:
+    shown = f"{config.context.scope.replace('_', ' ')}, {config.model.max_tokens:,} tokens, "
+    shown += f"persona {config.context.persona}"
+    of_rl = [config.context_of(name).rationales for name in phases if config.phases[name].method == "grpo"]
+    return shown + ("; RL: without past rationales" if of_rl and not any(of_rl) else "")
+
+
+def _sft(sft: SftConfig) -> str:
+    stages = [f"{one.steps:,} steps" if one.steps is not None else f"{one.epochs:g} epochs" for one in sft.stages]
+    return f"{' + '.join(stages)}, at most {sft.sessions_per_batch} sessions a batch, lr {sft.optimizer.lr:g}"
+
+
+def _rl(config: TrainConfig) -> str:
+    grpo = config.grpo
+    if grpo is None:
+        return "its phases' own"
+    batch = f"at most {grpo.sessions_per_batch} sessions"
+    if grpo.steps_per_batch is not None:
+        batch = f"{grpo.steps_per_batch} <context, action> pairs, {grpo.balance}"
+    return (
+        f"{grpo.steps} steps of {batch}, {grpo.replies} replies each, lr {grpo.optimizer.lr:g}, T {grpo.temperature:g}"
+    )
+
+
+def _weights(config: TrainConfig) -> str:
+    rule = config.validation
+    if not rule.times:
+        return "the last"
+    return f"those of the best exact match on {rule.sessions} other sessions, seen {rule.times} times"

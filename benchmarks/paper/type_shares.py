@@ -1,0 +1,37 @@
+"""How often each type of action is logged, predicted, and the one more than the other (Customer-R1, table 7).
+
+| name | formula | range |
+|---|---|---|
+| `logged_share_<type>` | share of steps at which it is logged | 0–1 |
+| `predicted_share_<type>` | share of steps at which it is predicted | 0–1 |
+| `predicted_less_logged_<type>` | the second less the first | -1–1 |
+
+`other` is what is no action: never logged, predicted where a reply cannot be read; so `type_accuracy_other` has no step
+to stand on.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from shop_env.metrics.shares_and_f1 import Metric, equal, share
+from shop_env.metrics.step_table import ACTION_TYPES, INVALID
+
+__all__ = ["PREDICTED_KINDS", "TYPE_SHARES"]
+
+
+def _of_type(code: int, kind: str) -> dict[str, Metric]:
+    return {
+        f"logged_share_{kind}": share(lambda table: equal(table.logged_type, code)),
+        f"predicted_share_{kind}": share(lambda table: equal(table.predicted_type, code)),
+        f"predicted_less_logged_{kind}": share(
+            lambda table: equal(table.predicted_type, code) - equal(table.logged_type, code)
+        ),
+    }
+
+
+_KINDS = {**dict(enumerate(ACTION_TYPES)), INVALID: "other"}
+PREDICTED_KINDS = tuple(_KINDS.values())
+TYPE_SHARES: Mapping[str, Metric] = {
+    name: metric for code, kind in _KINDS.items() for name, metric in _of_type(code, kind).items()
+} | {"type_accuracy_other": share(lambda table: np.full(len(table), np.nan))}

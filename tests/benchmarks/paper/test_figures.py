@@ -1,0 +1,235 @@
+"""A table's figures and what is said of their order, from hand-made records, by hand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from agents.pooled_figures import Measured, Pooled
+from benchmarks.paper.orders import further_differences, in_short, orders, sentences, verdict
+from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
+from benchmarks.paper.type_shares import TYPE_SHARES
+from replay_sessions.errors import BadConfig
+from shop_env.metrics import StepRecord
+
+T_2 = 4.30265  # the 97.5% point of Student's t with two degrees of freedom
+CLICK, LEAVE = {"type": "click", "name": "a"}, {"type": "terminate"}
+
+
+def records(*users: str, predicted: dict[str, str] = CLICK, logged: dict[str, str] = CLICK) -> list[StepRecord]:
+    """A session for each user: `+` a step that was predicted right, `-` one that was not, `!` one without a reply."""
+    return [
+        StepRecord(
+            session_id=f"s{user}",
+            user_id=f"u{user}",
+            step_index=place,
+            step_count=len(steps),
+            logged=logged,
+            predicted=predicted if step == "+" else {"type": "click", "name": "other"} if step == "-" else None,
+            error="AgentFailed: too long" if step == "!" else None,
+        )
+        for user, steps in enumerate(users)
+        for place, step in enumerate(steps)
+    ]
+
+
+def measured(*seeds: dict[str, list[StepRecord]], same_users: bool = False) -> Measured:
+    return Measured(seeds, same_users=same_users, preset="shop_r1", further=TYPE_SHARES)
+
+
+def exact(found: Measured, row: str = "row") -> Pooled:
+    pooled = found.figure(row, "exact_accuracy")
+    assert pooled is not None
+    return pooled
+
+
+NOTHING = records("----", "----", "----")
+
+
+def difference(*seeds: list[StepRecord], same_users: bool = False) -> Pooled:
+    """Of what is given from a row that has nothing right, on the steps of three people."""
+    found = measured(*({"one": given, "other": NOTHING} for given in seeds), same_users=same_users)
+    pooled = found.difference("one", "other", "exact_accuracy")
+    assert pooled is not None
+    return pooled
+
+
+def interval(pooled: Pooled) -> tuple[float | None, float | None]:
+    return pooled.low, pooled.high
+
+
+def around(value: float, reach: float) -> Any:
+    return pytest.approx((value - reach, value + reach), rel=1e-4)
+
+
+def test_of_one_seed_the_interval_is_over_users() -> None:
+    found = difference(records("++--", "+---", "+---"))
+    # Users differ by 1/2, 1/4 and 1/4, on average 1/3: SE² = (1/36 + 1/144 + 1/144) / (3 · 2) = 1/144.
+    assert (found.value, found.sign) == (pytest.approx(1 / 3), 0)
+    assert interval(found) == around(1 / 3, T_2 / 12)
+
+
+def test_over_seeds_with_people_of_their_own_it_is_between_the_seeds() -> None:
+    found = difference(
+        records("++--", "++--", "++--"), records("++--", "++--", "++--"), records("+---", "+---", "+---")
+    )
+    # 1/2, 1/2 and 1/4, on average 5/12: their variance is 1/48, that of their mean 1/144.
+    assert found.by_seed == [0.5, 0.5, 0.25]
+    assert interval(found) == around(5 / 12, T_2 / 12)
+    assert found.sign == 1
+
+
+def test_over_seeds_with_the_same_people_the_people_come_on_top() -> None:
+    some, even = records("++--", "+---", "+---"), records("+---", "+---", "+---")
+    found = difference(some, some, even, same_users=True)
+    # Seeds: 1/3, 1/3 and 1/4, variance of the mean 1/1296. Users: SE² is 1/144, 1/144 and 0, on average 1/216.
+    assert found.value == pytest.approx(11 / 36)
+    assert interval(found) == around(11 / 36, T_2 * (1 / 216 + 1 / 1296) ** 0.5)
+    assert interval(difference(some, some, even)) == around(11 / 36, T_2 / 36)
+
+
+def test_a_figure_is_the_mean_over_seeds_and_nothing_leaves_its_range() -> None:
+    found = exact(measured({"row": records("++", "+-")}, {"row": records("+-", "+-")}))
+    assert (found.value, found.by_seed) == (0.625, [0.75, 0.5])
+    assert (found.low, found.high) == (0.0, 1.0)  # ±1.59 by the formula
+    apart = measured({"one": records("++", "++"), "other": records("--", "+-")}).difference(
+        "one", "other", "exact_accuracy"
+    )
+    assert apart is not None
+    assert (apart.value, apart.low, apart.high) == (0.75, -1.0, 1.0)
+
+
+def test_a_figure_that_a_seed_cannot_tell_is_none() -> None:
+    found = measured({"row": records("++", "+-")}, {"row": records("+-", "+-")})
+    assert found.figure("row", "exact_accuracy_terminate") is None
+    assert found.difference("row", "row", "exact_accuracy_terminate") is None
+
+
+def test_one_person_gives_a_figure_without_an_interval() -> None:
+    assert exact(measured({"row": records("++-+")})) == Pooled(value=0.75, low=None, high=None, by_seed=[0.75])
+
+
+def test_steps_without_a_reply_are_left_out_for_all_rows_and_counted() -> None:
+    found = measured({"row": records("+-+", "+!"), "sharp": records("+!!", "++")})
+    assert exact(found).value == 1.0  # on the two steps that both answered
+    assert exact(found, "sharp").value == 1.0
+    tested = found.tested()
+    assert (tested.steps, tested.left_out, tested.users, tested.sessions) == (2, 3, 2, 2)
+
+
+def test_people_count_once_where_all_seeds_have_the_same() -> None:
+    seeds = [{"row": records("+", "-")}] * 3
+    assert measured(*seeds, same_users=True).tested().users == 2
+    assert measured(*seeds).tested().users == 6
+
+
+def test_rows_of_other_steps_are_refused() -> None:
+    with pytest.raises(BadConfig, match="'one' and 'other' were not asked about the same steps: 1 steps"):
+        measured({"one": records("++"), "other": records("+")})
+    with pytest.raises(BadConfig, match="no step that every row answered"):
+        measured({"one": records("+!"), "other": records("!+")})
+
+
+def test_how_often_a_type_is_predicted_less_logged() -> None:
+    left = records("++", "++", predicted=LEAVE, logged=LEAVE)
+    clicked = [msgspec.structs.replace(record, session_id=f"c{record.session_id}") for record in records("+-", "++")]
+    malformed = msgspec.structs.replace(left[0], predicted=None)
+    found = measured({"row": [malformed, *left[1:], *clicked]})
+
+    def value(name: str) -> float:
+        pooled = found.figure("row", name, ends=(-1.0, 1.0))
+        assert pooled is not None
+        return pooled.value
+
+    assert (value("logged_share_terminate"), value("predicted_share_terminate")) == (0.5, 0.375)
+    assert value("predicted_less_logged_terminate") == -0.125
+    assert (value("logged_share_other"), value("predicted_share_other")) == (0.0, 0.125)
+    assert found.figure("row", "type_accuracy_other") is None
+
+
+def pooled(value: float, reach: float) -> Pooled:
+    return Pooled(value=value, low=value - reach, high=value + reach, by_seed=[value])
+
+
+@pytest.mark.parametrize(
+    ("here", "published", "said"),
+    [
+        (pooled(0.1, 0.05), 0.01, "as in the paper"),
+        (pooled(-0.1, 0.05), -0.2, "as in the paper"),
+        (pooled(0.1, 0.05), -0.01, "the other way round"),
+        (pooled(-0.1, 0.05), 0.2, "the other way round"),
+        (pooled(0.1, 0.1), 0.2, "not told apart"),
+        (pooled(-0.01, 0.05), 0.2, "not told apart"),
+        (Pooled(value=0.1, low=None, high=None, by_seed=[0.1]), 0.2, "not told apart"),
+    ],
+)
+def test_an_order_is_told_only_where_the_interval_tells_it(here: Pooled, published: float, said: str) -> None:
+    assert verdict(here, published) == said
+
+
+def table(*rows: PaperRow, signed: bool = False, compared: Sequence[tuple[str, str]] = ()) -> PaperTable:
+    column = PaperColumn(metric="exact_accuracy", heading="exact", signed=signed)
+    return PaperTable(
+        title="t", paper="shop_r1", rows_file="r", columns=[column], rows=list(rows), compared=list(compared)
+    )
+
+
+def row(label: str, *published: float) -> PaperRow:
+    return PaperRow(label=label, phase=label, published={"3B": list(published)} if published else {})
+
+
+def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at_length() -> None:
+    users = 20
+    found = measured(
+        {
+            "a": records(*["--"] * users),
+            "b": records(*["+-"] * (users - 1), "--"),
+            "c": records(*["++"] * (users - 1), "+-"),
+            "x": records(*["++"] * (users - 1), "+-"),
+            "floor": records(*["--"] * users),
+        }
+    )
+    papers = table(row("a", 10.0), row("b", 5.0), row("c", 10.0), row("x"), compared=[("c", "x")])
+    judged = orders(papers, found)
+    assert {(one.first, one.second): dict(one.verdicts) for one in judged} == {
+        ("b", "a"): {"3B": "the other way round"},
+        ("c", "a"): {},  # the paper's two are equal
+        ("c", "b"): {"3B": "as in the paper"},
+    }
+    first, *others = sentences(judged, papers.columns, "3B")
+    assert (
+        first
+        == "exact, pairs of rows beside the paper's 3B: 1 as in the paper, 1 the other way round, 0 not told apart."
+    )
+    (told,) = others
+    # 19 users differ by .5, one by 0: SE² = (19 · .025² + .475²) / (20 · 19) = .025²; t(19) is 2.093.
+    assert told == "  b − a: +47.5 [+42.3, +52.7] here, −5.0 there."
+    assert in_short(judged, papers.columns, "3B") == (
+        "beside the paper's 3B (as in the paper / the other way round / not told apart): exact 1/1/0."
+    )
+    (further,) = further_differences(papers, found)
+    assert (further.first, further.second, further.here.value, further.published) == ("c", "x", 0.0, {})
+
+
+def test_a_signed_figure_is_judged_by_its_own_sign() -> None:
+    found = measured({"a": records(*["+-"] * 19, "--")})
+    (judged,) = orders(table(row("a", -3.0), signed=True), found)
+    assert judged.second is None
+    assert judged.verdicts == {"3B": "the other way round"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "compared", "said"),
+    [
+        ([row("a", 1.0), row("a", 2.0)], [], "two rows are labelled 'a'"),
+        ([row("a", 1.0, 2.0)], [], "2 figures for 1 columns"),
+        ([row("a", 1.0)], [("a", "b")], "no row 'b'"),
+        ([PaperRow(label="a", phase="p", variant="small")], [], "of variant 'small'"),
+    ],
+)
+def test_a_table_that_makes_no_sense_is_refused(
+    rows: list[PaperRow], compared: list[tuple[str, str]], said: str
+) -> None:
+    with pytest.raises(BadConfig, match=said):
+        table(*rows, compared=compared)

@@ -1,0 +1,99 @@
+"""A training as a process of its own: what stops the command reaches it once, and is waited for."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.training_processes import whole_numbers
+from replay_sessions.errors import BadConfig
+from replay_sessions.store.locks import HAS_LOCKS, lock
+
+# Says that it is there; told to stop, takes its time to save, and counts how often it was told.
+CHILD = """
+import pathlib, signal, sys, time
+told = []
+signal.signal(signal.SIGINT, lambda *_: told.append(1))
+pathlib.Path({there!r}).write_text("there")
+while not told:
+    time.sleep(0.01)
+time.sleep(0.5)
+pathlib.Path({saved!r}).write_text(str(len(told)))
+sys.exit({code})
+"""
+PARENT = """
+import sys
+from benchmarks.training_processes import run_measured
+from replay_sessions.commands.command_line import run_command
+sys.exit(run_command(lambda: run_measured([sys.executable, "-c", {child!r}])[0]))
+"""
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("stopping", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("code", "told"), [(130, ""), (0, "stopped\n")])
+def test_a_stop_is_handed_on_once_and_waited_for_and_told_in_one_line(
+    stopping: signal.Signals, code: int, told: str, tmp_path: Path
+) -> None:
+    there, saved = tmp_path / "there", tmp_path / "saved"
+    child = CHILD.format(there=str(there), saved=str(saved), code=code)  # with 130 it has told so itself
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT.format(child=child)],
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    wait_for(there)
+    os.killpg(process.pid, stopping)  # as a terminal does
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert saved.read_text() == "1"
+    assert said == told
+
+
+HOLDING = """
+import sys
+from pathlib import Path
+from benchmarks.training_processes import run_measured
+from replay_sessions.store.locks import lock
+with Path({held!r}).open("wb") as file:
+    lock(file)
+    run_measured([sys.executable, "-c", {child!r}], held=file)
+"""
+
+
+@pytest.mark.skipif(not HAS_LOCKS, reason="this system locks no files")
+def test_what_is_held_for_a_training_stays_so_when_the_command_is_killed(tmp_path: Path) -> None:
+    there, end, held = tmp_path / "there", tmp_path / "end", tmp_path / "held"
+    child = f"import pathlib, time\npathlib.Path({str(there)!r}).touch()\n"
+    child += f"while not pathlib.Path({str(end)!r}).exists(): time.sleep(0.01)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING.format(held=str(held), child=child)], stdout=subprocess.PIPE
+    )
+    wait_for(there)
+    process.kill()  # the training goes on, an orphan
+    process.wait()
+    with held.open("wb") as file:
+        with pytest.raises(BlockingIOError):
+            lock(file)
+        end.touch()
+        process.communicate(timeout=120)  # until the orphan has let go of the pipe
+        lock(file)
+
+
+def test_seeds_are_separated_by_blanks_or_commas_and_come_once() -> None:
+    assert whole_numbers(("1", "2,3", "2")) == [1, 2, 3]
+    with pytest.raises(BadConfig, match="--seeds 1 two: whole numbers were expected"):
+        whole_numbers(("1", "two"))
+    with pytest.raises(BadConfig, match="names no seed"):
+        whole_numbers((",",))
