@@ -1,0 +1,117 @@
+"""Where GRPO ends in a state, begun from a policy: its expected gradient followed to rest.
+
+The path of dθ/dt = E[gradient] is walked in steps of equal length, the largest logit moving by at most LONGEST, so that
+a policy collapsed onto one answer, where groups that teach anything are rare and gradients small, is left as fast as
+any other; `updates` says how much time that would have taken at a rate of 1. A step that turns back halves the length.
+A path is at rest on one answer, none other gaining, or between answers, where steps turn back and gradients have become
+small. There is no KL and no noise: what is told is where the reward leads, not when a run of so many steps gets there.
+"""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.hacking.direction import direction
+from benchmarks.hacking.states import OPTIONS
+
+__all__ = ["MIXED", "STARTS", "Ends", "collapsed", "follow", "named"]
+
+Floats = NDArray[np.float64]
+
+LONGEST, SHORTEST = 0.5, 1e-3
+MOST_STEPS = 600
+STILL = 1e-4  # of the largest gradient on the path
+SETTLED = 0.999  # on one answer, none other gaining
+NAMED = 0.95
+MIXED = "mix"
+
+
+def collapsed(option: str, share: float) -> Floats:
+    """A policy with this share on one answer and the rest spread evenly.
+
+    >>> collapsed("terminate", 0.8).round(3).tolist()
+    [0.8, 0.05, 0.05, 0.05, 0.05]
+    """
+    policy = np.full(len(OPTIONS), (1 - share) / (len(OPTIONS) - 1))
+    policy[OPTIONS.index(option)] = share
+    return policy
+
+
+STARTS = {
+    "uniform": np.full(len(OPTIONS), 1 / len(OPTIONS)),
+    "90% terminate": collapsed("terminate", 0.9),
+    "99% terminate": collapsed("terminate", 0.99),
+    "99.9% terminate": collapsed("terminate", 0.999),
+    "99% first element": collapsed("first", 0.99),
+    "99% typing": collapsed("type", 0.99),
+    "99% invented name": collapsed("invented", 0.99),
+}
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """Where each of C paths ended.
+
+    Attributes:
+        policies: (C, K).
+        updates: (C,) the time of the path at a learning rate of 1 on the logits, until the answer that it began with
+            was half given up, or until it came to rest.
+        settled: (C,) whether the path came to rest.
+    """
+
+    policies: Floats
+    updates: Floats
+    settled: NDArray[np.bool_]
+
+
+def follow(start: Floats, of_states: Floats) -> Ends:
+    """The ends of the paths that begin at `start` (K,) in states whose `weights` are (C, N, K)."""
+    states = len(of_states)
+    logits = np.tile(np.log(start), (states, 1))
+    length, before = np.full(states, LONGEST), np.zeros_like(logits)
+    updates, left = np.zeros(states), np.zeros(states, dtype=bool)
+    largest = np.zeros(states)
+    going = np.ones(states, dtype=bool)
+    first = int(np.argmax(start))
+    for _ in range(MOST_STEPS):
+        moving = np.flatnonzero(going)
+        if not len(moving):
+            break
+        policies = _softmax(logits[moving])
+        gradient = direction(policies, of_states[moving])
+        size = np.abs(gradient).max(axis=1)
+        unit = gradient / np.maximum(size, 1e-300)[:, None]
+        turned = (unit * before[moving]).sum(axis=1) < 0
+        length[moving] = np.where(turned, length[moving] / 2, np.minimum(1.2 * length[moving], LONGEST))
+        left[moving] |= policies[:, first] < start[first] / 2
+        largest[moving] = np.maximum(largest[moving], size)
+        still = (size == 0) | (turned & (size < STILL * largest[moving]))
+        at_rest = still | (length[moving] < SHORTEST) | _is_settled(policies, gradient)
+        step = np.where(at_rest, 0.0, length[moving])
+        updates[moving] += np.where(left[moving], 0.0, step / np.maximum(size, 1e-300))
+        logits[moving] += step[:, None] * unit
+        before[moving] = unit
+        going[moving] = ~at_rest
+    return Ends(_softmax(logits), updates, ~going)
+
+
+def named(policies: Floats) -> list[str]:
+    """The answer that each policy came to, or MIXED where none has nearly all."""
+    return [OPTIONS[place] if share >= NAMED else MIXED for place, share in _largest(policies)]
+
+
+def _largest(policies: Floats) -> list[tuple[int, float]]:
+    return [(int(np.argmax(policy)), float(policy.max())) for policy in policies]
+
+
+def _is_settled(policies: Floats, gradient: Floats) -> NDArray[np.bool_]:
+    """Nearly all on one answer, and no other gaining: what is rare now would come up later."""
+    others = gradient.copy()
+    np.put_along_axis(others, policies.argmax(axis=1)[:, None], 0.0, axis=1)
+    found: NDArray[np.bool_] = (policies.max(axis=1) >= SETTLED) & (others <= 0).all(axis=1)
+    return found
+
+
+def _softmax(logits: Floats) -> Floats:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found
