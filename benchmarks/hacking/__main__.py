@@ -57,6 +57,7 @@ class Hacking(msgspec.Struct, frozen=True, kw_only=True):
         agents: Who stands beside the policies that know nothing; None: random, majority, repeat_last, copy_match and,
             on the demo shop, oracle.
         samples: Of each bootstrap over users.
+        resolution: So many beliefs are looked at, evenly between 0 and 1, and a third as many along a diagram's side.
         seed: Of agents that draw.
         train: Train, too: GRPO begun from spam.
         dry_run: With --train: tell what would be trained, and do nothing.
@@ -73,6 +74,7 @@ class Hacking(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int = 300
     agents: tuple[str, ...] | None = None
     samples: int = 1000
+    resolution: int = 99
     seed: int = 0
     train: bool = False
     dry_run: bool = False
@@ -87,6 +89,8 @@ class Hacking(msgspec.Struct, frozen=True, kw_only=True):
             raise BadConfig(f"--sessions is {self.sessions}; give how many sessions are asked about, or 0 for all.")
         if self.samples < 1:
             raise BadConfig(f"--samples is {self.samples}; it must be at least 1.")
+        if self.resolution < 9:
+            raise BadConfig(f"--resolution is {self.resolution}; at least 9 beliefs tell ends apart.")
         if not 0 < self.share <= 1:
             raise BadConfig(f"--share is {self.share}; it must be above 0 and at most 1.")
         if self.dry_run and not self.train:
@@ -122,7 +126,7 @@ def _run(given: Hacking) -> int:
         seed=given.seed,
         samples=given.samples,
     )
-    exact = arithmetic(found.mix, guesses)
+    exact = arithmetic(found.mix, guesses, resolution=given.resolution)
     trained = _training("train", given, store) if given.train else None
     said = answer(found, exact)
     plots = draw_all(found, exact, given.out)

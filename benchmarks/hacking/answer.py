@@ -6,13 +6,12 @@ record.py ─► answer ─► hacking.md, the terminal
 from collections.abc import Iterator, Sequence
 
 from benchmarks.hacking.earned import Earned
-from benchmarks.hacking.leaving import BELIEFS, CODES, DARS, GRID, RIGHT, Leaving, Swept
+from benchmarks.hacking.leaving import CODES, DARS, RIGHT, Leaving, Swept
 from benchmarks.hacking.mixes import PAPER_ROWS, Mix
 from benchmarks.hacking.record import Arithmetic, OfStore
 
 __all__ = ["answer"]
 
-SAME = 0.02  # two steps of the beliefs that are looked at
 PRESETS_OF_DARS = ("no_dars", "shop_r1")
 TAU = 0.75
 
@@ -33,9 +32,10 @@ def answer(store: OfStore, found: Arithmetic) -> list[str]:
 
 
 def _verdict(found: Arithmetic) -> str:
+    same = _same(found)
     in_groups, raw = _moved(found.by_scale, grpo=True), _moved(found.by_scale, grpo=False)
     where = f"over DARS {DARS[0]:g} to {DARS[-1]:g}, every τ, mix and chance of a right guess that was looked at"
-    if in_groups < SAME <= raw:
+    if in_groups < same <= raw:
         return (
             f"**When the paper's scaling makes terminate spam uneconomical, and when not.** It does where rewards are "
             f"compared as they are: there it moves the belief from which on leaving pays by up to {raw:.2f}. It does "
@@ -43,7 +43,7 @@ def _verdict(found: Arithmetic) -> str:
             f"leaves stays so moves by at most {in_groups:.2f} {where}. In a group the logged action is one and the "
             "same, so the order of the rewards decides between leaving and another answer, not how far they lie apart."
         )
-    if in_groups < SAME:
+    if in_groups < same:
         return f"**Scaling makes no difference to terminate spam**, neither to raw rewards nor to GRPO, {where}."
     return (
         f"**Scaling moves the belief from which on leaving is GRPO's end by up to {in_groups:.2f}** (raw rewards: "
@@ -71,7 +71,7 @@ def _raw(found: Arithmetic, mix: Mix) -> str:
         f"{without.paid_from[0]:.3f} on with DARS 1 and from {scaled.paid_from[0]:.3f} on with DARS 1000; it is right "
         f"most often from {worth[0]:.3f} on."
     )
-    if starved > SAME:
+    if starved > _same(found):
         text += (
             " So scaling also makes it uneconomical to leave where the shopper does: who maximises this reward goes on "
             f"until {_percent(scaled.paid_from[0])} sure."
@@ -85,8 +85,8 @@ def _grpo(found: Arithmetic, mix: Mix) -> str:
     more = max(q, 1 - q)
     border, belief = more / (1 + more), row.leaves_from[0]
     if belief is None:
-        return f"*GRPO with group deviations* under `shop_r1` leaves spam at every belief below {BELIEFS[-1]}."
-    agrees = all(one is not None and abs(one - border) <= SAME for one in row.leaves_from)
+        return f"*GRPO with group deviations* under `shop_r1` leaves spam at every belief below {found.beliefs[-1]:g}."
+    agrees = all(one is not None and abs(one - border) <= _same(found) for one in row.leaves_from)
     text = (
         f"*GRPO with group deviations* ends in leaving under `shop_r1` from a belief of {belief:.2f} on "
         f"({mix.name}: {_percent(mix.leaving)} leave)."
@@ -103,7 +103,7 @@ def _exact_rewards(found: Arithmetic, mix: Mix) -> str:
     row = _leaving(found, mix, "binary", "group")
     worth = found.worth_leaving_from[mix.name]
     pairs = list(zip(row.leaves_from, worth, strict=True))
-    follows = all(belief is not None and abs(belief - one) <= SAME for belief, one in pairs)
+    follows = all(belief is not None and abs(belief - one) <= _same(found) for belief, one in pairs)
     at = ", ".join(f"{_belief(belief)} at {_percent(p)}" for belief, p in zip(row.leaves_from, RIGHT, strict=True))
     text = f"*Rewards of exact matches* (`binary`): GRPO ends in leaving from a belief of {at} right guesses on"
     if not follows:
@@ -124,7 +124,7 @@ def _customer(found: Arithmetic, mix: Mix) -> Iterator[str]:
     early = [
         f"{_belief(belief)} where {one:.2f} would be right (p {p:g})"
         for p, belief, one in zip(RIGHT, row.leaves_from, worth, strict=True)
-        if belief is not None and belief < one - SAME
+        if belief is not None and belief < one - _same(found)
     ]
     if early:
         yield (
@@ -141,7 +141,7 @@ def _in_its_place(found: Arithmetic, mix: Mix) -> Iterator[str]:
             if (one.mix, one.dars, one.threshold, one.scale) == (mix.name, 1000.0, threshold, "group")
         )
 
-    invented = [p for p, code in zip(GRID, row(TAU).ends, strict=True) if code == CODES["invented"]]
+    invented = [p for p, code in zip(found.grid, row(TAU).ends, strict=True) if code == CODES["invented"]]
     if not invented:
         yield f"*In its place* no name off the page: begun from spam in {mix.name}, GRPO at τ {TAU:g} never ends there."
         return
@@ -169,7 +169,7 @@ def _surer(found: Arithmetic, mix: Mix) -> Iterator[str]:
         )
 
     kept, dropped = leaves(False), leaves(True)
-    if kept is not None and (dropped is None or dropped - kept > SAME):
+    if kept is not None and (dropped is None or dropped - kept > _same(found)):
         yield (
             f"*Groups that teach nothing*: where they are kept, a rationale of leaving that is 1 nat surer than others "
             f"(worth 0.005 points) lowers the belief from which on GRPO ends in leaving from {_belief(dropped)} to "
@@ -246,6 +246,11 @@ def _on_this_store(store: OfStore) -> Iterator[str]:
         )
     else:
         yield f"None of {pairs} pairs of policies is put in the opposite order of their exact accuracy by `shop_r1`."
+
+
+def _same(found: Arithmetic) -> float:
+    """Beliefs no further apart than this are one: two steps of those that are looked at."""
+    return 2 * (found.beliefs[1] - found.beliefs[0])
 
 
 def _leaving(found: Arithmetic, mix: Mix, reward: str, scale: str) -> Leaving:

@@ -106,5 +106,5 @@ def direction(policies: Floats, of_states: Floats, *, group: int = GROUP) -> Flo
     with np.errstate(divide="ignore"):
         logs = np.maximum(np.log(policies), -1e4)
     chances = np.exp(logs @ counts.T + orders)
-    found: Floats = np.einsum("cn,cnk->ck", chances, of_states, optimize=True)
+    found: Floats = (chances[:, None, :] @ of_states)[:, 0, :]
     return found

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.hacking.earned import Answers, rescored
-from shop_env.metrics import metric_preset
+from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.cluster_sums import cluster_numbers, cluster_sums, step_rows
 from shop_env.metrics.intervals import difference_interval
@@ -126,7 +126,7 @@ def _distinct(policies: Sequence[Answers]) -> list[Answers]:
     return list(found.values())
 
 
-def _gaps(metric: str, records: Mapping[str, Sequence], samples: int) -> dict[tuple[str, str], Gap]:
+def _gaps(metric: str, records: Mapping[str, Sequence[StepRecord]], samples: int) -> dict[tuple[str, str], Gap]:
     choices = metric_preset("shop_r1")
     found = find_metric(metric, choices)
     sums = {label: _user_sums(found, StepTable(rows, choices)) for label, rows in records.items()}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.evaluate import evaluate
 from agents.registry import make_agent
@@ -32,6 +33,7 @@ from shop_env.reward.score import TERM_NAMES
 __all__ = ["REFERENCES", "Answers", "ByType", "Earned", "Paid", "ask_policies", "by_type", "earned", "rescored"]
 
 REFERENCES = ("random", "majority", "repeat_last", "copy_match")
+Floats = NDArray[np.float64]
 WORTH = ("exact_accuracy", "type_accuracy", "type_f1_macro")
 
 
@@ -178,11 +180,11 @@ def by_type(answers: Answers, reward: RewardConfig) -> ByType:
     kinds = np.array([TYPES.index(reply_action(action)["type"]) for action in answers.logged])
     without, once = (msgspec.structs.replace(reward, dars=dars) for dars in (0.0, 1.0))
 
-    def means(values: Sequence[float]) -> tuple[float, ...]:
+    def means(values: Floats) -> tuple[float, ...]:
         counts = np.bincount(kinds, minlength=len(TYPES))
         return tuple((np.bincount(kinds, weights=values, minlength=len(TYPES)) / np.maximum(counts, 1)).tolist())
 
-    def paid(config: RewardConfig) -> tuple[np.ndarray, np.ndarray]:
+    def paid(config: RewardConfig) -> tuple[Floats, Floats]:
         records, _ = rescored(answers, config)
         return np.array([record.reward for record in records]), np.array([record.best_reward for record in records])
 

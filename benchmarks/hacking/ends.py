@@ -64,14 +64,16 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 def follow(start: Floats, of_states: Floats) -> Ends:
-    """The ends of the paths that begin at `start` (K,) in states whose `weights` are (C, N, K)."""
+    """The ends of the paths that begin at `start`, (K,) or (C, K), in states whose `weights` are (C, N, K)."""
     states = len(of_states)
-    logits = np.tile(np.log(start), (states, 1))
+    starts = np.broadcast_to(start, (states, len(OPTIONS)))
+    logits = np.log(starts)
     length, before = np.full(states, LONGEST), np.zeros_like(logits)
     updates, left = np.zeros(states), np.zeros(states, dtype=bool)
     largest = np.zeros(states)
     going = np.ones(states, dtype=bool)
-    first = int(np.argmax(start))
+    first = starts.argmax(axis=1)
+    half_left = starts.max(axis=1) / 2
     for _ in range(MOST_STEPS):
         moving = np.flatnonzero(going)
         if not len(moving):
@@ -82,7 +84,7 @@ def follow(start: Floats, of_states: Floats) -> Ends:
         unit = gradient / np.maximum(size, 1e-300)[:, None]
         turned = (unit * before[moving]).sum(axis=1) < 0
         length[moving] = np.where(turned, length[moving] / 2, np.minimum(1.2 * length[moving], LONGEST))
-        left[moving] |= policies[:, first] < start[first] / 2
+        left[moving] |= np.take_along_axis(policies, first[moving, None], axis=1)[:, 0] < half_left[moving]
         largest[moving] = np.maximum(largest[moving], size)
         still = (size == 0) | (turned & (size < STILL * largest[moving]))
         at_rest = still | (length[moving] < SHORTEST) | _is_settled(policies, gradient)

@@ -11,6 +11,7 @@ beliefs at which that is worth it, leaving is starved.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import msgspec
 import numpy as np
@@ -24,10 +25,8 @@ from benchmarks.hacking.states import OPTIONS, State, break_even, option_worth
 from shop_env.reward import REWARD_PRESETS, RewardConfig
 
 __all__ = [
-    "BELIEFS",
     "CODES",
     "DARS",
-    "GRID",
     "RIGHT",
     "SCALES",
     "SURER",
@@ -50,8 +49,6 @@ THRESHOLDS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 RIGHT = (0.05, 0.25, 0.5, 0.75)
 TOLD = ("shop_r1", "no_dars", "binary", "binary_action_scaled", "customer_r1", "customer_r1_rl_only")
 SCALES: tuple[Scale, ...] = ("group", "none")
-BELIEFS = tuple(np.linspace(0.01, 0.99, 99).round(4).tolist())
-GRID = tuple(np.linspace(0.0, 1.0, 31).round(4).tolist())
 CODES = dict(zip((*OPTIONS, MIXED), "TGYIFM", strict=True))
 SPAM = "99% terminate"
 SURER = 1.0  # nats: how much surer of itself the rationale of leaving is, where that is asked
@@ -81,7 +78,7 @@ class Leaving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagram(msgspec.Struct, frozen=True, kw_only=True):
-    """Where GRPO ends over beliefs and chances of being right: rows of CODES, one for each p of GRID, from 0 up.
+    """Where GRPO ends over beliefs and chances of being right: rows of CODES, one for each p, from 0 up.
 
     Attributes:
         otherwise: In how many of these states it ends elsewhere when begun from the uniform policy.
@@ -100,7 +97,7 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """Where GRPO ends under Table 1 with other numbers, begun from 99% leaving, in a state as blind as the mix itself.
 
     Attributes:
-        ends: CODES, one for each p of GRID.
+        ends: CODES, one for each p.
     """
 
     mix: str
@@ -147,16 +144,17 @@ def leaving(
     reward: RewardConfig,
     guesses: Mapping[str, Guess],
     scale: Scale,
+    beliefs: Sequence[float],
     *,
     surer: float = 0.0,
     drop_equal: bool = True,
 ) -> Leaving:
     """The beliefs from which on leaving is paid most, and is GRPO's end."""
     q = mix.clicks_among_others
-    states = [State(belief, q, right) for right in RIGHT for belief in BELIEFS]
+    states = [State(belief, q, right) for right in RIGHT for belief in beliefs]
     bonus = np.array([surer * (option == "terminate") for option in OPTIONS]) * reward.self_certainty_weight
     of_states = weights(states, reward, guesses, scale, bonus=bonus, drop_equal=drop_equal)
-    ends = np.array(named(follow(STARTS[SPAM], of_states).policies)).reshape(len(RIGHT), len(BELIEFS))
+    ends = np.array(named(follow(STARTS[SPAM], of_states).policies)).reshape(len(RIGHT), len(beliefs))
     return Leaving(
         mix=mix.name,
         reward=name,
@@ -166,37 +164,40 @@ def leaving(
         surer=surer,
         drop_equal=drop_equal,
         paid_from=tuple(break_even(State(0.0, q, right), reward, guesses, OPTIONS) for right in RIGHT),
-        leaves_from=tuple(_first_of_the_rest(row == "terminate") for row in ends),
+        leaves_from=tuple(_first_of_the_rest(row == "terminate", beliefs) for row in ends),
     )
 
 
-def _first_of_the_rest(leaves: NDArray[np.bool_]) -> float | None:
+def _first_of_the_rest(leaves: NDArray[np.bool_], beliefs: Sequence[float]) -> float | None:
     """The lowest belief from which on all are True."""
     stays = np.flatnonzero(~leaves)
     first = 0 if not len(stays) else int(stays[-1]) + 1
-    return BELIEFS[first] if first < len(BELIEFS) else None
+    return beliefs[first] if first < len(beliefs) else None
 
 
-def diagram(mix: Mix, name: str, guesses: Mapping[str, Guess], scale: Scale) -> Diagram:
-    """Where GRPO ends, begun from 99% leaving, over beliefs (along a row) and chances of being right."""
-    states = [State(belief, mix.clicks_among_others, right) for right in GRID for belief in GRID]
+def diagram(mix: Mix, name: str, guesses: Mapping[str, Guess], scale: Scale, grid: Sequence[float]) -> Diagram:
+    """Where GRPO ends, begun from 99% leaving, over beliefs (along a row) and chances `grid` of being right."""
+    states = [State(belief, mix.clicks_among_others, right) for right in grid for belief in grid]
     of_states = weights(states, REWARD_PRESETS[name], guesses, scale)
-    spam, uniform = (follow(STARTS[start], of_states) for start in (SPAM, "uniform"))
-    codes = "".join(CODES[end] for end in named(spam.policies))
-    elsewhere = sum(a != b for a, b in zip(named(spam.policies), named(uniform.policies), strict=True))
+    starts = np.repeat([STARTS[SPAM], STARTS["uniform"]], len(states), axis=0)
+    ends = follow(starts, np.concatenate([of_states, of_states]))
+    spam, uniform = np.split(np.array(named(ends.policies)), 2)
+    codes = "".join(CODES[end] for end in spam)
     return Diagram(
         mix=mix.name,
         reward=name,
         scale=scale,
-        rows=tuple(codes[first : first + len(GRID)] for first in range(0, len(codes), len(GRID))),
-        otherwise=elsewhere,
-        unsettled=int((~spam.settled).sum()),
+        rows=tuple(codes[first : first + len(grid)] for first in range(0, len(codes), len(grid))),
+        otherwise=int((spam != uniform).sum()),
+        unsettled=int((~ends.settled[: len(states)]).sum()),
     )
 
 
-def swept(mix: Mix, guesses: Mapping[str, Guess], dars: float, threshold: float, scale: Scale) -> Swept:
-    """Where GRPO ends over chances of being right."""
-    states = [State(mix.leaving, mix.clicks_among_others, right) for right in GRID]
+def swept(
+    mix: Mix, guesses: Mapping[str, Guess], dars: float, threshold: float, scale: Scale, grid: Sequence[float]
+) -> Swept:
+    """Where GRPO ends over the chances `grid` of being right."""
+    states = [State(mix.leaving, mix.clicks_among_others, right) for right in grid]
     of_states = weights(states, scaled("shop_r1", dars, threshold), guesses, scale)
     ends = "".join(CODES[end] for end in named(follow(STARTS[SPAM], of_states).policies))
     return Swept(mix=mix.name, dars=dars, threshold=threshold, scale=scale, ends=ends)
@@ -208,14 +209,15 @@ def begun(mix: Mix, guesses: Mapping[str, Guess], rights: Sequence[float] = RIGH
     for name in TOLD:
         for scale in SCALES:
             of_states = weights(states, REWARD_PRESETS[name], guesses, scale)
-            for start, policy in STARTS.items():
-                yield from _begun(mix, name, scale, start, rights, follow(policy, of_states))
+            starts = np.repeat(list(STARTS.values()), len(states), axis=0)
+            ends = follow(starts, np.tile(of_states, (len(STARTS), 1, 1)))
+            yield from _begun(mix, name, scale, rights, ends)
 
 
-def _begun(mix: Mix, name: str, scale: Scale, start: str, rights: Sequence[float], ends: Ends) -> Iterator[Begun]:
-    first = OPTIONS[int(STARTS[start].argmax())]
-    for right, end, updates in zip(rights, named(ends.policies), ends.updates.tolist(), strict=True):
-        stayed = start == "uniform" or end == first
+def _begun(mix: Mix, name: str, scale: Scale, rights: Sequence[float], ends: Ends) -> Iterator[Begun]:
+    of_ends = zip(product(STARTS, rights), named(ends.policies), ends.updates.tolist(), strict=True)
+    for (start, right), end, updates in of_ends:
+        stayed = start == "uniform" or end == OPTIONS[int(STARTS[start].argmax())]
         yield Begun(
             mix=mix.name,
             reward=name,

@@ -12,7 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
 from benchmarks.hacking.certainty import DEFINITIONS, certainty, gap_of, prizes
-from benchmarks.hacking.leaving import CODES, DARS, GRID, RIGHT, THRESHOLDS, TOLD
+from benchmarks.hacking.leaving import CODES, DARS, RIGHT, SCALES, THRESHOLDS, TOLD
 from benchmarks.hacking.record import VOCABULARIES, Arithmetic, OfStore
 from shop_env.reward import REWARD_PRESETS
 from train.show.drawing import DOTS_PER_INCH, STYLE, WIDTH
@@ -56,6 +56,8 @@ def draw_all(store: OfStore, found: Arithmetic, folder: Path) -> list[Path]:
 
 def save(figure: Figure, name: str, folder: Path) -> Path:
     """Writes NAME.png and NAME.svg; returns the former's path."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # it is laid out now, and need not be for each file again
     for suffix in ("svg", "png"):
         figure.savefig(folder / f"{name}.{suffix}", metadata={"Date": None} if suffix == "svg" else None)
     return folder / f"{name}.png"
@@ -181,11 +183,11 @@ def _diagrams(found: Arithmetic, mix: str) -> Figure:
     axes = figure.subplots(2, len(TOLD), sharex=True, sharey=True)
     colours = ListedColormap([OF_CODE[code] for code in CODES.values()])
     codes = list(CODES.values())
-    for row, scale in enumerate(("group", "none")):
+    for row, scale in enumerate(SCALES):
         for column, reward in enumerate(TOLD):
             axis: Axes = axes[row, column]
             cells = np.array([[codes.index(code) for code in line] for line in own[reward, scale].rows])
-            half = (GRID[1] - GRID[0]) / 2
+            half = (found.grid[1] - found.grid[0]) / 2
             axis.imshow(
                 cells,
                 origin="lower",
@@ -196,7 +198,7 @@ def _diagrams(found: Arithmetic, mix: str) -> Figure:
                 interpolation="nearest",
                 aspect="auto",
             )
-            axis.plot(found.worth_on_grid[mix], GRID, color="#000000", linewidth=1.1)
+            axis.plot(found.worth_on_grid[mix], found.grid, color="#000000", linewidth=1.1)
             axis.axvline(leaves.leaving, color="#000000", linewidth=0.7, linestyle=":")
             axis.grid(visible=False)
             axis.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])

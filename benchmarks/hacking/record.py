@@ -1,18 +1,20 @@
 """All figures of the lab on a store, but for training: what hacking.json holds, and how it is made."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import msgspec
+import numpy as np
 
 from agents.scored_steps import AnySplit, scored_steps
 from benchmarks.hacking.certainty import Crossing, crossings
+from benchmarks.hacking.direction import Scale
 from benchmarks.hacking.disagreements import Disagreements, disagreements
 from benchmarks.hacking.earned import Answers, ByType, Earned, ask_policies, by_type, earned
 from benchmarks.hacking.guesses import Chances, Guess, measure_guesses
 from benchmarks.hacking.leaving import (
     DARS,
-    GRID,
     RIGHT,
     SCALES,
     SURER,
@@ -32,7 +34,7 @@ from benchmarks.hacking.leaving import (
 from benchmarks.hacking.mixes import PAPER_MIXES, Mix, mix_of
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
-from shop_env.reward import REWARD_PRESETS
+from shop_env.reward import REWARD_PRESETS, RewardConfig
 
 __all__ = ["Arithmetic", "OfStore", "arithmetic", "of_store"]
 
@@ -62,13 +64,17 @@ class Arithmetic(msgspec.Struct, frozen=True, kw_only=True):
     """What follows from the reward's numbers, the mixes of actions, and how wrong guesses do on a store.
 
     Attributes:
+        beliefs: Those that `leavings`, `surer` and `by_scale` were looked for among.
+        grid: The chances of being right of `swept`, and those and the beliefs of `diagrams`.
         worth_leaving_from: By mix, for each p of RIGHT.
-        worth_on_grid: The same for each p of GRID.
+        worth_on_grid: The same for each p of `grid`.
         surer: The same as `leavings` where the rationale of leaving is surer of itself.
         by_scale: Over DARS × τ.
     """
 
     mixes: list[Mix]
+    beliefs: tuple[float, ...]
+    grid: tuple[float, ...]
     certainty: list[Crossing]
     worth_leaving_from: dict[str, tuple[float, ...]]
     worth_on_grid: dict[str, tuple[float, ...]]
@@ -115,39 +121,47 @@ def _earned(policies: Sequence[Answers], samples: int) -> list[Earned]:
     return found
 
 
-def arithmetic(own: Mix, guesses: Mapping[str, Guess]) -> Arithmetic:
-    """Everything that needs no policy: takes a minute."""
-    mixes = [*PAPER_MIXES, own]
-    told = [PAPER_MIXES[0], own]
+def arithmetic(own: Mix, guesses: Mapping[str, Guess], *, resolution: int = 99) -> Arithmetic:
+    """Everything that needs no policy: takes a minute.
+
+    Args:
+        resolution: So many beliefs are looked at, evenly between 0 and 1, and a third as many along a diagram's side.
+    """
+    beliefs = tuple(np.linspace(0.0, 1.0, resolution + 2)[1:-1].round(6).tolist())
+    grid = tuple(np.linspace(0.0, 1.0, max(2, resolution // 3)).round(6).tolist())
+    mixes, told = [*PAPER_MIXES, own], [PAPER_MIXES[0], own]
+    presets, diagrams = list(product(mixes, TOLD, SCALES)), list(product(told, TOLD, SCALES))
     numbers = list(product(told, DARS, THRESHOLDS))
-    total = len(mixes) * len(TOLD) * 2 + 4 * len(TOLD) + 3 * len(numbers) + 2 * len(TOLD) * 2 + 2
+    certain = [row for row in product(told, TOLD, (True, False)) if scaled(row[1]).self_certainty_weight]
+    total = len(presets) + len(diagrams) + len(certain) + len(numbers) * (1 + len(SCALES))
     with progress_bar("states", total) as advance:
 
-        def counted(rows: Iterator) -> list:  # type: ignore[type-arg]
-            found = []
-            for row in rows:
-                found.append(row)
-                advance(1)
-            return found
+        def leaves(mix: Mix, name: str, reward: RewardConfig, scale: Scale, **more: Any) -> Leaving:
+            advance(1)
+            return leaving(mix, name, reward, guesses, scale, beliefs, **more)
+
+        def ends(mix: Mix, dars: float, at: float, scale: Scale) -> Swept:
+            advance(1)
+            return swept(mix, guesses, dars, at, scale, grid)
+
+        def drawn(mix: Mix, name: str, scale: Scale) -> Diagram:
+            advance(1)
+            return diagram(mix, name, guesses, scale, grid)
 
         return Arithmetic(
             mixes=mixes,
+            beliefs=beliefs,
+            grid=grid,
             certainty=crossings(REWARD_PRESETS["shop_r1"], VOCABULARIES),
             worth_leaving_from=_worth(mixes, guesses, RIGHT),
-            worth_on_grid=_worth(told, guesses, GRID),
-            leavings=counted(
-                leaving(mix, name, scaled(name), guesses, scale) for mix, name, scale in product(mixes, TOLD, SCALES)
-            ),
-            surer=counted(
-                leaving(mix, name, scaled(name), guesses, "group", surer=SURER, drop_equal=drop)
-                for mix, name, drop in product(told, TOLD, (True, False))
-                if scaled(name).self_certainty_weight
-            ),
-            by_scale=counted(
-                leaving(mix, "shop_r1", scaled("shop_r1", dars, at), guesses, "group") for mix, dars, at in numbers
-            ),
-            swept=counted(swept(mix, guesses, dars, at, scale) for (mix, dars, at), scale in product(numbers, SCALES)),
-            diagrams=counted(diagram(mix, name, guesses, scale) for mix, name, scale in product(told, TOLD, SCALES)),
+            worth_on_grid=_worth(told, guesses, grid),
+            leavings=[leaves(mix, name, scaled(name), scale) for mix, name, scale in presets],
+            surer=[
+                leaves(mix, name, scaled(name), "group", surer=SURER, drop_equal=drop) for mix, name, drop in certain
+            ],
+            by_scale=[leaves(mix, "shop_r1", scaled("shop_r1", dars, at), "group") for mix, dars, at in numbers],
+            swept=[ends(*row, scale) for row, scale in product(numbers, SCALES)],
+            diagrams=[drawn(*row) for row in diagrams],
             begun=[row for mix in told for row in begun(mix, guesses)],
         )
 

@@ -18,6 +18,7 @@ and more than typing iff 0.3 b > (1 - b)(1 - q)(0.3 + 0.1 + 0.1 + 0.1 + DARS · 
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 import msgspec
@@ -32,7 +33,7 @@ from shop_env.reward.score import score_action
 __all__ = ["HONEST", "OPTIONS", "Case", "State", "break_even", "cases", "expected_rewards", "option_worth"]
 
 # terminate: leave; guess: the best guess at a click; type: the best guess at a text; invented: the words that the
-# page's names share; first: the first element.
+# page's names share, clicked; first: the first element, clicked.
 OPTIONS = ("terminate", "guess", "type", "invented", "first")
 HONEST = ("terminate", "guess", "type")
 _CLICKS = ("guess", "invented", "first")
@@ -81,15 +82,16 @@ def cases(state: State, reward: RewardConfig, guesses: Mapping[str, Guess]) -> l
         for kind in _LOGGED
         for logged in _LOGGED
     }
-    wrong = {option: paid[_kind(option), "terminate"] for option in OPTIONS}
-    found = [Case(b, tuple(wrong.values()))]
+    elsewhere = paid["click", "terminate"]
+    wrong = (paid["terminate", "terminate"], elsewhere, paid["type", "terminate"], elsewhere, elsewhere)
+    found = [Case(b, wrong)]
     for outcome in product(*(_outcomes("click", chances[option], reward) for option in _CLICKS)):
-        earned = {option: one[1] for option, one in zip(_CLICKS, outcome, strict=True)}
-        rewards = [earned.get(option, paid[_kind(option), "click"]) for option in OPTIONS]
-        found.append(Case(click * float(np.prod([one[0] for one in outcome])), tuple(rewards)))
-    for chance, earned_by_typing in _outcomes("type", chances["type"], reward):
-        rewards = [earned_by_typing if one == "type" else paid[_kind(one), "type"] for one in OPTIONS]
-        found.append(Case(typed * chance, tuple(rewards)))
+        guess, invented, first = (earned for _, earned in outcome)
+        chance = click * prod(chance for chance, _ in outcome)
+        found.append(Case(chance, (paid["terminate", "click"], guess, paid["type", "click"], invented, first)))
+    elsewhere = paid["click", "type"]
+    for chance, earned in _outcomes("type", chances["type"], reward):
+        found.append(Case(typed * chance, (paid["terminate", "type"], elsewhere, earned, elsewhere, elsewhere)))
     return found
 
 
@@ -150,7 +152,3 @@ def _outcomes(kind: str, chances: Chances, reward: RewardConfig) -> Iterator[tup
     yield chances.right, score_action(logged, logged, reward).without_certainty
     yield chances.near, near
     yield 1 - chances.right - chances.near, missed
-
-
-def _kind(option: str) -> str:
-    return "click" if option in _CLICKS else option

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from agents.results import Figure
 from benchmarks.hacking.certainty import Crossing
-from benchmarks.hacking.leaving import CODES, DARS, GRID, RIGHT, THRESHOLDS, TOLD, Leaving
+from benchmarks.hacking.leaving import CODES, DARS, RIGHT, THRESHOLDS, TOLD, Leaving
 from benchmarks.hacking.record import Arithmetic, OfStore
 from shop_env.reward.score import TERM_NAMES
 
@@ -175,8 +175,8 @@ def _leavings_by_scale(found: Arithmetic) -> Iterator[str]:
 def _swept(found: Arithmetic) -> Iterator[str]:
     letters = ", ".join(f"{code} {name}" for name, code in CODES.items())
     yield (
-        f"Where GRPO ends, begun from 99% leaving in a state with the mix's own beliefs, for p from {GRID[0]:g} to "
-        f"{GRID[-1]:g} ({letters}).\n"
+        f"Where GRPO ends, begun from 99% leaving in a state with the mix's own beliefs, for p from 0 to 1 "
+        f"({letters}).\n"
     )
     rows = [
         [row.mix, row.scale, f"{row.dars:g}", f"{row.threshold:g}", f"`{row.ends}`"]
