@@ -17,7 +17,7 @@ from benchmarks.hacking.record import VOCABULARIES, Arithmetic, OfStore
 from shop_env.reward import REWARD_PRESETS
 from train.show.drawing import DOTS_PER_INCH, STYLE, WIDTH
 
-__all__ = ["COLOURS", "draw_all", "save"]
+__all__ = ["COLOURS", "add_legend", "draw_all", "new_figure", "save"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # Dark to light too, for who sees no colours at all.
@@ -63,7 +63,8 @@ def save(figure: Figure, name: str, folder: Path) -> Path:
     return folder / f"{name}.png"
 
 
-def _figure(height: float, title: str, caption: str = "") -> Figure:
+def new_figure(height: float, title: str, caption: str = "") -> Figure:
+    """A figure as wide as A4 with a title, a line beneath it, and room for what is drawn."""
     head = (0.45 if caption else 0.25) / height  # inches
     layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - head))
     figure = Figure(figsize=(WIDTH, height), dpi=DOTS_PER_INCH, layout=layout)
@@ -74,7 +75,7 @@ def _figure(height: float, title: str, caption: str = "") -> Figure:
 
 def _earned(store: OfStore) -> Figure:
     """A row for each policy, by exact accuracy: what it is worth, and what the reward pays it."""
-    figure = _figure(6.0, "What each policy earns, and what it is worth")
+    figure = new_figure(6.0, "What each policy earns, and what it is worth")
     axes = figure.subplots(2, 3, sharex=True, sharey=True).flatten()
     policies = sorted(store.earned, key=lambda one: (one.worth["exact_accuracy"].value, one.trivial))
     places = np.arange(len(policies))
@@ -88,12 +89,12 @@ def _earned(store: OfStore) -> Figure:
         axis.set_yticklabels([one.label for one in policies], fontsize=6.5)
     for axis in axes[3:]:
         axis.set_xlabel("%")
-    _legend(figure, {"exact accuracy": COLOURS[0], "reward, of what replaying the log earns": COLOURS[1]})
+    add_legend(figure, {"exact accuracy": COLOURS[0], "reward, of what replaying the log earns": COLOURS[1]})
     return figure
 
 
 def _disagreements(store: OfStore) -> Figure:
-    figure = _figure(3.6, "Pairs of policies: does the reward put them in the order of their worth?")
+    figure = new_figure(3.6, "Pairs of policies: does the reward put them in the order of their worth?")
     kinds = {
         "agrees": COLOURS[0],
         "silent": "#DDDDDD",
@@ -114,12 +115,12 @@ def _disagreements(store: OfStore) -> Figure:
             left += counts
         axis.set(title=said, xlabel="pairs")
         axis.grid(axis="y", visible=False)
-    _legend(figure, kinds)
+    add_legend(figure, kinds)
     return figure
 
 
 def _over_scale(store: OfStore, found: Arithmetic) -> Figure:
-    figure = _figure(5.6, "What policies of this store earn of the log's reward, over DARS, τ and mixes of actions")
+    figure = new_figure(5.6, "What policies of this store earn of the log's reward, over DARS, τ and mixes of actions")
     mixes = [mix for mix in found.mixes if mix.name != "Shop-R1 train"]
     taus = (0.5, 0.75, 1.0)
     axes = figure.subplots(len(taus), len(mixes), sharex=True, sharey=True, squeeze=False)
@@ -141,12 +142,12 @@ def _over_scale(store: OfStore, found: Arithmetic) -> Figure:
                 axis.set_ylabel(f"τ {tau:g}: % of the log's")
             if row == len(taus) - 1:
                 axis.set_xlabel("DARS")
-    _legend(figure, dict(zip(shown, (COLOURS[1], COLOURS[2], COLOURS[4], COLOURS[5], COLOURS[0]), strict=False)))
+    add_legend(figure, dict(zip(shown, (COLOURS[1], COLOURS[2], COLOURS[4], COLOURS[5], COLOURS[0]), strict=False)))
     return figure
 
 
 def _leaving(found: Arithmetic) -> Figure:
-    figure = _figure(3.5, "From which belief on leaving is worth it, is paid, and is where GRPO ends (τ 0.75)")
+    figure = new_figure(3.5, "From which belief on leaving is worth it, is paid, and is where GRPO ends (τ 0.75)")
     mixes = list(dict.fromkeys(one.mix for one in found.by_scale))
     axes = figure.subplots(1, len(mixes), sharey=True)
     for axis, name in zip(axes, mixes, strict=True):
@@ -161,7 +162,7 @@ def _leaving(found: Arithmetic) -> Figure:
         axis.set(xscale="log", ylim=(0, 1.03), xlabel="DARS", title=f"{name} (dotted: {100 * mix.leaving:.0f}% leave)")
     axes[0].set_ylabel("belief that the shopper leaves")
     solid, dashed = (f"p {RIGHT[place]:g}" for place in (0, 2))
-    _legend(
+    add_legend(
         figure,
         {
             f"paid most (solid {solid}, dashed {dashed})": COLOURS[0],
@@ -175,7 +176,7 @@ def _leaving(found: Arithmetic) -> Figure:
 def _diagrams(found: Arithmetic, mix: str) -> Figure:
     own = {(one.reward, one.scale): one for one in found.diagrams if one.mix == mix}
     leaves = next(one for one in found.mixes if one.name == mix)
-    figure = _figure(
+    figure = new_figure(
         5.0,
         f"Where GRPO ends, begun from 99% leaving (clicks and texts of {mix})",
         "Right of the solid line leaving is right most often; dotted: how many shoppers leave in this log.",
@@ -209,13 +210,13 @@ def _diagrams(found: Arithmetic, mix: str) -> Figure:
         said = "divided by the group's deviation" if scale == "group" else "divided by nothing"
         axes[row, 0].set_ylabel(f"{said}\np: the best guess is right", fontsize=7)
     present = {code for one in own.values() for line in one.rows for code in line}
-    _legend(figure, {IN_WORDS[code]: OF_CODE[code] for code in codes if code in present})
+    add_legend(figure, {IN_WORDS[code]: OF_CODE[code] for code in codes if code in present})
     return figure
 
 
 def _certainty() -> Figure:
     reward = REWARD_PRESETS["shop_r1"]
-    figure = _figure(3.3, "What self-certainty alone can pay: one token's logit above all others")
+    figure = new_figure(3.3, "What self-certainty alone can pay: one token's logit above all others")
     axis = figure.subplots()
     log_rest = -np.linspace(1e-3, 150, 3000)
     for definition, colour in zip(DEFINITIONS, COLOURS, strict=False):
@@ -228,10 +229,11 @@ def _certainty() -> Figure:
     axis.set(xlim=(0, 130), ylim=(-0.01, 0.62), xlabel="logit above all others", ylabel="α · s(r), points")
     solid, dashed = f"{VOCABULARIES[1]:,}", f"{VOCABULARIES[0]:,}"
     axis.set_title(f"solid: {solid} tokens, dashed: {dashed}", fontsize=7.5, weight="normal")
-    _legend(figure, dict(zip(DEFINITIONS, COLOURS, strict=False)))
+    add_legend(figure, dict(zip(DEFINITIONS, COLOURS, strict=False)))
     return figure
 
 
-def _legend(figure: Figure, colours: Mapping[str, str], columns: int = 6) -> None:
+def add_legend(figure: Figure, colours: Mapping[str, str], columns: int = 6) -> None:
+    """What each colour means, beneath the figure."""
     handles: Sequence[Patch] = [Patch(color=colour, label=label) for label, colour in colours.items()]
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False, fontsize=7.5)
