@@ -122,14 +122,15 @@ def _customer(found: Arithmetic, mix: Mix) -> Iterator[str]:
     row = _leaving(found, mix, "customer_r1", "group")
     worth = found.worth_leaving_from[mix.name]
     early = [
-        f"{_belief(belief)} where {one:.2f} would be right (p {p:g})"
+        f"{_belief(belief)} on at p {p:g} ({one:.2f})"
         for p, belief, one in zip(RIGHT, row.leaves_from, worth, strict=True)
         if belief is not None and belief < one - _same(found)
     ]
     if early:
         yield (
             f"*Customer-R1's weights* of 1000 and 2000 cancel in the same way, and its -1 for a wrong click does not: "
-            f"GRPO ends in leaving from a belief of {', '.join(early)} on in {mix.name}: spam that pays."
+            f"in {mix.name} GRPO ends in leaving from a belief of {', '.join(early)}, in parentheses from where leaving "
+            "is right most often: spam that pays."
         )
 
 

@@ -133,7 +133,7 @@ def _leavings(found: Arithmetic) -> Iterator[str]:
         "The belief b that the shopper leaves, from which on leaving is right most often (worth), has the highest "
         "expected reward (paid), and is where GRPO, begun from 99% leaving, ends (GRPO; divided by the group's "
         f"deviation or by nothing). Chance p that the best guess is right: {', '.join(f'{p:g}' for p in RIGHT)}. –: "
-        "from none below 1.\n"
+        "from none below 1. Divided by the batch's deviation GRPO ends as divided by nothing.\n"
     )
     for mix in found.mixes:
         yield f"{mix.name} ({100 * mix.leaving:.1f}% leave; q {mix.clicks_among_others:.3f}):\n"
@@ -208,8 +208,9 @@ def _begun(found: Arithmetic) -> Iterator[str]:
 
 def _certainty(found: Sequence[Crossing]) -> Iterator[str]:
     yield (
-        "From which logit of one token above all others on α · s(r) is as much as another part of the reward (α "
-        "0.005), and how much probability is left for the others then.\n"
+        "From which logit of one token above all others on α · s(r) is as much as another part of the reward (α 0.005), "
+        "and how much probability is left for the others then. An empty rationale has no self-certainty, which at the "
+        "s of about 26 in Shop-R1's figure 1 costs it 0.13 points.\n"
     )
     rows = [
         [f"`{one.definition}`", f"{one.vocabulary:,}", f"{one.prize} ({one.points:g})"]
