@@ -14,6 +14,7 @@ from agents.human.__main__ import main as human
 from agents.llm_grpo.train import main as llm_grpo_train
 from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
+from benchmarks.hacking.__main__ import main as hacking
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
 from benchmarks.people.__main__ import main as people
@@ -45,6 +46,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
         (main, [])
         for main in (llm_grpo_train, rationales, sb3_train, live, seeds, speed, import_at_scale, people, statistics)
     ),
+    (hacking, []),
 ]
 
 

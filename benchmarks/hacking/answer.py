@@ -129,8 +129,8 @@ def _customer(found: Arithmetic, mix: Mix) -> Iterator[str]:
     if early:
         yield (
             f"*Customer-R1's weights* of 1000 and 2000 cancel in the same way, and its -1 for a wrong click does not: "
-            f"in {mix.name} GRPO ends in leaving from a belief of {', '.join(early)}, in parentheses from where leaving "
-            "is right most often: spam that pays."
+            f"in {mix.name} GRPO ends in leaving from a belief of {', '.join(early)}, in parentheses from where "
+            "leaving is right most often: spam that pays."
         )
 
 

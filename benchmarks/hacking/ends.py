@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 LONGEST, SHORTEST = 0.5, 1e-3
 MOST_STEPS = 600
-STILL = 1e-4  # of the largest gradient on the path
+STILL = 1e-3  # of the largest gradient on the path
 SETTLED = 0.999  # on one answer, none other gaining
 NAMED = 0.95
 MIXED = "mix"

@@ -59,9 +59,9 @@ class Guess:
 
         >>> guess = Guess()
         >>> guess.add(1.0, 0.5, right=False)
-        >>> guess.add(3.0, 0.8, right=False)
-        >>> guess.at(0.75, right=0.2)
-        Chances(right=0.2, near=0.6000000000000001, similarity=0.8)
+        >>> guess.add(3.0, 0.75, right=False)
+        >>> guess.at(0.7, right=0.5)
+        Chances(right=0.5, near=0.375, similarity=0.75)
         """
         wrong = sum(self.wrong.values())
         paid = {similarity: weight for similarity, weight in self.wrong.items() if similarity >= max(threshold, 1e-9)}

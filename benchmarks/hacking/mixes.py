@@ -47,7 +47,7 @@ class Mix(msgspec.Struct, frozen=True):
         """The macro-F1 of always leaving: F1 is 2b / (1 + b) for terminate and 0 for the other two.
 
         >>> round(PAPER_MIXES[0].f1_of_leaving, 4)
-        0.1427
+        0.1428
         """
         return 2 * self.leaving / (1 + self.leaving) / sum(self.share(kind) > 0 for kind in TYPES)
 

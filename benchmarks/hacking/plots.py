@@ -135,6 +135,7 @@ def _over_scale(store: OfStore, found: Arithmetic) -> Figure:
                     DARS, [100 * by_type.of_best(dars, mix) for dars in DARS], "o-", color=colour, markersize=3, lw=1.2
                 )
             axis.set_xscale("log")
+            axis.minorticks_off()
             axis.set_ylim(-3, 100)
             if row == 0:
                 axis.set_title(f"{mix.name} ({100 * mix.leaving:.0f}% leave)")
@@ -159,7 +160,9 @@ def _leaving(found: Arithmetic) -> Figure:
             axis.plot(DARS, [found.worth_leaving_from[name][place]] * len(DARS), style, color=COLOURS[2])
         mix = next(one for one in found.mixes if one.name == name)
         axis.axhline(mix.leaving, color="#000000", linewidth=0.7, linestyle=":")
-        axis.set(xscale="log", ylim=(0, 1.03), xlabel="DARS", title=f"{name} (dotted: {100 * mix.leaving:.0f}% leave)")
+        axis.set_xscale("log")
+        axis.minorticks_off()
+        axis.set(ylim=(0, 1.03), xlabel="DARS", title=f"{name} (dotted: {100 * mix.leaving:.0f}% leave)")
     axes[0].set_ylabel("belief that the shopper leaves")
     solid, dashed = (f"p {RIGHT[place]:g}" for place in (0, 2))
     add_legend(

@@ -63,7 +63,8 @@ def certain_rationale(observation: Observation) -> str:
 
 
 def first_element(observation: Observation) -> str:
-    return _click(next(iter(clickable_names(observation)), None))
+    elements = find_elements(observation["page"])
+    return _click(next((element.name for element in elements if element.accepts == "click"), None))
 
 
 def echo_goal(observation: Observation) -> str:
@@ -102,7 +103,7 @@ POLICIES = (
 
 
 def clickable_names(observation: Observation) -> list[str]:
-    """The names of the page's elements that can be clicked, at most as many as there are candidates."""
+    """The names of elements that can be clicked: all, or of a long page those that are candidates."""
     return [action.name for action in candidate_actions(observation) if isinstance(action, Click)]
 
 

@@ -32,6 +32,7 @@ from benchmarks.hacking.leaving import (
     worth_leaving_from,
 )
 from benchmarks.hacking.mixes import PAPER_MIXES, Mix, mix_of
+from replay_sessions.errors import BadConfig
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.reward import REWARD_PRESETS, RewardConfig
@@ -98,12 +99,14 @@ def of_store(
     """Asks every policy about the scored steps of a split, and scores the replies under every reward."""
     policies = ask_policies(store, split, references=references, max_sessions=max_sessions, seed=seed)
     guesses = measure_guesses(scored_steps(store, split, max_sessions=max_sessions))
-    records = policies[0].records
+    records, mix = policies[0].records, mix_of(policies[0].logged, OWN)
+    if mix.terminate == mix.steps:
+        raise BadConfig(f"At every scored step of '{store.path}' the shopper leaves: there is no other action to pay.")
     found = OfStore(
         steps=len(records),
         sessions=len({record.session_id for record in records}),
         users=len({record.user_id for record in records}),
-        mix=mix_of(policies[0].logged, OWN),
+        mix=mix,
         guesses={name: {str(at): guess.at(at) for at in THRESHOLDS} for name, guess in guesses.items()},
         earned=_earned(policies, samples),
         by_type={one.label: [by_type(one, scaled("shop_r1", threshold=at)) for at in THRESHOLDS] for one in policies},

@@ -208,9 +208,9 @@ def _begun(found: Arithmetic) -> Iterator[str]:
 
 def _certainty(found: Sequence[Crossing]) -> Iterator[str]:
     yield (
-        "From which logit of one token above all others on α · s(r) is as much as another part of the reward (α 0.005), "
-        "and how much probability is left for the others then. An empty rationale has no self-certainty, which at the "
-        "s of about 26 in Shop-R1's figure 1 costs it 0.13 points.\n"
+        "From which logit of one token above all others on α · s(r) is as much as another part of the reward at α "
+        "0.005, and how much probability is left for the others then. An empty rationale has no self-certainty, which "
+        "at the s of about 26 in Shop-R1's figure 1 costs it 0.13 points.\n"
     )
     rows = [
         [f"`{one.definition}`", f"{one.vocabulary:,}", f"{one.prize} ({one.points:g})"]

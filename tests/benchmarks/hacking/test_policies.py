@@ -48,6 +48,12 @@ def test_each_does_what_it_says() -> None:
     assert action(every_name(shown)) == Click(name=".".join(KETTLES))
 
 
+def test_the_first_element_of_a_long_page_is_its_first() -> None:
+    names = ["menu", *(f"results.red_kettle_{number}.view" for number in range(200))]
+    assert action(policies.first_element(page(*names))) == Click(name="menu")
+    assert len(policies.clickable_names(page(*names))) < 64
+
+
 def test_where_there_is_nothing_to_click_they_leave() -> None:
     for policy in (policies.first_element, common_name, invented_name, every_name, policies.echo_goal):
         assert action(policy(page())) == Terminate()
