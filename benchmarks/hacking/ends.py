@@ -3,8 +3,10 @@
 The path of dθ/dt = E[gradient] is walked in steps of equal length, the largest logit moving by at most LONGEST, so that
 a policy collapsed onto one answer, where groups that teach anything are rare and gradients small, is left as fast as
 any other; `updates` says how much time that would have taken at a rate of 1. A step that turns back halves the length.
-A path is at rest on one answer, none other gaining, or between answers, where steps turn back and gradients have become
-small. There is no KL and no noise: what is told is where the reward leads, not when a run of so many steps gets there.
+
+A path ends on one answer, none other gaining, or between answers: at rest, where steps turn back and gradients have
+become small, or going round among them until no more steps are taken. There is no KL and no noise: what is told is
+where the reward leads, not when a run of so many steps gets there.
 """
 
 import msgspec
@@ -18,11 +20,10 @@ __all__ = ["MIXED", "STARTS", "Ends", "collapsed", "follow", "named"]
 
 Floats = NDArray[np.float64]
 
-LONGEST, SHORTEST = 0.5, 1e-3
-MOST_STEPS = 600
-STILL = 1e-3  # of the largest gradient on the path
+LONGEST, SHORTEST = 0.3, 1e-3
+MOST_STEPS = 300
+STILL = 1e-4  # of the largest gradient on the path
 SETTLED = 0.999  # on one answer, none other gaining
-NAMED = 0.95
 MIXED = "mix"
 
 
@@ -55,11 +56,13 @@ class Ends(msgspec.Struct, frozen=True):
         policies: (C, K).
         updates: (C,) the time of the path at a learning rate of 1 on the logits, until the answer that it began with
             was half given up, or until it came to rest.
-        settled: (C,) whether the path came to rest.
+        alone: (C,) whether it ended on one answer, none other gaining.
+        settled: (C,) whether it came to rest, there or between answers.
     """
 
     policies: Floats
     updates: Floats
+    alone: NDArray[np.bool_]
     settled: NDArray[np.bool_]
 
 
@@ -71,7 +74,7 @@ def follow(start: Floats, of_states: Floats) -> Ends:
     length, before = np.full(states, LONGEST), np.zeros_like(logits)
     updates, left = np.zeros(states), np.zeros(states, dtype=bool)
     largest = np.zeros(states)
-    going = np.ones(states, dtype=bool)
+    going, alone = np.ones(states, dtype=bool), np.zeros(states, dtype=bool)
     first = starts.argmax(axis=1)
     half_left = starts.max(axis=1) / 2
     for _ in range(MOST_STEPS):
@@ -87,25 +90,23 @@ def follow(start: Floats, of_states: Floats) -> Ends:
         left[moving] |= np.take_along_axis(policies, first[moving, None], axis=1)[:, 0] < half_left[moving]
         largest[moving] = np.maximum(largest[moving], size)
         still = (size == 0) | (turned & (size < STILL * largest[moving]))
-        at_rest = still | (length[moving] < SHORTEST) | _is_settled(policies, gradient)
+        alone[moving] = _is_alone(policies, gradient)
+        at_rest = still | (length[moving] < SHORTEST) | alone[moving]
         step = np.where(at_rest, 0.0, length[moving])
         updates[moving] += np.where(left[moving], 0.0, step / np.maximum(size, 1e-300))
         logits[moving] += step[:, None] * unit
         before[moving] = unit
         going[moving] = ~at_rest
-    return Ends(_softmax(logits), updates, ~going)
+    return Ends(_softmax(logits), updates, alone, ~going)
 
 
-def named(policies: Floats) -> list[str]:
-    """The answer that each policy came to, or MIXED where none has nearly all."""
-    return [OPTIONS[place] if share >= NAMED else MIXED for place, share in _largest(policies)]
+def named(ends: Ends) -> list[str]:
+    """The answer that each path ended on, or MIXED where it ended between answers."""
+    found = zip(ends.policies.argmax(axis=1), ends.alone, strict=True)
+    return [OPTIONS[place] if alone else MIXED for place, alone in found]
 
 
-def _largest(policies: Floats) -> list[tuple[int, float]]:
-    return [(int(np.argmax(policy)), float(policy.max())) for policy in policies]
-
-
-def _is_settled(policies: Floats, gradient: Floats) -> NDArray[np.bool_]:
+def _is_alone(policies: Floats, gradient: Floats) -> NDArray[np.bool_]:
     """Nearly all on one answer, and no other gaining: what is rare now would come up later."""
     others = gradient.copy()
     np.put_along_axis(others, policies.argmax(axis=1)[:, None], 0.0, axis=1)

@@ -154,7 +154,7 @@ def leaving(
     states = [State(belief, q, right) for right in RIGHT for belief in beliefs]
     bonus = np.array([surer * (option == "terminate") for option in OPTIONS]) * reward.self_certainty_weight
     of_states = weights(states, reward, guesses, scale, bonus=bonus, drop_equal=drop_equal)
-    ends = np.array(named(follow(STARTS[SPAM], of_states).policies)).reshape(len(RIGHT), len(beliefs))
+    ends = np.array(named(follow(STARTS[SPAM], of_states))).reshape(len(RIGHT), len(beliefs))
     return Leaving(
         mix=mix.name,
         reward=name,
@@ -181,7 +181,7 @@ def diagram(mix: Mix, name: str, guesses: Mapping[str, Guess], scale: Scale, gri
     of_states = weights(states, REWARD_PRESETS[name], guesses, scale)
     starts = np.repeat([STARTS[SPAM], STARTS["uniform"]], len(states), axis=0)
     ends = follow(starts, np.concatenate([of_states, of_states]))
-    spam, uniform = np.split(np.array(named(ends.policies)), 2)
+    spam, uniform = np.split(np.array(named(ends)), 2)
     codes = "".join(CODES[end] for end in spam)
     return Diagram(
         mix=mix.name,
@@ -199,7 +199,7 @@ def swept(
     """Where GRPO ends over the chances `grid` of being right."""
     states = [State(mix.leaving, mix.clicks_among_others, right) for right in grid]
     of_states = weights(states, scaled("shop_r1", dars, threshold), guesses, scale)
-    ends = "".join(CODES[end] for end in named(follow(STARTS[SPAM], of_states).policies))
+    ends = "".join(CODES[end] for end in named(follow(STARTS[SPAM], of_states)))
     return Swept(mix=mix.name, dars=dars, threshold=threshold, scale=scale, ends=ends)
 
 
@@ -215,7 +215,7 @@ def begun(mix: Mix, guesses: Mapping[str, Guess], rights: Sequence[float] = RIGH
 
 
 def _begun(mix: Mix, name: str, scale: Scale, rights: Sequence[float], ends: Ends) -> Iterator[Begun]:
-    of_ends = zip(product(STARTS, rights), named(ends.policies), ends.updates.tolist(), strict=True)
+    of_ends = zip(product(STARTS, rights), named(ends), ends.updates.tolist(), strict=True)
     for (start, right), end, updates in of_ends:
         stayed = start == "uniform" or end == OPTIONS[int(STARTS[start].argmax())]
         yield Begun(

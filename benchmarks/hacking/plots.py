@@ -28,7 +28,7 @@ IN_WORDS = {
     "Y": "its best guess at a text",
     "I": "an invented name",
     "F": "the first element",
-    "M": "a mix",
+    "M": "between answers",
 }
 SHOWN = ("shop_r1", "no_dars", "binary_action", "binary", "customer_r1", "customer_r1_rl_only")
 TRIVIAL_LINES = ("always_terminate", "first_element", "invented_name", "copy_match", "oracle")

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.hacking.__main__ import main
 from benchmarks.hacking.answer import answer
-from benchmarks.hacking.leaving import RIGHT, TOLD
+from benchmarks.hacking.guesses import GUESSES, Guess
+from benchmarks.hacking.leaving import RIGHT, TOLD, leaving
 from benchmarks.hacking.mixes import PAPER_MIXES, PAPER_ROWS
 from benchmarks.hacking.record import Arithmetic, OfStore
 from shop_env.reward import REWARD_PRESETS
@@ -19,22 +20,24 @@ RECORDED = Path(__file__).parents[3] / "benchmarks" / "results" / "hacking" / "h
 
 
 @pytest.fixture(scope="module")
-def out(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hacking")
-    call = ["--store", str(store_path), "--sessions", "8", "--samples", "50", "--resolution", "19"]
-    assert main([*call, "--out", str(folder)]) == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
-def record(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "hacking.json").read_text())
+def record() -> dict[str, Any]:
+    """The recorded run on the demo shop."""
+    found: dict[str, Any] = json.loads(RECORDED.read_text())
     return found
 
 
-def test_the_command_leaves_figures_tables_and_pictures(out: Path, record: dict[str, Any]) -> None:
-    assert record["provenance"]["config"]["resolution"] == 19
+@pytest.mark.slow
+def test_the_command_leaves_figures_tables_and_pictures(store_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    call = ["--store", str(store_path), "--sessions", "8", "--samples", "50", "--resolution", "12"]
+    assert main([*call, "--out", str(out)]) == 0
+    record = json.loads((out / "hacking.json").read_text())
+    assert record["provenance"]["config"]["resolution"] == 12
     assert record["training"] is None
+    store, found = (
+        msgspec.convert(record[part], kind) for part, kind in (("store", OfStore), ("arithmetic", Arithmetic))
+    )
+    assert answer(store, found) == record["answer"]
     labels = [row["label"] for row in record["store"]["earned"]]
     assert {"always_terminate", "invented_name", "random", "majority", "repeat_last", "copy_match", "oracle"} <= set(
         labels
@@ -50,6 +53,28 @@ def test_the_command_leaves_figures_tables_and_pictures(out: Path, record: dict[
         width, height = struct.unpack(">II", (out / name).read_bytes()[16:24])
         assert width > 1000 < 2 * height
         assert (out / name).with_suffix(".svg").read_text().startswith("<?xml")
+
+
+def test_the_recorded_answer_is_what_its_figures_say(record: dict[str, Any]) -> None:
+    store, found = msgspec.convert(record["store"], OfStore), msgspec.convert(record["arithmetic"], Arithmetic)
+    assert answer(store, found) == record["answer"]
+    assert not record["provenance"]["dirty"]
+    text = RECORDED.with_name("hacking.md").read_text()
+    assert all(sentence in text for sentence in record["answer"])
+
+
+def test_the_recorded_figures_follow_from_the_code(record: dict[str, Any]) -> None:
+    """Some of them, made anew from the recorded mix alone: those that need no guesses of a store."""
+    reward = REWARD_PRESETS["binary"]
+    nothing = {name: Guess() for name in GUESSES}
+    mix = PAPER_MIXES[0]
+    anew = leaving(mix, "binary", reward, nothing, "none", tuple(record["arithmetic"]["beliefs"]))
+    recorded = next(
+        row
+        for row in record["arithmetic"]["leavings"]
+        if (row["mix"], row["reward"], row["scale"]) == (mix.name, "binary", "none")
+    )
+    assert anew.leaves_from[2:] == tuple(recorded["leaves_from"][2:])  # where the first element is no better
 
 
 def test_rewards_of_the_log_itself_are_the_most(record: dict[str, Any]) -> None:
