@@ -114,8 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: Hacking) -> int:
     draw_all = load_with_extra("benchmarks.hacking.plots:draw_all", "report")
     store = SessionStore.open(given.store)
+    planned = list(_training("plan", given, store)) if given.train else []  # a wrong preset is told now, not at the end
     if given.dry_run:
-        print("\n".join(_training("plan", given, store)))
+        print("\n".join(planned))
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
     found, guesses = of_store(

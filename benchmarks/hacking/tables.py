@@ -4,13 +4,24 @@ from collections.abc import Iterator, Sequence
 
 from agents.results import Figure
 from benchmarks.hacking.certainty import Crossing
+from benchmarks.hacking.direction import GROUP
 from benchmarks.hacking.leaving import CODES, DARS, RIGHT, THRESHOLDS, TOLD, Leaving
 from benchmarks.hacking.record import Arithmetic, OfStore
+from benchmarks.hacking.states import OPTIONS
 from shop_env.reward.score import TERM_NAMES
 
 __all__ = ["markdown", "table"]
 
 SHOWN_DARS = (1.0, 1000.0)
+ASSUMPTIONS = (
+    "How it is worked out: one state at a time, in which the shopper leaves with probability b (the belief), else "
+    f"clicks with probability q, the mix's own, or types. A policy has five answers: {', '.join(OPTIONS)}. Its best "
+    "guess at a click and its best guess at a text are one name and one text, right with the same probability p. "
+    "Rewards are the project's own; how like the logged names wrong ones are is measured on the store. GRPO's expected "
+    f"gradient is summed over all groups of {GROUP} replies that can be drawn, and followed to its end, without KL, "
+    "noise, momentum or a limit on steps; states do not share what they learn. A policy that cannot tell its states "
+    "apart is in one state, with the mix's own b."
+)
 
 
 def markdown(
@@ -25,6 +36,8 @@ def markdown(
     parts = [
         "# Reward-hacking lab\n",
         *(f"- {sentence}" for sentence in answer),
+        "",
+        ASSUMPTIONS,
         "",
         *(part for title, lines in _parts(store, found) for part in (f"## {title}\n", *lines, "")),
         *(["## GRPO begun from spam\n", *training, ""] if training else []),

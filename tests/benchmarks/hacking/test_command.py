@@ -136,6 +136,7 @@ def test_always_leaving_on_the_paper_s_test_set_has_the_exact_accuracy_that_foll
         (["--rewards", "shop_r2"], "Did you mean 'shop_r1'?"),
         (["--seeds", "1", "1"], "--seeds is 1 1"),
         (["--dry-run"], "give --train too"),
+        (["--train", "--preset", "tiny_cpo"], "Did you mean 'tiny_cpu'?"),
         (["--sesions", "3"], "--sessions"),
     ],
 )
