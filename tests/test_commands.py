@@ -15,6 +15,7 @@ from agents.llm_grpo.train import main as llm_grpo_train
 from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.ab.__main__ import main as ab
+from benchmarks.hacking.__main__ import main as hacking
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
 from benchmarks.paper.__main__ import main as paper
@@ -61,6 +62,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
             statistics,
         )
     ),
+    (hacking, []),
 ]
 
 
