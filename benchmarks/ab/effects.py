@@ -51,7 +51,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's answer beside the true one.
 
     Attributes:
-        right_direction: None where the true effect cannot be told from none.
+        right_direction: None where the true effect cannot be told from none; to predict none is no direction.
         covered: Whether the predicted interval holds the true effect.
         alarm: The predicted interval excludes 0.
         visits_needed: How many simulated visits would find an effect of the true size with 80% probability.
@@ -109,7 +109,7 @@ def prediction(effect: Effect, true: Effect) -> Prediction:
     return Prediction(
         effect=effect,
         error=effect.difference - true.difference,
-        right_direction=None if true.sign == 0 else math.copysign(1, effect.difference) == true.sign,
+        right_direction=None if true.sign == 0 else effect.difference * true.sign > 0,
         covered=effect.low <= true.difference <= effect.high,
         alarm=effect.sign != 0,
         visits_needed=needed,

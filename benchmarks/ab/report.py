@@ -50,7 +50,7 @@ def _table(results: LabResults, measure: str) -> str:
     unit = "points" if measure == "bought" else "steps" if measure == "steps" else "$"
     lines = [
         f"Effect on the {MEASURES[measure]}, {unit}, with 95% intervals over users\n",
-        "| change | " + " | ".join(["true", *(row.label for row in rows)]) + " | visits needed |",
+        "| change | " + " | ".join(["true", *(row.label for row in rows)]) + f" | visits that {rows[0].label} needs |",
         "|---|" + "--:|" * (len(rows) + 2),
     ]
     for variant, true in results.true.items():

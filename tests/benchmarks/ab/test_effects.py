@@ -83,6 +83,8 @@ def test_what_a_prediction_is_worth() -> None:
     assert right.visits_needed == math.ceil(400 * (2.8 * 0.06 / 0.10) ** 2)
     wrong = prediction(effect(0.01, 0.05, 0.09), true)
     assert (wrong.right_direction, wrong.covered, wrong.alarm) == (False, False, True)
+    for true_effect in (true, effect(0.08, 0.10, 0.12)):
+        assert prediction(effect(0.0, 0.0, 0.0), true_effect).right_direction is False
     unsure = prediction(effect(0.01, 0.05, 0.09), effect(-0.01, 0.0, 0.01))
     assert (unsure.right_direction, unsure.visits_needed) == (None, None)
 
