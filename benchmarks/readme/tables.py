@@ -14,7 +14,7 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """What makes each table, by its name."""
-    made = (headline, demo_shop, demo_shop_differences, live, floors, speed)
+    made = (headline, demo_shop, demo_shop_differences, live, ab, floors, speed)
     return {function.__name__: partial(function, results) for function in made}
 
 
@@ -76,6 +76,24 @@ def live(results: Path) -> str:
         length, bought = rows[name]["length"], rows[name]["purchase_rate"]
         lines.append([label, _figure(length, "{:.1f}", 1), _figure(bought, "{:.1f}", 100), shown])
     return _table(["agent", "steps a visit", "bought, %", "action mix, JSD"], lines)
+
+
+def ab(results: Path) -> str:
+    """The true effect of each change of the shop on the purchase rate, in points, and what each agent predicts."""
+    record = _read(results / "ab/ab.json")["results"]
+    rows = [row for row in record["rows"] if row["label"] != "no effect"]
+    lines = []
+    for name, true in record["true"].items():
+        predicted = [row["predictions"][name]["bought"] for row in rows]
+        wrong = ["" if one["right_direction"] is not False else " ✗" for one in predicted]
+        cells = [_effect(one["effect"]) + mark for one, mark in zip(predicted, wrong, strict=True)]
+        lines.append([name, _effect(true["bought"]), *cells])
+    return _table(["change", "true", *(row["label"] for row in rows)], lines)
+
+
+def _effect(effect: Mapping[str, float]) -> str:
+    middle, low, high = (_points(effect[name]) for name in ("difference", "low", "high"))
+    return middle if low == high else f"{middle} [{low}, {high}]"
 
 
 def floors(results: Path) -> str:
