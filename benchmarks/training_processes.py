@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO
 
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS
 from replay_sessions.errors import BadConfig
 from replay_sessions.progress_bar import progress_bar
+from replay_sessions.stop_signals import handling
 from replay_sessions.store import StoreWriter
 
 __all__ = ["demo_store_of_seed", "run_measured", "whole_numbers"]
@@ -103,15 +104,5 @@ class _Stops:
 @contextmanager
 def _handing_on_stops() -> Iterator[_Stops]:
     stops = _Stops()
-    before: dict[signal.Signals, Any] = {}
-    try:
-        for stopping in (signal.SIGINT, signal.SIGTERM):
-            before[stopping] = signal.signal(stopping, stops.note)
-    except ValueError:  # not the main thread: signals do not reach us
+    with handling(stops.note):
         yield stops
-        return
-    try:
-        yield stops
-    finally:
-        for stopping, handler in before.items():
-            signal.signal(stopping, handler)

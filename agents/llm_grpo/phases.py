@@ -7,7 +7,6 @@ last ones where nothing was validated. A validation, which takes minutes with a 
 it may be cut off.
 """
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from replay_sessions.stop_signals import handling
 from train.checkpoints import load_state, model_tensors, save_state
 from train.loop import Optimizer
 from train.run_log import RunLog
@@ -205,15 +205,5 @@ class _Stop:
 @contextmanager
 def _stop_after_step() -> Iterator[_Stop]:
     stop = _Stop()
-    before: dict[signal.Signals, Any] = {}
-    try:
-        for stopping in (signal.SIGINT, signal.SIGTERM):
-            before[stopping] = signal.signal(stopping, stop.note)
-    except ValueError:  # not the main thread: signals do not reach us
+    with handling(stop.note):
         yield stop
-        return
-    try:
-        yield stop
-    finally:
-        for stopping, handler in before.items():
-            signal.signal(stopping, handler)

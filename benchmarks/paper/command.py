@@ -3,11 +3,8 @@
 words ─► the runs that the table needs ─► what is missing, trained ─► the table
 """
 
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import msgspec
@@ -23,6 +20,7 @@ from benchmarks.paper.written import show, write
 from benchmarks.training_processes import whole_numbers
 from replay_sessions.commands.command_line import parse_options
 from replay_sessions.errors import BadConfig
+from replay_sessions.stop_signals import terminable
 
 __all__ = ["run"]
 
@@ -72,7 +70,7 @@ class MakeTable(msgspec.Struct, frozen=True, kw_only=True):
 def run(words: Sequence[str], *, text: str | None) -> int:
     """Runs the command with what was given after its name; `text` is the head of its help."""
     options = parse_options(MakeTable, words, program="python -m benchmarks.paper", text=text)
-    with _ended_by_sigterm():
+    with terminable():
         return _run(options)
 
 
@@ -99,20 +97,6 @@ def _run(options: MakeTable) -> int:
 def _tell(line: str) -> None:
     """On the error stream, as the trainings do: standard output is the table's."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does, between the trainings too."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _plan(table: PaperTable, runs: Mapping[str | None, Sequence[SeedRun]]) -> Iterator[str]:

@@ -27,13 +27,15 @@ from replay_sessions.importers import IMPORTERS
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.importers.running.stopping import STOPPED, Terminated, terminable
 from replay_sessions.plugins import load_entry, summaries
 from replay_sessions.progress_bar import progress_bar
+from replay_sessions.stop_signals import Terminated, terminable
 from replay_sessions.store import SessionStore
 from replay_sessions.store.whole_folder import check_target
 
 __all__ = ["Import", "run"]
+
+STOPPED = "stopped: what is done stays; give the same command again, and it goes on where it was"
 
 OptionsT = TypeVar("OptionsT")
 
