@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from replay_sessions.errors import BadConfig
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.cluster_sums import cluster_numbers, cluster_sums, step_rows
+from shop_env.metrics.cluster_sums import user_sums
 from shop_env.metrics.paired_tests import difference_error, figure_error
 from shop_env.metrics.shares_and_f1 import Metric
 from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
@@ -25,7 +24,6 @@ from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
 __all__ = ["Measured", "Pooled", "Tested"]
 
-Floats = NDArray[np.float64]
 Records = Mapping[str, Sequence[StepRecord]]  # by row
 Ends = tuple[float, float]
 
@@ -108,7 +106,7 @@ class Measured:
             ends: Between which the figure lies, and so its interval.
         """
         metric = self._metric(name)
-        sums = [self._sums(tables[row], metric) for tables in self._tables]
+        sums = [user_sums(metric, tables[row]) for tables in self._tables]
         values = [float(metric.value(one.sum(axis=0))) for one in sums]
         errors = [figure_error(metric, one) for one in sums]
         return self._pooled(values, errors, ends)
@@ -116,7 +114,7 @@ class Measured:
     def difference(self, first: str, second: str, name: str) -> Pooled | None:
         """The first row's share or F1 less the second's, on the same steps; None where a seed has none that count."""
         metric = self._metric(name)
-        pairs = [(self._sums(tables[first], metric), self._sums(tables[second], metric)) for tables in self._tables]
+        pairs = [(user_sums(metric, tables[first]), user_sums(metric, tables[second])) for tables in self._tables]
         values = [float(metric.value(one.sum(axis=0)) - metric.value(other.sum(axis=0))) for one, other in pairs]
         return self._pooled(values, [difference_error(metric, one, other) for one, other in pairs], (-1.0, 1.0))
 
@@ -138,11 +136,6 @@ class Measured:
 
     def _metric(self, name: str) -> Metric:
         return self._further.get(name) or find_metric(name, self._choices)
-
-    def _sums(self, table: StepTable, metric: Metric) -> Floats:
-        """Of each user's steps, (users, k); users stand in the same order for all rows of a seed."""
-        numbers, count = cluster_numbers(table, "user")
-        return cluster_sums(step_rows(metric, table), numbers, count)
 
     def _pooled(self, values: list[float], errors: Sequence[ClusteredError | None], ends: Ends) -> Pooled | None:
         """The mean over seeds; its interval ends where the figure does."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from benchmarks.hacking.earned import Answers, rescored
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.cluster_sums import cluster_numbers, cluster_sums, step_rows
+from shop_env.metrics.cluster_sums import user_sums
 from shop_env.metrics.intervals import difference_interval
 from shop_env.metrics.shares_and_f1 import Metric
 from shop_env.metrics.step_table import StepTable
@@ -129,12 +129,8 @@ def _distinct(policies: Sequence[Answers]) -> list[Answers]:
 def _gaps(metric: str, records: Mapping[str, Sequence[StepRecord]], samples: int) -> dict[tuple[str, str], Gap]:
     choices = metric_preset("shop_r1")
     found = find_metric(metric, choices)
-    sums = {label: _user_sums(found, StepTable(rows, choices)) for label, rows in records.items()}
+    sums = {label: user_sums(found, StepTable(rows, choices)) for label, rows in records.items()}
     return {(a, b): _gap(found, sums[a], sums[b], samples) for a, b in combinations(sums, 2)}
-
-
-def _user_sums(metric: Metric, table: StepTable) -> Floats:
-    return cluster_sums(step_rows(metric, table), *cluster_numbers(table, "user"))
 
 
 def _gap(metric: Metric, a: Floats, b: Floats, samples: int) -> Gap:

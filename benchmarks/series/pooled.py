@@ -17,7 +17,7 @@ from benchmarks.leaderboard.agent_files import AgentFiles
 from benchmarks.series.config import Board, TableKey
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.cluster_sums import cluster_numbers, cluster_sums, step_rows
+from shop_env.metrics.cluster_sums import user_sums
 from shop_env.metrics.paired_tests import figure_error
 from shop_env.metrics.statistics import ClusteredError, VarianceParts, variance_parts
 from shop_env.metrics.step_table import StepTable
@@ -155,7 +155,7 @@ def _exact(records: Sequence[StepRecord], preset: str) -> tuple[float, Clustered
     """One draw's exact accuracy and its error over users."""
     choices = metric_preset(preset)
     table, metric = StepTable(records, choices), find_metric("exact_accuracy", choices)
-    sums = cluster_sums(step_rows(metric, table), *cluster_numbers(table, "user"))
+    sums = user_sums(metric, table)
     return float(metric.value(sums.sum(axis=0))), figure_error(metric, sums)
 
 

@@ -15,7 +15,7 @@ from shop_env.metrics.records import StepRecord
 from shop_env.metrics.shares_and_f1 import Metric
 from shop_env.metrics.step_table import StepTable
 
-__all__ = ["Cluster", "cluster_numbers", "cluster_sums", "paired_records", "step_rows"]
+__all__ = ["Cluster", "cluster_numbers", "cluster_sums", "paired_records", "step_rows", "user_sums"]
 
 Cluster = Literal["session", "user"]
 Floats = NDArray[np.float64]
@@ -63,3 +63,8 @@ def cluster_sums(rows: Floats, numbers: Codes, count: int) -> Floats:
     """The rows of each cluster added up, shape (clusters, k)."""
     sums = [np.bincount(numbers, weights=column, minlength=count) for column in rows.T]
     return np.stack(sums, axis=1)
+
+
+def user_sums(metric: Metric, table: StepTable) -> Floats:
+    """The metric's sums of each user's steps, (users, k); in the same order for all records of one split."""
+    return cluster_sums(step_rows(metric, table), *cluster_numbers(table, "user"))
