@@ -41,7 +41,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from agents.results import render_table, results_console
-from benchmarks.leaderboard.compare import COMPARED, Difference, compare, settings_that_differ
+from benchmarks.leaderboard.compare import COMPARED, Compared, compare, settings_that_differ
 from benchmarks.leaderboard.config import LeaderboardConfig
 from benchmarks.leaderboard.ranking import Results, run_leaderboard
 from benchmarks.leaderboard.submission import submit
@@ -229,17 +229,10 @@ def _compare(asked: Compare) -> int:
     differing = settings_that_differ(read_results(asked.folder), read_results(asked.second_folder or asked.folder))
     title = "\n".join([f"{asked.first} less {second}", *(f"across {name}: {both}" for name, both in differing.items())])
     table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
-    for heading in ("metric", asked.first, asked.second, "difference", "95% interval", "", "p", "Holm p"):
-        table.add_column(heading, justify="left" if heading in ("metric", "") else "right")
+    for heading in ("metric", asked.first, asked.second, "difference", "95% interval", "differ", "p", "Holm p"):
+        table.add_column(heading, justify="left" if heading in ("metric", "differ") else "right")
     for one in found:
-        shown = [f"{value:.4f}" for value in (one.first, one.second)]
-        verdict = "excludes 0" if one.excludes_zero else "includes 0"
-        ends = f"{one.low:+.4f} to {one.high:+.4f}"
-        p_values = ["–", "–"]
-        if one.test is not None and one.holm_p_value is not None:
-            ends += f"\nCR2 {one.test.low:+.4f} to {one.test.high:+.4f}"
-            p_values = [f"{one.test.sign_flip_p_value:.2g}", f"{one.holm_p_value:.2g}"]
-        table.add_row(one.metric, *shown, f"{one.difference:+.4f}", ends, verdict, *p_values)
+        table.add_row(one.difference.metric, *_cells(one))
     console = results_console()
     console.print(table)
     for line in _how_much_can_be_told(found, cluster=asked.cluster or read_results(asked.folder).config.cluster):
@@ -247,9 +240,20 @@ def _compare(asked: Compare) -> int:
     return 0
 
 
-def _how_much_can_be_told(found: Sequence[Difference], cluster: str) -> Iterator[str]:
+def _cells(found: Compared) -> Iterator[str]:
+    one = found.difference
+    yield from (f"{value:.4f}" for value in (found.first, found.second))
+    yield f"{one.difference:+.4f}"
+    bootstrap = f"{one.low:+.4f} to {one.high:+.4f}"
+    yield bootstrap if one.test is None else f"{one.ends[0]:+.4f} to {one.ends[1]:+.4f}\nbootstrap {bootstrap}"
+    yield "yes" if one.told_apart else "no"
+    yield from ["–", "–"] if one.test is None else [f"{one.test.sign_flip_p_value:.2g}", f"{one.holm_p_value:.2g}"]
+
+
+def _how_much_can_be_told(found: Sequence[Compared], cluster: str) -> Iterator[str]:
+    yield "differ: the 95% interval (CR2, which holds for few too) does not hold 0"
     yield f"p: of swapping the two {cluster} by {cluster}; Holm p: adjusted for {len(found)} metrics"
-    for one in found:
+    for one in (compared.difference for compared in found):
         if one.test is not None:
             correlation = "–" if one.test.correlation is None else f"{one.test.correlation:.2f}"
             yield (

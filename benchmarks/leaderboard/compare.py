@@ -1,8 +1,8 @@
 """How much better is one agent than another on the same steps, and is that more than chance?
 
-The difference is taken step by step and its interval from users (or sessions) drawn for both at once: much narrower
-than what two separate intervals would let one say. Beside it stand a t interval (CR2) and an exact test, which hold
-for few users too, and Holm's adjustment for several metrics.
+The difference is taken step by step, for the same users (or sessions) of both at once: its interval is much narrower
+than what two separate intervals would let one say. The t interval (CR2) decides, since it holds for few users too;
+beside it stand the bootstrap's, an exact test, and Holm's adjustment for several metrics.
 
 What is compared must differ in the agent alone. Where something else is to differ (a persona arm, an extraction), the
 caller says so by its name in `across`; then both are told.
@@ -14,42 +14,26 @@ from typing import Any
 
 import msgspec
 
-from agents.comparing import compare_records
-from agents.results import errors_as_misses
+from agents.comparing import adjusted, compare_records
+from agents.results import Comparison, errors_as_misses
 from benchmarks.leaderboard.agent_files import AgentFiles
 from benchmarks.leaderboard.ranking import Results
 from benchmarks.leaderboard.verify import read_results
 from replay_sessions.errors import BadConfig, UnknownAgent, did_you_mean
-from shop_env.metrics import PairedTest, StepRecord, step_metrics
+from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.intervals import Cluster
-from shop_env.metrics.statistics import holm
 
-__all__ = ["COMPARED", "Difference", "compare", "settings_that_differ"]
+__all__ = ["COMPARED", "Compared", "compare", "settings_that_differ"]
 
 COMPARED = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of two agents, and the first less the second with its 95% interval.
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric's two values, and what their difference tells."""
 
-    Attributes:
-        low, high: Of the bootstrap.
-        test: What a t interval and an exact test say; None where one user has all steps.
-        holm_p_value: The exact test's p adjusted for all metrics of the comparison.
-    """
-
-    metric: str
     first: float
     second: float
-    difference: float
-    low: float
-    high: float
-    test: PairedTest | None = None
-    holm_p_value: float | None = None
-
-    @property
-    def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
+    difference: Comparison
 
 
 def compare(
@@ -63,7 +47,7 @@ def compare(
     cluster: Cluster | None = None,
     samples: int | None = None,
     with_errors: bool = False,
-) -> list[Difference]:
+) -> list[Compared]:
     """Compares two agents of a leaderboard's folder by their labels.
 
     Args:
@@ -92,11 +76,9 @@ def compare(
         for one, label, found in ((folder, first, results), (other, second, others))
     ]
     config = results.config
-    figures = [step_metrics(side, config.metrics) for side in sides]
     records = dict(zip(("first", "second"), sides, strict=True))
-    found = []
-    for metric in metrics:
-        compared = compare_records(
+    differences = [
+        compare_records(
             records,
             "first",
             "second",
@@ -106,25 +88,14 @@ def compare(
             seed=config.seed,
             preset=config.metrics,
         )
-        one, two = (side.get(metric, float("nan")) for side in figures)
-        found.append(
-            Difference(
-                metric=metric,
-                first=one,
-                second=two,
-                difference=compared.difference,
-                low=compared.low,
-                high=compared.high,
-                test=compared.test,
-            )
-        )
-    return _adjusted(found)
-
-
-def _adjusted(found: Sequence[Difference]) -> list[Difference]:
-    """With Holm's p over all of them."""
-    p_values = iter(holm([one.test.sign_flip_p_value for one in found if one.test]))
-    return [msgspec.structs.replace(one, holm_p_value=next(p_values)) if one.test else one for one in found]
+        for metric in metrics
+    ]
+    one, two = (step_metrics(side, config.metrics) for side in sides)
+    unknown = float("nan")
+    return [
+        Compared(first=one.get(found.metric, unknown), second=two.get(found.metric, unknown), difference=found)
+        for found in adjusted(differences)
+    ]
 
 
 def settings_that_differ(one: Results, two: Results) -> dict[str, str]:

@@ -95,12 +95,12 @@ def test_the_exact_p_stands_beside_the_bootstrap_and_is_adjusted_for_all_metrics
     folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = compare_folder(folders / "plain", "silent", "majority", with_errors=True)
-    p_values = [one.test.sign_flip_p_value for one in found if one.test]
-    assert len(p_values) == len(found) == 4
-    assert [one.holm_p_value for one in found] == holm(p_values)
+    tests = [one.difference.test for one in found if one.difference.test]
+    assert len(tests) == len(found) == 4
+    assert [one.difference.holm_p_value for one in found] == holm([one.sign_flip_p_value for one in tests])
     capsys.readouterr()
     assert main(["compare", str(folders / "plain"), "silent", "majority", "--with-errors"]) == 0
     said = capsys.readouterr().out
-    assert said.count("CR2 ") == 4
+    assert said.count("bootstrap ") == 4
     assert "Holm p: adjusted for 4 metrics" in said
-    assert f"steps of {found[0].test.clusters} users count as" in said  # type: ignore[union-attr]
+    assert f"steps of {tests[0].clusters} users count as" in said

@@ -54,9 +54,9 @@ def test_paired_differences_are_those_of_the_leaderboards_compare(board: Path) -
     assert best.label == "copy_match"  # the oracle knows the policy and leads nobody's ranking
     for label in ("random", "majority", "oracle?temperature=0.6"):
         for expected in compare(board, label, best.label, metrics=("exact_accuracy", "type_f1_macro")):
-            one = found[label, expected.metric]
-            assert (one.difference, one.low, one.high) == (expected.difference, expected.low, expected.high)
-            assert one.test == expected.test
+            one, other = found[label, expected.difference.metric], expected.difference
+            assert (one.difference, one.low, one.high) == (other.difference, other.low, other.high)
+            assert one.test == other.test
 
 
 def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(
