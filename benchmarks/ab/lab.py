@@ -21,7 +21,7 @@ from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes
 from benchmarks.leaderboard.agent_code import code_digest, deciding_arguments
 from benchmarks.leaderboard.agent_files import folder_name
 from benchmarks.leaderboard.config import agent_specs
-from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.demo_shop import SESSIONS_PER_USER, SOURCE, generate_sessions
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
@@ -163,7 +163,8 @@ def _floors(config: LabConfig, store: SessionStore, true: dict[str, dict[str, Ef
         name: np.concatenate([model.probabilities(config.visits, seed, VARIANTS[name]) for seed in config.seeds])
         for name in (A, *config.asked)
     }
-    users = np.arange(len(probabilities[A])) // 4
+    shoppers = [(seed, number // SESSIONS_PER_USER) for seed in config.seeds for number in range(config.visits)]
+    users = np.unique(shoppers, axis=0, return_inverse=True)[1]
     predicted = {
         name: {"bought": prediction(paired_effect(probabilities[A], probabilities[name], users), true[name]["bought"])}
         for name in config.asked

@@ -18,7 +18,7 @@ from replay_sessions.demo_shop.realistic import CONTROL, RealisticShop
 from replay_sessions.demo_shop.realistic.goals import need_of
 from replay_sessions.demo_shop.realistic.read import view_of
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
-from replay_sessions.schema import Session, TypeAndSubmit
+from replay_sessions.schema import Persona, Session, TypeAndSubmit
 
 __all__ = ["PurchaseModel"]
 
@@ -29,7 +29,7 @@ class PurchaseModel:
     """Fitted on sessions of A."""
 
     def __init__(self, sessions: Sequence[Session]) -> None:
-        features = np.array([_features(session.goal or "", _traits(session), CONTROL) for session in sessions])
+        features = np.array([_features(session.goal, session.persona, CONTROL) for session in sessions])
         bought = np.array([getattr(session.steps[-1].action, "name", "") in BUYING for session in sessions])
         self._model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(features, bought)
 
@@ -38,17 +38,13 @@ class PurchaseModel:
         features = []
         for number in range(visits):
             visit = ShopVisit(population, number, PAGE_SIZE)
-            features.append(_features(visit.goal, {k: str(v) for k, v in visit.persona.traits.items()}, variant))
+            features.append(_features(visit.goal, visit.persona, variant))
         found: Floats = self._model.predict_proba(np.array(features))[:, 1]
         return found
 
 
-def _traits(session: Session) -> dict[str, str]:
-    return {name: str(value) for name, value in (session.persona.traits if session.persona else {}).items()}
-
-
-def _features(goal: str, traits: dict[str, str], variant: ShopVariant) -> list[float]:
-    need = need_of(goal)
+def _features(goal: str | None, persona: Persona | None, variant: ShopVariant) -> list[float]:
+    need, traits = need_of(goal or ""), persona.traits if persona else {}
     shop = RealisticShop(variant)
     shop.respond(TypeAndSubmit(name=SEARCH_INPUT, text=" ".join((*need.wanted, need.nouns[0]))))
     offers = view_of({"page": shop.page, "history": ()}).offers

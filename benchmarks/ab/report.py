@@ -46,7 +46,7 @@ def sentences(results: LabResults) -> Iterator[str]:
 
 
 def _table(results: LabResults, measure: str) -> str:
-    rows = [row for row in results.rows if any(measure in found for found in row.predictions.values())]
+    rows = _rows(results, measure)
     unit = "points" if measure == "bought" else "steps" if measure == "steps" else "$"
     lines = [
         f"Effect on the {MEASURES[measure]}, {unit}, with 95% intervals over users\n",
@@ -58,6 +58,11 @@ def _table(results: LabResults, measure: str) -> str:
         needed = [_needed(row, variant, measure) for row in rows[:1]]
         lines.append(f"| {variant} | " + " | ".join([*cells, *needed]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _rows(results: LabResults, measure: str) -> list[LabRow]:
+    """Those that say anything of it."""
+    return [row for row in results.rows if any(measure in found for found in row.predictions.values())]
 
 
 def _needed(row: LabRow, variant: str, measure: str) -> str:
@@ -81,7 +86,7 @@ def _cell(effect: Effect, measure: str) -> str:
 
 def draw(results: LabResults, path: Path, measure: str = "bought") -> None:
     """A forest plot: the true effect of each change as a black diamond, below it each agent's; PNG or SVG."""
-    rows = [row for row in results.rows if any(measure in found for found in row.predictions.values())]
+    rows = _rows(results, measure)
     variants = list(results.true)
     step = 1 / (len(rows) + 2)
     figure = Figure(figsize=(WIDTH, 1.0 + 0.22 * len(variants) * (len(rows) + 1)), layout="constrained")

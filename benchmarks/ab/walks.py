@@ -98,7 +98,7 @@ def walk(
 
 @cache
 def _traits(population: int, number: int) -> dict[str, str]:
-    return {name: str(value) for name, value in ShopVisit(population, number, PAGE_SIZE).persona.traits.items()}
+    return ShopVisit(population, number, PAGE_SIZE).persona.traits
 
 
 def write_outcomes(file: Path, outcomes: Iterable[VisitOutcome]) -> None:
