@@ -162,7 +162,8 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         sessions: The first so many of them; None: all.
         temperature: Of sampling.
         greedy: Each policy also without sampling.
-        agents: Who stands beside the policies.
+        agents: Who stands beside the policies, named as for a leaderboard: NAME, LABEL=NAME?key=value, FILE.py:CLASS.
+            Every policy is held against the best of them.
     """
 
     split: Split = "test"

@@ -12,11 +12,12 @@ from functools import partial
 import msgspec
 
 from agents.evaluate import evaluate
+from agents.folder_names import folder_name
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import EvaluationConfig, TrainConfig
 from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
 from agents.protocol import Agent
-from agents.registry import make_agent
+from agents.registry import make_agent, parse_spec
 from agents.scripted.oracle import OracleAgent, is_demo_store
 from replay_sessions.store.durable_files import replace_file
 from shop_env.context import ContextConfig
@@ -85,8 +86,8 @@ class _Row:
 
 def _rows(run: TrainingRun) -> Iterator[_Row]:
     config = run.config
-    for name in config.evaluation.agents:
-        yield _Row(name, name, partial(make_agent, name, store=run.store), config.context)
+    for spec in map(parse_spec, config.evaluation.agents):
+        yield _Row(folder_name(spec.label), spec.label, partial(make_agent, spec, store=run.store), config.context)
     for name, phase in config.phases.items():
         for decoding in decodings_of(config, name):
             make = partial(PolicyAgent, str(run.checkpoint(name)), temperature=decoding.temperature)

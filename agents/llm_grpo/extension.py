@@ -1,18 +1,18 @@
-"""More phases for a run that is there already: the rows of another table, trained beside those that it has.
+"""More rows for a run that is there already: the phases of another table, and agents to stand beside them.
 
     run.json's configuration ─┐
-    the one asked for ────────┴─► extended ─► the same run, with the phases that it lacked at its end
+    the one asked for ────────┴─► extended ─► the same run, with the phases and agents that it lacked at its end
 
 This is right because a phase follows from its own numbers, the model, the store, the seed, and the phases that it
 starts from or whose time it takes; no other phase has any part in it. So all but the phases must be equal, and so must
-phases of one name: how they are called, what they are compared with and at which temperatures they are tested besides
-is the table's affair.
+phases of one name: how they are called, what they are compared with, at which temperatures they are tested besides, and
+which agents stand beside them is the table's affair.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,9 +24,12 @@ from replay_sessions.store.durable_files import replace_file
 
 __all__ = ["begun_config", "extended", "note_extension"]
 
-# What may differ: where the store lies (its fingerprint may not), and what no weight and no figure follows from.
-FREE = ("phases", "store", "save_every_s", "watch")
+# Compared by themselves: phases and evaluation. What may differ: where the store lies (its fingerprint may not), and
+# what no weight and no figure follows from.
+FREE = ("phases", "evaluation", "store", "save_every_s", "watch")
 OF_THE_TABLE = ("label", "against", "temperatures")
+
+T = TypeVar("T")
 
 
 def begun_config(folder: Path) -> TrainConfig:
@@ -41,12 +44,17 @@ def begun_config(folder: Path) -> TrainConfig:
 
 
 def extended(begun: TrainConfig, asked: TrainConfig, folder: Path) -> TrainConfig:
-    """The configuration of a run that was begun, with the phases of the one asked for that it lacks.
+    """The configuration of a run that was begun, with the phases and agents of the one asked for that it lacks.
 
     Raises:
-        BadConfig: They differ in more than which phases they have.
+        BadConfig: They differ in more than which of them they have.
     """
+    evaluation = msgspec.structs.replace(
+        asked.evaluation, agents=_together(begun.evaluation.agents, asked.evaluation.agents)
+    )
+    one_table = msgspec.structs.replace(begun.evaluation, agents=evaluation.agents)
     differing = list(_differences(_without(begun, FREE), _without(asked, FREE)))
+    differing += _differences(_without(one_table, ()), _without(evaluation, ()), "evaluation.")
     for name in begun.phases.keys() & asked.phases.keys():
         one, other = (_without(config.phases[name], OF_THE_TABLE) for config in (begun, asked))
         differing += _differences(one, other, f"phases.{name}.")
@@ -59,7 +67,8 @@ def extended(begun: TrainConfig, asked: TrainConfig, folder: Path) -> TrainConfi
         name: _with_more(phase, asked.phases[name]) if name in asked.phases else phase
         for name, phase in begun.phases.items()
     }
-    return msgspec.structs.replace(asked, phases=phases | {n: p for n, p in asked.phases.items() if n not in phases})
+    phases |= {name: phase for name, phase in asked.phases.items() if name not in phases}
+    return msgspec.structs.replace(asked, phases=phases, evaluation=evaluation)
 
 
 def note_extension(folder: Path, config: TrainConfig, store: SessionStore) -> None:
@@ -69,9 +78,12 @@ def note_extension(folder: Path, config: TrainConfig, store: SessionStore) -> No
         return
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     now = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    added = [name for name in config.phases if name not in begun.phases]
+    added = {
+        "phases": [name for name in config.phases if name not in begun.phases],
+        "agents": [name for name in config.evaluation.agents if name not in begun.evaluation.agents],
+    }
     record["config"] = now["config"]
-    record.setdefault("extended", []).append({"phases": added} | {key: now[key] for key in ("time", "commit", "dirty")})
+    record.setdefault("extended", []).append(added | {key: now[key] for key in ("time", "commit", "dirty")})
     replace_file(folder / "run.json", json.dumps(record, indent=2) + "\n")
 
 
@@ -79,9 +91,14 @@ def _with_more(phase: PhaseConfig, asked: PhaseConfig) -> PhaseConfig:
     """Compared with, and tested at, what either of them names."""
     return msgspec.structs.replace(
         phase,
-        against=tuple(dict.fromkeys([*phase.against, *asked.against])),
-        temperatures=tuple(dict.fromkeys([*phase.temperatures, *asked.temperatures])),
+        against=_together(phase.against, asked.against),
+        temperatures=_together(phase.temperatures, asked.temperatures),
     )
+
+
+def _together(begun: Sequence[T], asked: Sequence[T]) -> tuple[T, ...]:
+    """What was there first, then what is new."""
+    return tuple(dict.fromkeys([*begun, *asked]))
 
 
 def _without(config: msgspec.Struct, names: tuple[str, ...]) -> dict[str, Any]:

@@ -7,15 +7,17 @@ on the validation split.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from agents.comparing import adjusted, compare_records
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows, record_files
+from agents.llm_grpo.evaluated_rows import decodings, decodings_of, evaluated_rows, record_files
 from agents.llm_grpo.training_run import TrainingRun
+from agents.registry import parse_spec
 from agents.results import Comparison, ResultRow, markdown_table, render_table, results_console, summarise
 from agents.scripted.oracle import ceiling, is_demo_store
 from replay_sessions.provenance import provenance
@@ -24,7 +26,7 @@ from shop_env.metrics import StepRecord
 from shop_env.metrics.intervals import Cluster
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
-__all__ = ["evaluate_run", "verdicts"]
+__all__ = ["evaluate_run", "over_best_agent", "verdicts"]
 
 CLUSTER: Cluster = "user"
 
@@ -33,10 +35,25 @@ def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
     records = evaluated_rows(run)
     rows = [summarise(rows, label=label, cluster=CLUSTER) for label, rows in records.items()]
-    comparisons = _comparisons(records, run.config)
-    _print(run, rows, comparisons)
-    _write(run, rows, comparisons)
+    table = _Table(rows, _comparisons(records, run.config), over_best_agent(records, rows, run.config))
+    _print(run, table)
+    _write(run, table)
     return rows
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What was found: rows, phases against each other, and every phase against the best agent that is none."""
+
+    rows: Sequence[ResultRow]
+    comparisons: Sequence[Comparison]
+    over_best_agent: Sequence[Comparison]
+
+    def sentences(self, config: TrainConfig) -> Iterator[str]:
+        """The last lines, which say what it comes to."""
+        yield from verdicts(self.comparisons, config)
+        if self.over_best_agent:
+            yield _what_is_added(self.over_best_agent)
 
 
 def _comparisons(records: dict[str, list[StepRecord]], config: TrainConfig) -> list[Comparison]:
@@ -51,6 +68,35 @@ def _comparisons(records: dict[str, list[StepRecord]], config: TrainConfig) -> l
                     for metric in ("exact_accuracy", "type_f1_macro")
                 ]
     return adjusted(comparisons)
+
+
+def over_best_agent(
+    records: dict[str, list[StepRecord]], rows: Sequence[ResultRow], config: TrainConfig
+) -> list[Comparison]:
+    """Exact match of each policy less that of the best of `evaluation.agents`.
+
+    The best is chosen on the very steps that are compared, which is to its advantage.
+    """
+    exact = {row.label: row.figures["exact_accuracy"].value for row in rows if "exact_accuracy" in row.figures}
+    agents = [spec.label for spec in map(parse_spec, config.evaluation.agents) if spec.label in exact]
+    if not agents:
+        return []
+    best = max(agents, key=lambda name: exact[name])
+    policies = [
+        decoding.label(phase.label) for name, phase in config.phases.items() for decoding in decodings_of(config, name)
+    ]
+    return [compare_records(records, policy, best, "exact_accuracy", cluster=CLUSTER) for policy in policies]
+
+
+def _what_is_added(comparisons: Sequence[Comparison]) -> str:
+    """One sentence."""
+    added = (
+        f"{one.first} {100 * one.difference:+.1f} [{100 * one.ends[0]:+.1f}, {100 * one.ends[1]:+.1f}]"
+        for one in comparisons
+    )
+    return (
+        f"Exact match over {comparisons[0].second}, the best agent beside the policies, in points: {'; '.join(added)}."
+    )
 
 
 def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str]:
@@ -95,14 +141,16 @@ def _signed(comparison: Comparison) -> str:
     return f"{100 * comparison.difference:+.1f}{'' if comparison.told_apart else ' (not told apart from 0)'}"
 
 
-def _print(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Comparison]) -> None:
+def _print(run: TrainingRun, table: _Table) -> None:
     console = results_console()
     split, users = run.config.evaluation.split, "users held out" if _users_held_out(run) else "sessions held out"
-    title = f"{run.store.path.name}, {split} split: {rows[0].sessions} sessions, {users}; 95% intervals over users"
-    console.print(render_table(rows, title=title, width=console.width))
-    for comparison in comparisons:
+    title = (
+        f"{run.store.path.name}, {split} split: {table.rows[0].sessions} sessions, {users}; 95% intervals over users"
+    )
+    console.print(render_table(table.rows, title=title, width=console.width))
+    for comparison in table.comparisons:
         console.print(comparison.sentence(), highlight=False, soft_wrap=True)
-    for sentence in verdicts(comparisons, run.config):
+    for sentence in table.sentences(run.config):
         console.print(sentence, highlight=False, soft_wrap=True)
     console.print(f"Written: {run.folder}/results.md, results.json", highlight=False)
 
@@ -113,13 +161,14 @@ def _users_held_out(run: TrainingRun) -> bool:
     return not any(store.user_id(session_id) in trained for session_id in store.session_ids("test"))
 
 
-def _write(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Comparison]) -> None:
+def _write(run: TrainingRun, table: _Table) -> None:
     config = run.config
     results: dict[str, Any] = {
-        "rows": msgspec.to_builtins(rows),
+        "rows": msgspec.to_builtins(table.rows),
         "records": record_files(run),
         "versions": {"scoring": SCORING_VERSION, "metrics": METRICS_VERSION},
-        "comparisons": msgspec.to_builtins(comparisons),
+        "comparisons": msgspec.to_builtins(table.comparisons),
+        "over_best_agent": msgspec.to_builtins(table.over_best_agent),
         "ceiling": msgspec.to_builtins(_ceiling(run)),
         "phases": msgspec.to_builtins(run.results),
         "users_held_out": _users_held_out(run),
@@ -127,9 +176,9 @@ def _write(run: TrainingRun, rows: Sequence[ResultRow], comparisons: Sequence[Co
     }
     text = [
         f"# {run.folder.name}\n",
-        markdown_table(rows),
-        *(f"- {c.sentence()}" for c in comparisons),
-        *verdicts(comparisons, config),
+        markdown_table(table.rows),
+        *(f"- {c.sentence()}" for c in table.comparisons),
+        *(f"- {sentence}" for sentence in table.sentences(config)),
     ]
     replace_file(run.folder / "results.md", "\n".join(text) + "\n")
     replace_file(run.folder / "results.json", json.dumps(results, indent=2) + "\n")

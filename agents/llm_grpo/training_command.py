@@ -22,6 +22,7 @@ from agents.llm_grpo.final_table import evaluate_run
 from agents.llm_grpo.for_verl import write_for_verl
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.training_run import TrainingRun
+from agents.registry import agent_class, parse_spec
 from replay_sessions.commands.command_line import parse_known_options, parse_options
 from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.provenance import provenance
@@ -45,7 +46,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         reward: The reward to start from (shop_env/reward/presets.py); None: the preset's.
         only: Of those rows, or of the preset's phases, only these and the ones that they start from; all by default.
         out: Where the run is written; None: runs/PRESET-seedS.
-        extend: OUT may hold a run of this configuration: it goes on, with the phases that it lacks at its end.
+        extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
         resume: Go on with the run in this folder, with its own configuration.
         dry_run: Tell steps, tokens and memory, and train nothing.
         for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
@@ -75,6 +76,8 @@ def run(words: Sequence[str], *, text: str | None) -> int:
         f"Presets: {', '.join(preset_names())}. Rows: {', '.join(rows_names())}. Rewards: {', '.join(REWARD_PRESETS)}."
     )
     start, folder, config = prepare(words, f"{text}\n{known}")
+    for name in config.evaluation.agents:
+        agent_class(parse_spec(name))  # what is misspelt or not installed is found before hours of work, not after
     if config.threads:
         torch.set_num_threads(config.threads)
     store = SessionStore.open(config.store)

@@ -9,7 +9,6 @@ DIR/agents/<label>/run.json           what these replies were asked with, and by
 """
 
 import hashlib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +16,13 @@ from typing import Any
 
 import msgspec
 
+from agents.folder_names import folder_name
 from replay_sessions.errors import BadConfig, BadSession
 from replay_sessions.store.durable_files import replace_file
 from replay_sessions.store.locks import LOCK_FILE, lock
 from shop_env.metrics.records import StepRecord
 
-__all__ = ["AgentFiles", "AgentRun", "folder_name", "read_json", "working_alone_in"]
+__all__ = ["AgentFiles", "AgentRun", "read_json", "working_alone_in"]
 
 
 class AgentRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,15 +116,3 @@ def read_json(path: Path) -> Any:
 
 def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def folder_name(label: str) -> str:
-    """A folder name that says the label; where characters had to go, a digest keeps labels apart.
-
-    >>> folder_name("copy_match"), folder_name("runs/sft?temperature=0")
-    ('copy_match', 'runs_sft_temperature_0-5eb66b')
-    """
-    cleaned = re.sub(r"[^\w.-]+", "_", label).strip(".") or "agent"
-    if cleaned == label and len(label) <= 80:
-        return cleaned
-    return f"{cleaned[:80]}-{hashlib.blake2b(label.encode(), digest_size=3).hexdigest()}"

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agents.folder_names import folder_name
 from agents.registry import parse_spec
-from benchmarks.leaderboard.agent_files import folder_name
 from benchmarks.leaderboard.config import LeaderboardConfig, agent_texts
 from replay_sessions.config_errors import what_is_wrong
 from replay_sessions.errors import BadConfig

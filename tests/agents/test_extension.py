@@ -44,9 +44,20 @@ def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> No
     assert record_file(decodings_of(more, "shop_r1")[2].file_name("shop_r1")).startswith("steps/shop_r1-T0.7.v")
 
 
+def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainConfig:
+    evaluation = msgspec.structs.replace(config.evaluation, agents=agents, **values)
+    return msgspec.structs.replace(config, evaluation=evaluation)
+
+
+def test_agents_that_a_run_lacks_stand_beside_those_that_it_has() -> None:
+    begun, asked = with_agents(TABLE_2, "random", "majority"), with_agents(TABLE_2, "boosting", "random")
+    assert extended(begun, asked, FOLDER).evaluation.agents == ("random", "majority", "boosting")
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [
+        (with_agents(TABLE_4, "boosting", sessions=7), "evaluation.sessions: 400, now 7"),
         (msgspec.structs.replace(TABLE_4, seed=3), "seed: 0, now 3"),
         (msgspec.structs.replace(TABLE_4, threads=1), "threads: 2, now 1"),
         (
@@ -78,13 +89,14 @@ def store(tmp_path: Path) -> SessionStore:
 def test_what_was_added_and_when_is_noted_beside_how_the_run_began(tmp_path: Path, store: SessionStore) -> None:
     begun = provenance(msgspec.to_builtins(TABLE_2), store=store, seed=0)
     (tmp_path / "run.json").write_text(json.dumps(begun))
-    both = extended(begun_config(tmp_path), TABLE_4, tmp_path)
+    both = extended(begun_config(tmp_path), with_agents(TABLE_4, "boosting"), tmp_path)
     note_extension(tmp_path, both, store)
     noted = json.loads((tmp_path / "run.json").read_text())
     assert begun_config(tmp_path) == both
     assert {key: noted[key] for key in begun if key != "config"} == {k: v for k, v in begun.items() if k != "config"}
     (added,) = noted["extended"]
     assert added["phases"] == [name for name in TABLE_4.phases if name not in TABLE_2.phases]
+    assert added["agents"] == ["boosting"]
     written = (tmp_path / "run.json").read_bytes()
     note_extension(tmp_path, both, store)
     assert (tmp_path / "run.json").read_bytes() == written

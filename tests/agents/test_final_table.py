@@ -1,10 +1,14 @@
 """The sentences at the end of a run say what the figures say."""
 
+import msgspec
 import pytest
 
-from agents.llm_grpo.final_table import verdicts
+from agents.evaluate import evaluate
+from agents.llm_grpo.final_table import over_best_agent, verdicts
 from agents.llm_grpo.presets import load_preset
-from agents.results import Comparison
+from agents.registry import make_agent
+from agents.results import Comparison, summarise
+from replay_sessions.store import SessionStore
 
 CONFIG = load_preset("tiny_cpu")
 Interval = tuple[float, float]
@@ -59,3 +63,20 @@ def test_a_sentence_does_not_take_in_phases_whose_labels_begin_alike() -> None:
 
 def test_without_grpo_there_is_nothing_to_say() -> None:
     assert verdicts([], CONFIG) == []
+
+
+def test_policies_are_held_against_the_best_agent_that_is_none(demo_store: SessionStore) -> None:
+    records = {
+        name: evaluate(make_agent(name, store=demo_store), demo_store, "all")
+        for name in ("random", "majority", "copy_match")
+    }
+    config = msgspec.structs.replace(CONFIG, phases={"sft": CONFIG.phases["sft"]})
+    records |= {"SFT, T 0.6": records["majority"], "SFT, greedy": records["copy_match"]}
+    rows = [summarise(found, label=label, samples=20) for label, found in records.items()]
+    sampled, greedy = over_best_agent(records, rows, config)
+    assert [one.second for one in (sampled, greedy)] == ["copy_match", "copy_match"]
+    exact = {row.label: row.figures["exact_accuracy"].value for row in rows}
+    assert sampled.difference == pytest.approx(exact["majority"] - exact["copy_match"]) and sampled.difference < 0
+    assert greedy.difference == 0 and not greedy.told_apart
+    alone = msgspec.structs.replace(config, evaluation=msgspec.structs.replace(config.evaluation, agents=()))
+    assert over_best_agent(records, rows, alone) == []

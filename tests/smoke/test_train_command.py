@@ -137,6 +137,7 @@ def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
         (["--grpo.step", "4"], "--grpo.steps INT"),
         (["--sft.sessions_per_bach", "4"], "Perhaps you meant: --sft.sessions-per-batch INT"),
         (["--grpo.replies", "1"], "a group needs at least 2 replies"),
+        (["--evaluation.agents", "random", "copy_mtach"], "Did you mean 'copy_match'?"),
         (["--reward", "binery"], "Did you mean 'binary'?"),
         (["--resume", "no/such/run"], "it has no run.json"),
         (["--sed", "1"], "--sed"),
@@ -267,6 +268,24 @@ def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run
     assert {file: file.stat().st_mtime_ns for file in steps if file in written} == written
     rows = [json.loads((folder / "results.json").read_text())["rows"] for folder in (run, straight_run)]
     assert rows[0] == rows[1]
+
+
+def test_a_finished_run_takes_further_agents_and_asks_only_them(
+    straight_run: Path, store: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(straight_run, run)
+    written = {file.name: file.stat().st_mtime_ns for file in (run / "steps").iterdir()}
+    asked = ["--extend", "--evaluation.agents", "always=majority", "ngram"]
+    done = train(*small_run(store, run), *asked)
+    assert done.returncode == 0, done.stderr
+    now = {file.name: file.stat().st_mtime_ns for file in (run / "steps").iterdir()}
+    assert now.items() >= written.items()
+    assert {name.split(".v")[0] for name in now.keys() - written.keys()} == {"always", "ngram"}
+    results = json.loads((run / "results.json").read_text())
+    assert {"copy_match", "always", "ngram"} <= {row["label"] for row in results["rows"]}
+    assert f"Exact match over {results['over_best_agent'][0]['second']}, the best agent" in done.stdout
+    assert json.loads((run / "run.json").read_text())["extended"][0]["agents"] == ["always=majority", "ngram"]
 
 
 def test_a_run_does_not_go_on_with_another_store(
