@@ -46,7 +46,7 @@ class ScoredFloor(Floor):
     def learn(self, examples: Sequence[Example]) -> None:
         known = [(page, chosen) for page, _, chosen in examples if chosen is not None]
         kept_out = known[int((1 - KEPT_OUT) * len(known)) :]
-        self._temperature = 1.0
+        self._calibration = 1.0
         self.fit(_rows(known[: len(known) - len(kept_out)] or known))
         scores = self._scores_of([page for page, _ in kept_out])
 
@@ -55,10 +55,10 @@ class ScoredFloor(Floor):
             return -sum(float(own[chosen]) for own, (_, chosen) in zip(scaled, kept_out, strict=True))
 
         if kept_out:
-            self._temperature = float(np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x))
+            self._calibration = float(np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x))
 
     def weigh(self, pages: Sequence[Page]) -> list[Floats]:
-        return [softmax(own / self._temperature) for own in self._scores_of(pages)]
+        return [softmax(own / self._calibration) for own in self._scores_of(pages)]
 
     def _scores_of(self, pages: Sequence[Page]) -> list[Floats]:
         if not pages:

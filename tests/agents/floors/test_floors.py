@@ -201,13 +201,24 @@ def test_without_scikit_learn_the_extra_is_named(demo_store: SessionStore, monke
         make_agent("boosting", store=demo_store)
 
 
+@pytest.mark.parametrize("name", FLOORS)
+def test_a_floor_replies_with_what_it_holds_likeliest(name: str, demo_store: SessionStore) -> None:
+    asked = observations(demo_store)
+    floor = fitted(name, demo_store)
+    replies = floor.act_batch(asked, seeds=[None] * len(asked))
+    for reply, probabilities in zip(replies, floor.probabilities(asked), strict=True):
+        action = parse_reply(reply).action  # type: ignore[union-attr]
+        assert probabilities[action] == max(probabilities.values())
+
+
+@pytest.mark.parametrize("name", FLOORS)
 def test_a_floor_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_a_seed(
-    demo_store: SessionStore,
+    name: str, demo_store: SessionStore
 ) -> None:
     observation = next(iter(scored_steps(demo_store, "test"))).observation
-    sampled = make_agent("context_majority?temperature=1", store=demo_store)
-    (expected,) = fitted("context_majority", demo_store).probabilities([observation])
-    seeds = list(range(3000))
+    sampled = make_agent(f"{name}?temperature=1", store=demo_store)
+    (expected,) = fitted(name, demo_store).probabilities([observation])
+    seeds = list(range(2000))
     replies = sampled.act_batch([observation] * len(seeds), seeds=seeds)  # type: ignore[attr-defined]
     drawn = Counter(parse_reply(reply).action for reply in replies)  # type: ignore[union-attr]
     for action, share in expected.items():
