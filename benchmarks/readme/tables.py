@@ -14,7 +14,7 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """What makes each table, by its name."""
-    made = (headline, demo_shop, demo_shop_differences, live, ab, floors, speed)
+    made = (headline, demo_shop, demo_shop_differences, language_model, live, ab, floors, speed)
     return {function.__name__: partial(function, results) for function in made}
 
 
@@ -55,6 +55,30 @@ def demo_shop_differences(results: Path) -> str:
         metric = {"exact_accuracy": "exact", "type_f1_macro": "macro-F1"}[one["metric"]]
         lines.append(f"- {one['first']} − {one['second']}, {metric}: {by_seed}\n")
     return "".join(lines)
+
+
+def language_model(results: Path) -> str:
+    """SmolLM2 on the MiniWoB people: each policy sampled and greedy, and greedy against SFT and the best floor."""
+    record = _read(results / "smollm2/miniwob.json")
+    rows = {row["label"]: row["figures"] for row in record["rows"]}
+    compared = [one for one in record["comparisons"] if one["metric"] == "exact_accuracy"] + record["over_best_agent"]
+    over = {(one["first"], one["second"]): one for one in compared}
+    best = record["over_best_agent"][0]["second"]
+    lines = []
+    for phase in record["provenance"]["config"]["phases"].values():
+        sampled, greedy = (f"{phase['label']}, {decoding}" for decoding in ("T 0.6", "greedy"))
+        exact = [_figure(rows[label]["exact_accuracy"], "{:.1f}", 100) for label in (sampled, greedy)]
+        of_type = _figure(rows[greedy]["type_accuracy"], "{:.1f}", 100)
+        differences = [over.get((greedy, other)) for other in ("SFT, greedy", "SFT, same time, greedy", best)]
+        lines.append([phase["label"], *exact, of_type, *(MISSING if one is None else _t(one) for one in differences)])
+    headings = ["policy", "exact, T 0.6", "exact, greedy", "type, greedy"]
+    return _table([*headings, "greedy − SFT", "greedy − SFT, same time", f"greedy − {best}"], lines)
+
+
+def _t(comparison: Mapping[str, Any]) -> str:
+    """A paired difference in points with the interval that decides, the t interval over users."""
+    middle, test = comparison["difference"], comparison["test"]
+    return f"{_points(middle)} [{_points(test['low'])}, {_points(test['high'])}]"
 
 
 def live(results: Path) -> str:
