@@ -165,7 +165,7 @@ def _pooled(compared: list[dict[str, Any]], runs: dict[int, dict[str, Any]]) -> 
     errors = [ClusteredError(test["standard_error"], test["degrees_of_freedom"]) for test in tests]
     stores = {run["provenance"]["store"]["fingerprint"] for run in runs.values()}
     found = pooled_over_seeds([one["difference"] for one in compared], errors, same_users=len(stores) == 1)
-    return {"pooled": [found.difference, found.low, found.high]}
+    return {"pooled": [found.mean, found.low, found.high]}
 
 
 def _markdown(seeds: list[int], rows: dict[str, Any], differences: list[dict[str, Any]]) -> str:

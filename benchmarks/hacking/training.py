@@ -225,7 +225,7 @@ def _pooled(compared: Sequence[Comparison]) -> tuple[float, float, float] | None
         return None
     errors = [ClusteredError(test.standard_error, test.degrees_of_freedom) for test in tests]
     found = pooled_over_seeds([one.difference for one in compared], errors, same_users=True)
-    return found.difference, found.low, found.high
+    return found.mean, found.low, found.high
 
 
 def _course(run: Path, kind: str, reward: str, seed: int) -> Course:

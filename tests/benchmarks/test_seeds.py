@@ -105,7 +105,7 @@ def test_differences_are_pooled_over_seeds_as_their_users_are_the_same_or_not(st
     runs = {seed: of_seed(*one) for seed, one in enumerate(zip(differences, stores, strict=True))}
     record, text = summary(runs)
     pooled = pooled_over_seeds(differences, [ClusteredError(0.02, 14.0)] * 3, same_users=len(set(stores)) == 1)
-    assert record["differences"][0]["pooled"] == [pooled.difference, pooled.low, pooled.high]
+    assert record["differences"][0]["pooled"] == [pooled.mean, pooled.low, pooled.high]
     assert f"over all seeds +4.0 [{100 * pooled.low:+.1f}, {100 * pooled.high:+.1f}]" in text
 
 

@@ -9,13 +9,13 @@ seeds.py              users, seeds and decoding draws as parts of the variance; 
 
 from shop_env.metrics.statistics.clustered_errors import ClusteredError, clustered_error
 from shop_env.metrics.statistics.effective_size import effective_steps, intraclass_correlation, smallest_difference
-from shop_env.metrics.statistics.seeds import PooledDifference, VarianceParts, pooled_over_seeds, variance_parts
+from shop_env.metrics.statistics.seeds import OverSeeds, VarianceParts, pooled_over_seeds, variance_parts
 from shop_env.metrics.statistics.several_tests import holm
 from shop_env.metrics.statistics.sign_flips import sign_flip_p_value
 
 __all__ = [
     "ClusteredError",
-    "PooledDifference",
+    "OverSeeds",
     "VarianceParts",
     "clustered_error",
     "effective_steps",

@@ -7,13 +7,13 @@ figure of draw d of seed s, D draws of each of S seeds:
     seeds: max(0, variance of the seeds' means - draws / D)     one-way random effects: Searle, Casella, McCulloch 1992
     users: the mean squared CR2 error of the figures, which also holds what the draws of single replies add
 
-Pooled over seeds, the difference of two recipes is the mean of the seeds' differences. With W the mean squared error of
-one, known with f degrees of freedom, and B the variance of the S differences, its 95% interval reaches to either side
+Pooled over seeds, a figure, or the difference of two recipes, is the mean of the seeds'. With W the mean squared error
+of one seed's, known with f degrees of freedom, and B the variance of the S of them, its 95% interval reaches to either side
 
     seeds with users of their own:   t(S-1) · √(B/S)
     the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      for other seeds tell nothing of other users
 
-The first is exact for differences that are normal. The second is rather too wide, as B holds part of what W holds and
+The first is exact for what is normal. The second is rather too wide, as B holds part of what W holds and
 each part has its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5
 with three seeds. With three seeds t(2) is 4.3: more seeds are worth more than more users.
 """
@@ -28,7 +28,7 @@ from scipy.special import stdtrit
 from replay_sessions.errors import BadConfig
 from shop_env.metrics.statistics.clustered_errors import ClusteredError
 
-__all__ = ["PooledDifference", "VarianceParts", "pooled_over_seeds", "variance_parts"]
+__all__ = ["OverSeeds", "VarianceParts", "pooled_over_seeds", "variance_parts"]
 
 
 class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +39,10 @@ class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):
     draws: float
 
 
-class PooledDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean difference over seeds with its 95% interval."""
+class OverSeeds(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean of a figure or a difference over seeds, with its 95% interval."""
 
-    difference: float
+    mean: float
     low: float
     high: float
     seeds: int
@@ -67,28 +67,26 @@ def variance_parts(figures: Sequence[Sequence[float]], errors: Sequence[Clustere
     return VarianceParts(users=_mean_square(errors), seeds=seeds, draws=draws)
 
 
-def pooled_over_seeds(
-    differences: Sequence[float], errors: Sequence[ClusteredError], *, same_users: bool
-) -> PooledDifference:
-    """One difference for all seeds.
+def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError], *, same_users: bool) -> OverSeeds:
+    """One figure, or one difference, for all seeds.
 
     Args:
-        differences: One for each seed.
+        values: One for each seed.
         errors: Theirs over users.
         same_users: Whether all seeds were evaluated on the same people.
 
     Raises:
         BadConfig: Fewer than two seeds.
     """
-    if len(differences) < 2 or len(differences) != len(errors):
-        raise BadConfig(f"Given {len(differences)} seeds and {len(errors)} errors; pooling needs two of each at least.")
-    seeds, between = len(differences), float(np.var(differences, ddof=1)) / len(differences)
+    if len(values) < 2 or len(values) != len(errors):
+        raise BadConfig(f"Given {len(values)} seeds and {len(errors)} errors; pooling needs two of each at least.")
+    seeds, between = len(values), float(np.var(values, ddof=1)) / len(values)
     reach = _t(seeds - 1) * math.sqrt(between)
     if same_users:
         freedom = min(error.degrees_of_freedom for error in errors)
         reach = math.hypot(reach, _t(freedom) * math.sqrt(_mean_square(errors)))
-    mean = float(np.mean(differences))
-    return PooledDifference(difference=mean, low=mean - reach, high=mean + reach, seeds=seeds)
+    mean = float(np.mean(values))
+    return OverSeeds(mean=mean, low=mean - reach, high=mean + reach, seeds=seeds)
 
 
 def _mean_square(errors: Sequence[ClusteredError]) -> float:

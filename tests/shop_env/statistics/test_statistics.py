@@ -200,12 +200,10 @@ def test_variance_parts_need_seeds_and_as_many_draws_of_each(figures: list[list[
 def test_pooling_over_seeds_by_hand() -> None:
     errors = [ClusteredError(2.0, 14)] * 2  # W = 4; B = 50, and √(50/2) = 5
     own = pooled_over_seeds([0.0, 10.0], errors, same_users=False)
-    assert (own.difference, own.low, own.high) == pytest.approx(
-        (5, *stats.ttest_1samp([0, 10], 0).confidence_interval())
-    )
+    assert (own.mean, own.low, own.high) == pytest.approx((5, *stats.ttest_1samp([0, 10], 0).confidence_interval()))
     same = pooled_over_seeds([0.0, 10.0], errors, same_users=True)
     reach = math.hypot(12.7062 * 5, 2.14479 * 2)  # t(1) and t(14)
-    assert (same.difference, same.low, same.high) == pytest.approx((5, 5 - reach, 5 + reach), rel=1e-4)
+    assert (same.mean, same.low, same.high) == pytest.approx((5, 5 - reach, 5 + reach), rel=1e-4)
     with pytest.raises(BadConfig, match="pooling needs two"):
         pooled_over_seeds([1.0], errors[:1], same_users=True)
 
