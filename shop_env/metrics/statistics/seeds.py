@@ -8,7 +8,7 @@ figure of draw d of seed s, D draws of each of S seeds:
     users: the mean squared CR2 error of the figures, which also holds what the draws of single replies add
 
 Pooled over seeds, a figure, or the difference of two recipes, is the mean of the seeds'. With W the mean squared error
-of one seed's, known with f degrees of freedom, and B the variance of the S of them, its 95% interval reaches to either side
+of one seed's, known with f degrees of freedom, and B the variance of all S, its 95% interval reaches to either side
 
     seeds with users of their own:   t(S-1) · √(B/S)
     the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      for other seeds tell nothing of other users
