@@ -6,7 +6,8 @@
     evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
     free_run.py      an agent left to itself              adapted.py        functions and policies as agents
     conformance.py   checks for authors of agents         new_agent.py      an agent to begin with, and its test
-    kept_replies.py  replies as they come, in a file      human/            people as agents
+    kept_replies.py  replies as they come, in a file      agent_code.py     what an agent is made of, as a digest
+    human/           people as agents
     scripted/  floors/                    agents without a language model
     llm_grpo/  local/  sb3/  prompting/   trained policies, language models as they are, here and behind a server
     rationales/                           … write the rationales that a log lacks

@@ -5,12 +5,14 @@ checkpoint ─► agent ─► evaluate ─► records, kept in RUN/steps/ROW.js
 A row is asked once: a run that was stopped here goes on with the next, and reports read the records.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
+from agents.agent_code import code_digest
 from agents.evaluate import evaluate
 from agents.folder_names import folder_name
 from agents.llm_grpo.agent import PolicyAgent
@@ -24,7 +26,7 @@ from shop_env.context import ContextConfig
 from shop_env.metrics import StepRecord
 from shop_env.versions import SCORING_VERSION
 
-__all__ = ["Decoding", "decodings", "decodings_of", "evaluated_rows", "record_file", "record_files"]
+__all__ = ["Decoding", "agent_file_name", "decodings", "decodings_of", "evaluated_rows", "record_file", "record_files"]
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,15 @@ def decodings_of(config: TrainConfig, phase: str) -> list[Decoding]:
     return list(dict.fromkeys([*decodings(config.evaluation), *further]))
 
 
+def agent_file_name(agent: str) -> str:
+    """Of an agent's records: what was edited since, or is given other arguments, is another agent and asked anew."""
+    spec = parse_spec(agent)
+    made_of = msgspec.json.encode([spec.target, spec.arguments, code_digest(spec)], order="sorted")
+    return f"{folder_name(spec.label)}-{hashlib.blake2b(made_of, digest_size=4).hexdigest()}"
+
+
 def record_file(name: str) -> str:
-    """Where the records of a row lie in a run's folder: of an agent by its name, else Decoding.file_name."""
+    """Where the records of a row lie in a run's folder, by agent_file_name or Decoding.file_name."""
     return f"steps/{name}.v{SCORING_VERSION}.jsonl"
 
 
@@ -86,8 +95,9 @@ class _Row:
 
 def _rows(run: TrainingRun) -> Iterator[_Row]:
     config = run.config
-    for spec in map(parse_spec, config.evaluation.agents):
-        yield _Row(folder_name(spec.label), spec.label, partial(make_agent, spec, store=run.store), config.context)
+    for agent in config.evaluation.agents:
+        make_agent_of_store = partial(make_agent, agent, store=run.store)
+        yield _Row(agent_file_name(agent), parse_spec(agent).label, make_agent_of_store, config.context)
     for name, phase in config.phases.items():
         for decoding in decodings_of(config, name):
             make = partial(PolicyAgent, str(run.checkpoint(name)), temperature=decoding.temperature)

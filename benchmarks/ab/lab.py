@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from agents.agent_code import code_digest, deciding_arguments
 from agents.folder_names import folder_name
 from agents.protocol import Agent
 from agents.registry import AgentSpec, agent_class, make_agent
@@ -19,7 +20,6 @@ from benchmarks.ab.effects import MEASURES, Effect, Prediction, alarms_in_parts,
 from benchmarks.ab.purchase_model import PurchaseModel
 from benchmarks.ab.variants import AGAIN, PLACEBOS, VARIANTS, A
 from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
-from benchmarks.leaderboard.agent_code import code_digest, deciding_arguments
 from benchmarks.leaderboard.config import agent_specs
 from replay_sessions.demo_shop import SESSIONS_PER_USER, SOURCE, generate_sessions
 from replay_sessions.errors import BadConfig, did_you_mean

@@ -2,7 +2,7 @@
 
 config.py         what a run is made of                ranking.py   ask, record, count, write the table
 agent_files.py    where an agent's files lie           verify.py    everything made anew and compared
-agent_code.py     what an agent is made of             compare.py   two agents on the same steps
+compare.py        two agents on the same steps
 
 python -m benchmarks.leaderboard --agents random,majority,oracle --store demo --split test --out runs/leaderboard
 """

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from agents.agent_code import code_digest, deciding_arguments
 from agents.registry import GROUPS, AgentSpec, parse_spec
-from benchmarks.leaderboard.agent_code import code_digest, deciding_arguments
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore

@@ -25,13 +25,13 @@ from pathlib import Path
 
 import msgspec
 
+from agents.agent_code import code_digest
 from agents.asking import ask_all
 from agents.kept_replies import KeptReplies
 from agents.protocol import ServedAgent
 from agents.registry import make_agent
 from agents.results import ALL_COLUMNS, Figure, ResultRow
 from agents.scored_steps import StepKey, scored_keys, steps_at
-from benchmarks.leaderboard.agent_code import code_digest
 from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, read_json
 from benchmarks.leaderboard.config import agent_specs
 from benchmarks.leaderboard.ranking import (

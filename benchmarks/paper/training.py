@@ -21,7 +21,7 @@ from typing import IO, Any
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluated_rows import decodings_of, record_file
+from agents.llm_grpo.evaluated_rows import agent_file_name, decodings_of, record_file
 from agents.llm_grpo.presets import load_preset
 from agents.llm_grpo.training_command import prepare
 from benchmarks.paper.published import PaperTable, Variant
@@ -82,7 +82,8 @@ class SeedRun:
     def files(self) -> list[Path]:
         """The records of everything that the table shows."""
         rows = [name.file_name(phase) for phase in self.phases for name in decodings_of(self.config, phase)]
-        return [self.file(row) for row in [*self.config.evaluation.agents, *rows]]
+        agents = map(agent_file_name, self.config.evaluation.agents)
+        return [self.file(row) for row in [*agents, *rows]]
 
     def is_done(self) -> bool:
         """Whether nothing is left to be trained or asked for the table."""

@@ -14,7 +14,7 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """What makes each table, by its name."""
-    made = (headline, demo_shop, demo_shop_differences, language_model, live, ab, floors, speed)
+    made = (headline, demo_shop, demo_shop_differences, language_model, paper_table2, live, ab, floors, speed)
     return {function.__name__: partial(function, results) for function in made}
 
 
@@ -79,6 +79,24 @@ def _t(comparison: Mapping[str, Any]) -> str:
     """A paired difference in points with the interval that decides, the t interval over users."""
     middle, test = comparison["difference"], comparison["test"]
     return f"{_points(middle)} [{_points(test['low'])}, {_points(test['high'])}]"
+
+
+def paper_table2(results: Path) -> str:
+    """Table 2 of Shop-R1, sampled: our figures with their intervals, the published ones of its largest model beside."""
+    record = _read(results / "paper/table2.json")
+    model = record["models"][0]
+    lines = []
+    for row in record["views"][0]["rows"]:
+        published = row["published"].get(model, [None] * len(row["figures"]))
+        pairs = zip(row["figures"], published, strict=True)
+        cells = [
+            cell
+            for here, paper in pairs
+            for cell in (_figure(here, "{:.1f}", 100), MISSING if paper is None else _percent(paper))
+        ]
+        lines.append([row["label"], *cells])
+    headings = [heading for column in record["columns"] for heading in (column, f"paper, {model}")]
+    return _table(["row", *headings], lines)
 
 
 def live(results: Path) -> str:

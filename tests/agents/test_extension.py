@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluated_rows import decodings_of, record_file
+from agents.llm_grpo.evaluated_rows import agent_file_name, decodings_of, record_file
 from agents.llm_grpo.extension import begun_config, extended, note_extension
 from agents.llm_grpo.presets import load_preset
 from replay_sessions.errors import BadConfig
@@ -52,6 +52,16 @@ def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainCon
 def test_agents_that_a_run_lacks_stand_beside_those_that_it_has() -> None:
     begun, asked = with_agents(TABLE_2, "random", "majority"), with_agents(TABLE_2, "boosting", "random")
     assert extended(begun, asked, FOLDER).evaluation.agents == ("random", "majority", "boosting")
+
+
+def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp_path: Path) -> None:
+    def row(*, edited: bool = False, arguments: str = "") -> str:
+        text = "class Bot:\n    def act(self, observation): ...\n" + "    # edited\n" * edited
+        (tmp_path / "bot.py").write_text(text, encoding="utf-8")
+        return agent_file_name(f"mine={tmp_path}/bot.py:Bot{arguments}")
+
+    assert row() == row() and row().startswith("mine-")
+    assert len({row(), row(edited=True), row(arguments="?depth=2")}) == 3
 
 
 @pytest.mark.parametrize(

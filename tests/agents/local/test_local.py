@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.agent_code import code_digest
 from agents.conformance import check_agent
 from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
 from agents.registry import make_agent, parse_spec
-from benchmarks.leaderboard.agent_code import code_digest
 from replay_sessions.errors import BadConfig, CheckpointMismatch, MissingExtra
 from replay_sessions.store import SessionStore
 from shop_env.metrics import checked_distribution

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.agent_code import code_digest
 from agents.registry import parse_spec
-from benchmarks.leaderboard.agent_code import code_digest
 
 AGENT = """
 class Bot:

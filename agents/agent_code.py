@@ -1,4 +1,4 @@
-"""What an agent is made of, as a digest: who edits it asks anew (config.asked_with).
+"""What an agent is made of, as a digest: who edits it asks anew (benchmarks/leaderboard/config.py).
 
     class ─► its module ─► the modules of its own package that it imports ─► those that these import ─► digest
     checkpoint, or a file or folder among the arguments ─► all its files ─────────────────────────────────┘
