@@ -115,8 +115,8 @@ def _title_group(
     if len(rest) < 2 and not is_list:
         return
     rest = [node for node in rest if not _titles_a_list(node, targets, texts, pieces)]
-    if not _give(rest, [_first_words(targets, node.part.first, node.first_inner) for node in rest]):
-        _give(rest, [_first_text(node.part, targets, texts, pieces) for node in rest])
+    if not _give(rest, [_first_words(targets, node.part.first, node.first_inner) for node in rest], targets):
+        _give(rest, [_first_text(node.part, targets, texts, pieces) for node in rest], targets)
 
 
 def _heading(node: Node) -> str:
@@ -135,8 +135,8 @@ def _titles_a_list(node: Node, targets: list[Target], texts: list[int], pieces: 
     if not _LIST.isdisjoint(before):
         place = next(index for index, piece in enumerate(before) if piece in _LIST)
     else:
-        first = targets[part.first : min(part.first + _SEVERAL, node.first_inner)]
-        if len(first) < _SEVERAL or not all(target.tag == "a" and target.heading for target in first):
+        first = targets[part.first : min(part.first + _MAX_TEXTS, part.last)]
+        if sum(target.tag == "a" and target.heading != "" for target in first) < _SEVERAL:
             return False
         place = len(before)
     node.title = _first_text(node.part, targets, texts, pieces, begin + place)
@@ -157,15 +157,30 @@ def _first_words(targets: list[Target], start: int, end: int) -> str:
     return words_of(first[0])
 
 
-def _give(nodes: list[Node], titles: list[str]) -> bool:
-    """Gives siblings their titles, unless most of those are the same."""
+def _give(nodes: list[Node], titles: list[str], targets: list[Target]) -> bool:
+    """Gives siblings their titles, unless those say what all of them are."""
     leaves = [leaf(title) for title in titles]
-    if len(leaves) > 1 and max(Counter(leaves).values()) > _MOST_ALIKE * len(leaves):
+    if len(leaves) > 1 and _are_alike(nodes, leaves, targets):
         return False
     for node, title, last in zip(nodes, titles, leaves, strict=True):
         if last and last != "price" and _LETTER.search(title):
             node.title = title
     return True
+
+
+def _are_alike(nodes: list[Node], leaves: list[str], targets: list[Target]) -> bool:
+    """Whether most siblings would bear one title: nearly all, or several and more than half which lead to one place.
+
+    Products of one title are told apart by where they lead; a page's copies of one form lead nowhere, and one sibling
+    more or less changes little about how many they are.
+    """
+    title, often = Counter(leaves).most_common(1)[0]
+    if often > _MOST_ALIKE * len(leaves):
+        return True
+    if often < _SEVERAL or 2 * often <= len(leaves):
+        return False
+    parts = [node.part for node, last in zip(nodes, leaves, strict=True) if last == title]
+    return len({_address(targets[part.first : part.last]) for part in parts}) == 1
 
 
 def _first_text(part: Part, targets: list[Target], texts: list[int], pieces: list[str], end: int | None = None) -> str:

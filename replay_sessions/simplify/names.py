@@ -202,7 +202,7 @@ def slug(text: str) -> str:
         words = "_".join(text.lower().split())
     else:
         words = _gaps().sub("_", text.lower()).strip("_")
-    return _cut(words, _MAX_LENGTH)
+    return words if len(words) <= _MAX_LENGTH else _cut(words, _MAX_LENGTH)
 
 
 def _cut(words: str, length: int) -> str:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.simplify.recipes.selectors import fits
-from replay_sessions.simplify.style_sheets import SETTING, Placed, Rule, Sheet, sheets_of
+from replay_sessions.simplify.style_sheets import SETTING, Placed, Rule, Sheet, bits_of, sheets_of
 
 __all__ = ["StyleRules"]
 
 _MAX_SEARCHES = 30  # selectors without class or id, for each of which the page is searched
 _MAX_KNOWN = 1_000_000  # answers that are remembered for a page
 _MAX_FITTING = 100  # rules that are looked at for one element
-_MAX_WORDS = 1_000  # tags, ids and classes around an element that are remembered
 
 Attributes = Mapping[str, str | None]
 _Keys = tuple[str, str | None, str | None]  # tag, class attribute, id
@@ -102,7 +101,7 @@ class StyleRules:
                 return weighed
             around = around or self._around(node.parent)
             # Most rules ask for a class that no element around has: one look at all their words is enough for those.
-            if around is None or (around.words is not None and not rule.around <= around.words):
+            if around is None or rule.around & around.words != rule.around:
                 continue
             if self._is_inside(around, rule, len(steps) - 1):
                 return weighed
@@ -123,7 +122,7 @@ class StyleRules:
                 break
             passed.append(key)
             if (
-                (not classes or classes <= element.classes)
+                (not classes or classes.issubset(element.classes))
                 and (not tag or tag == element.tag)
                 and (not identifier or identifier == element.identifier)
                 and (not conditions or fits(element.attributes, conditions))
@@ -157,7 +156,7 @@ class _Around:
     """An element that others are in.
 
     Attributes:
-        words: The tags, ids and classes of it and of all around it; None where they are too many.
+        words: The bits (`bits_of`) of the tags, ids and classes of it and of all around it.
     """
 
     __slots__ = ("attributes", "classes", "identifier", "number", "parent", "tag", "words")
@@ -166,15 +165,11 @@ class _Around:
         self.number = node.mem_id
         self.tag = tag = node.tag or ""
         self.attributes: Attributes = node.attributes
-        self.classes = classes = frozenset((self.attributes.get("class") or "").split())
+        self.classes = classes = (self.attributes.get("class") or "").split()
         self.identifier = identifier = self.attributes.get("id") or ""
         self.parent = parent
-        words = frozenset[str]() if parent is None else parent.words
-        # Elements that add nothing share the words around them: a deep nest costs no more than a shallow one.
-        if words is not None and not (tag in words and identifier in words and classes <= words):
-            words = words.union(classes, (tag, identifier))
-            words = words if len(words) <= _MAX_WORDS else None
-        self.words: frozenset[str] | None = words
+        words = bits_of((*classes, tag, identifier))
+        self.words = words if parent is None else parent.words | words
 
 
 class _Styled(dict[str | None, bool]):

@@ -19,7 +19,7 @@ from replay_sessions.errors import BadConfig
 from replay_sessions.simplify.recipes.selectors import Compound, parse_compound
 from replay_sessions.simplify.style_media import applies, applies_in
 
-__all__ = ["SETTING", "Placed", "Rule", "Sheet", "sheets_of"]
+__all__ = ["SETTING", "Placed", "Rule", "Sheet", "bits_of", "sheets_of"]
 
 _MOST_KEPT = 16_000_000  # characters of the sheets that are remembered
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -31,6 +31,7 @@ _HIDING = re.compile(
 )
 _KEY = re.compile(r"([.#][\w-]+)(?:\[[^\]]*\])?\s*(?:,|\Z)")  # the class or id at the end of a selector
 _WORD = re.compile(r"[.#]?[\w-]+")
+_BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
 _NOTHING_IN = frozenset({"br", "hr", "i", "iframe", "img", "link", "script", "style", "svg", "template"})
 
 _Steps = tuple[tuple[str, Compound], ...]  # what stands before a compound (a blank or ">"), and the compound
@@ -42,14 +43,14 @@ class Rule(NamedTuple):
     Attributes:
         properties: `display`, `visibility` or both: what it sets, or for a rule that hides what it hides by.
         weight: What decides between rules before their places do: importance, specificity.
-        around: The tags, ids and classes that it asks for around the element.
+        around: The bits (`bits_of`) of the tags, ids and classes that it asks for around the element.
     """
 
     selector: str
     steps: _Steps
     properties: frozenset[str]
     weight: tuple[bool, int, int, int]
-    around: frozenset[str]
+    around: int
 
     def is_about(self, word: str) -> bool:
         """Whether it asks for a class, an id, or a tag alone."""
@@ -176,12 +177,10 @@ def sheets_of(styles: Iterable[LexborNode]) -> list[Sheet]:
 
 def _blocks(written: str) -> Iterable[tuple[str, str, bool]]:
     """The blocks of a sheet that set something: selectors, declarations, and whether they are sure to apply."""
+    chunks = (_COMMENT.sub("", written) if "/*" in written else written).split("}")
     around: list[bool | None] = [True]  # for each open block, whether what is in it applies
-    for chunk in (_COMMENT.sub("", written) if "/*" in written else written).split("}"):
-        opened = chunk.count("{")
-        if opened == 1 and "display" not in chunk and "visibility" not in chunk:
-            continue
-        if not opened:
+    for chunk in [chunk for chunk in chunks if "display" in chunk or "visibility" in chunk or chunk.count("{") != 1]:
+        if "{" not in chunk:
             if len(around) > 1:
                 around.pop()
             continue
@@ -190,6 +189,14 @@ def _blocks(written: str) -> Iterable[tuple[str, str, bool]]:
             around.append(applies_in(block, around[-1]))
         if around[-1] is not False and _sets(declarations):
             yield prelude.rpartition(";")[2], declarations, around[-1] is True
+
+
+def bits_of(words: Iterable[str]) -> int:
+    """A bit for each tag, id and class: where a bit of some words is off, one of the words is not there."""
+    bits = 0
+    for word in words:
+        bits |= 1 << hash(word) % _BITS
+    return bits
 
 
 def _sets(css: str) -> bool:
@@ -226,7 +233,7 @@ def _rules_of(selectors: str, declarations: str) -> tuple[Rule, ...]:
         except BadConfig:
             continue
         ids, classes, tags = (sum(counts) for counts in zip(*(_specificity(step) for _, step in steps), strict=True))
-        around = frozenset(word for _, step in steps[:-1] for word in (*step.classes, step.tag, step.id) if word)
+        around = bits_of(word for _, step in steps[:-1] for word in (*step.classes, step.tag, step.id) if word)
         rules.append(Rule(selector.strip(), tuple(steps), properties, (is_important, ids, classes, tags), around))
     return tuple(rules)
 

@@ -212,13 +212,16 @@ def _fits(written: str, region: str, *, as_written: bool = False) -> bool:
         number = phonenumbers.parse(written, region)
     except phonenumbers.NumberParseException:
         return False
+    # The quick looks first: the first number of a type in a region has libphonenumber compile its patterns.
+    if not phonenumbers.is_possible_number(number) or (as_written and not phonenumbers.is_valid_number(number)):
+        return False
     public = _PUBLIC if region != _ANY_REGION else {PhoneNumberType.TOLL_FREE}
-    if phonenumbers.number_type(number) in public or not phonenumbers.is_possible_number(number):
+    if phonenumbers.number_type(number) in public:
         return False
     if not as_written:
         return True
     usual = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
-    return phonenumbers.is_valid_number(number) and _WORDS.findall(usual) == _WORDS.findall(written)
+    return _WORDS.findall(usual) == _WORDS.findall(written)
 
 
 @functools.cache

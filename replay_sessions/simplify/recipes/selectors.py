@@ -8,7 +8,7 @@ matched against all rules in one walk, and an element costs a few dictionary loo
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from replay_sessions.errors import BadConfig
@@ -66,12 +66,13 @@ class Choice(NamedTuple):
     Attributes:
         rules: The rules that fit in any case, lowest first.
         inside: The bits that hold for what is inside it in any case.
-        conditional: The steps that depend on its other attributes.
+        conditional: The steps that depend on its other attributes: for each attribute that a first condition is
+            about, the values that those ask for, and their steps.
     """
 
     rules: tuple[int, ...]
     inside: int
-    conditional: tuple[_Step, ...]
+    conditional: tuple[tuple[str, tuple[tuple[str, _Step], ...]], ...]
 
 
 class _Choices(dict[tuple[str, str | None, int], Choice | None]):
@@ -130,23 +131,30 @@ class SelectorSet:
         Args:
             inside: The bits that hold where the element stands; 0 at the top of the page.
         """
-        rules, granted, steps = choice or ((), inside, ())
+        rules, granted, conditional = choice or ((), inside, ())
+        gained: tuple[int, ...] = ()
+        for attribute, steps in conditional:
+            if attribute in attributes:
+                given = attributes[attribute] or ""
+                for value, step in steps:
+                    # A value that fits stands in the attribute, however it is compared; few do.
+                    if value in given and fits(attributes, step.conditions):
+                        granted |= step.grants
+                        gained += step.rules
         if not self.attribute_names.isdisjoint(attributes) or attributes.get("id") in self.ids:
-            steps += self._other_steps(tag, attributes, inside)
-        if not steps:
-            return rules, granted
-        for _, conditions, grants, gives in steps:
-            # Most conditions fail because the attribute is not there: looking for it here spares the call.
-            if not conditions or (conditions[0][0] in attributes and fits(attributes, conditions)):
-                granted |= grants
-                rules += gives
-        return (rules if len(rules) < 2 else tuple(sorted(set(rules)))), granted
+            for step in self._other_steps(tag, attributes, inside):
+                if fits(attributes, step.conditions):
+                    granted |= step.grants
+                    gained += step.rules
+        return (tuple(sorted({*rules, *gained})) if gained else rules), granted
 
     def _choice(self, tag: str, class_attribute: str | None, inside: int) -> Choice | None:
         classes = frozenset((class_attribute or "").split())
         filed = self._by_tag.get(tag, []) + [entry for name in classes for entry in self._by_class.get(name, ())]
         if class_attribute is not None and self._may_fit_class_text(class_attribute):
             filed += self._by_class_text
+        if not filed:
+            return None  # as most: the rest would take as long again
         steps = _decided(_holding(filed, tag, classes, inside), class_attribute)
         if not steps:
             return None
@@ -156,7 +164,7 @@ class SelectorSet:
         return Choice(
             rules=tuple(sorted({rule for step in steps if not step.conditions for rule in step.rules})),
             inside=granted,
-            conditional=tuple(step for step in steps if step.conditions),
+            conditional=_by_attribute(step for step in steps if step.conditions),
         )
 
     def _other_steps(self, tag: str, attributes: Attributes, inside: int) -> tuple[_Step, ...]:
@@ -215,6 +223,15 @@ def _decided(steps: tuple[_Step, ...], class_attribute: str | None) -> tuple[_St
         rest = tuple(condition for condition in step.conditions if condition[0] != "class")
         decided.append(step._replace(conditions=rest) if on_class else step)
     return tuple(decided)
+
+
+def _by_attribute(steps: Iterable[_Step]) -> tuple[tuple[str, tuple[tuple[str, _Step], ...]], ...]:
+    """Steps by the attribute that their first condition is about, each with the value that it asks for."""
+    found: dict[str, list[tuple[str, _Step]]] = {}
+    for step in steps:
+        attribute, _, value = step.conditions[0]
+        found.setdefault(attribute, []).append((value, step))
+    return tuple((attribute, tuple(asking)) for attribute, asking in found.items())
 
 
 def parse_compound(compound: str, selector: str) -> Compound:

@@ -64,5 +64,33 @@ def test_list_is_titled_by_the_text_before_it_and_not_by_its_first_entry() -> No
     assert "help.returns" in _names(column("Delivery", "Cars", "Returns"))
 
 
+def test_list_is_titled_by_the_text_before_it_though_a_sponsored_card_comes_among_the_first() -> None:
+    def section(*, sponsored: str = "") -> str:
+        links = [
+            f"<div class=p><a href=/{title}><h3>{title}</h3></a></div>" for title in ("Kettle", "Pan", "Jug", "Lid")
+        ]
+        shown = "".join([links[0], sponsored, *links[1:]])
+        return f"<section class=s><p>Goes well with it</p><section>{shown}</section></section>"
+
+    sponsored = "<div class=p><a href=/why>Sponsored</a><a href=/fork><h3>Fork</h3></a></div>"
+    other = "<section class=s><p>Seen before</p><a href=/x>Bowl</a><a href=/y>Cup</a></section>"
+    names, after = _names(section() + other), _names(section(sponsored=sponsored) + other)
+    assert "goes_well_with_it.kettle" in names
+    assert set(names) <= set(after)
+
+
+def test_siblings_most_of_which_bear_one_title_stay_without_when_another_comes() -> None:
+    def popup(title: str) -> str:
+        return f"<div class=popup><button title=Close></button><b>{title}</b><input placeholder=Mail></div>"
+
+    def numbered(*titles: str) -> list[str]:
+        return _names("".join(map(popup, titles)))
+
+    names = numbered(*["Create your account"] * 4, "Newsletter")
+    after = numbered(*["Create your account"] * 4, "Newsletter", "Zeppelin")
+    assert "close" in names
+    assert set(names) <= set(after)
+
+
 def test_price_in_letters_or_with_a_dash_is_no_part_of_names() -> None:
     assert _names("<a href=/x>Kettle Rs17,500</a>") == _names("<a href=/x>Kettle 112,-</a>") == ["kettle"]
