@@ -72,7 +72,8 @@ class Player:
         last: Event | None = None
         for event in events:
             if isinstance(event, Unread):
-                self._not_read(event.number, event.reason, *self._windows.values())
+                known = self._windows.values()
+                self._not_read(event.number, event.reason, *(one for one in known if event.window in (None, one.name)))
                 continue
             if last is not None and self._active_at is not None and event.timestamp - self._active_at > self._idle_ms:
                 self._pause(last, is_end=False)
@@ -124,7 +125,7 @@ class Player:
                 if said.tag in ADDRESS_TAGS and fields.get("href"):
                     self._address(window, fields["href"])
                 elif said.tag in REMARK_TAGS:
-                    self._log.timeline.append(Remark(said.tag, fields))
+                    self._log.timeline.append(Remark(said.tag, event.window, fields))
 
     def _change(self, event: Event, window: Window, source: int) -> None:
         if source in _ACTIVITY:

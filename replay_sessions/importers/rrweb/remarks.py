@@ -6,8 +6,8 @@
 |---|---|
 | `shop_r1.session` | `session_id`, `user_id`, `goal`, each optional: pseudonyms |
 | `shop_r1.persona` | `text`: who the shopper is |
-| `shop_r1.rationale` | `text`: why the last action was done, in the shopper's words |
-| `shop_r1.purchase` | the last click bought |
+| `shop_r1.rationale` | `text`: why the last action in this tab was done, in the shopper's words |
+| `shop_r1.purchase` | the last click in this tab bought |
 | `shop_r1.address`, PostHog's `$pageview` and `$url_changed` | `href`: the address changed without a new page |
 """
 
