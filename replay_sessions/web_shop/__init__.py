@@ -5,7 +5,7 @@
 
     python -m replay_sessions shop --out recordings
 
-A page says no more and no less than the shop's simplified page does, and what can be acted on is called the same once the
-web page is simplified (simplify/recipes/demo_shop.toml): so a visit in a browser, recorded and imported, can be held
-against the shop itself.
+A page says no more and no less than the shop's simplified page does, and what can be acted on is called the same once
+the web page is simplified (simplify/recipes/demo_shop.toml): so a visit in a browser, recorded and imported, can be
+held against the shop itself.
 """

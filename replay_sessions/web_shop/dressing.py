@@ -1,9 +1,9 @@
 """A demo shop's simplified page -> a web page that looks like a shop's.
 
 What can be acted on becomes a link, or a form with a button or field, under an address of its own. Its name is taken
-apart into what makes the same name again when the web page is simplified: parts of the page with a class (`in-product`),
-cards with a title, the words on it, and for words that are not its name a class (`go-add_to_cart`). The recipe
-simplify/recipes/demo_shop.toml knows the classes.
+apart into what makes the same name again when the web page is simplified: parts of the page with a class
+(`in-product`), cards with a title, the words on it, and for words that are not its name a class (`go-add_to_cart`).
+The recipe simplify/recipes/demo_shop.toml knows the classes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ __all__ = ["dressed", "told_page"]
 _CARD_ENDS = ("view_product", "remove")  # their names hold an article's between the part and the last word
 _FLATTENED = frozenset({"aside", "main", "nav", "ul"})
 _GROUPS = frozenset({"header", "footer", "section", "div"})
-_WORDS = {"brand": "Brand", "style": "Colour", "price": "Price", "customer_reviews": "Customer reviews", "size": "Size"}
+_WORDS = {"brand": "Brand", "style": "Style", "price": "Price", "customer_reviews": "Customer reviews", "size": "Size"}
 
 
 class _Act(msgspec.Struct, frozen=True):
@@ -73,16 +73,16 @@ def dressed(page: str, address: str, *, head: str = "", foot: str = "") -> str:
     assert tree.body is not None
     title = tree.css_first("title")
     kind = title.text() if title is not None else ""
-    body = "".join(_Dresser(address).write(list(_items(tree.body))))
+    body = "".join(_Dresser(address, kind).write(list(_items(tree.body))))
     return told_page(f"{kind.capitalize()} · Demo shop", body, head=head, foot=foot, kind=kind)
 
 
 def told_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "told") -> str:
     """A page of the shop's around what it tells."""
     return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="application-name" content="'
-        f'shop-r1 demo shop"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}'
-        f'</title><link rel="icon" href="data:,"><link rel="stylesheet" href="/shop.css">{head}</head>'
+        '<!DOCTYPE html><html lang="en" class="shop-r1-demo-shop"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width, initial-scale=1"><title>{escape(title)}</title><link rel="icon" href="data:,">'
+        f'<link rel="stylesheet" href="/shop.css">{head}</head>'
         f'<body class="{escape(kind)}">{body}{foot}</body></html>'
     )
 
@@ -119,10 +119,11 @@ def _part_of(item: _Item) -> tuple[str, ...]:
 
 
 class _Dresser:
-    """Writes the items of one page."""
+    """Writes the items of one page of a kind."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, kind: str) -> None:
         self._address = escape(address)
+        self._kind = kind
 
     def write(self, items: Sequence[_Item]) -> Iterator[str]:
         """Items in their order; those of one part that follow one another stand together."""
@@ -143,7 +144,9 @@ class _Dresser:
 
     def _item(self, item: _Item) -> str:
         if isinstance(item, _Text):
-            return f'<{item.tag} class="{escape(item.kind)}">{escape(item.text)}</{item.tag}>'
+            is_article = item.tag == "h1" and self._kind in ("product", "reviews")
+            picture = _picture(item.text.lower().split()) if is_article else ""
+            return f'{picture}<{item.tag} class="{escape(item.kind)}">{escape(item.text)}</{item.tag}>'
         if isinstance(item, _Act):
             return self._card([item]) if item.parts[-1] in _CARD_ENDS and len(item.parts) > 2 else self._act(item)
         if item.tag == "section":
@@ -158,15 +161,15 @@ class _Dresser:
     def _card(self, items: Sequence[_Item]) -> str:
         """An article: its picture, its name, and what is told of it; in the cart with a button."""
         act = next(item for item in items if isinstance(item, _Act))
-        article = act.parts[-2]
-        title = article.replace("_", " ").title()
+        words = act.parts[-2].split("_")
+        title = " ".join(words).title()
         told = "".join(self._item(item) for item in items if isinstance(item, _Text) and item.text != title)
-        brand, colour, noun = [*article.split("_"), "", ""][:3]
-        picture = f'<span class="picture tint-{escape(colour)}" data-letter="{escape(noun[:1])}"></span>'
+        picture = _picture(words)
         if act.parts[-1] == "view_product":
             heading = f'<h3><a href="{self._to(act)}">{escape(title)}</a></h3>'
             return f'<article class="card">{picture}{heading}<div class="told">{told}</div></article>'
-        return f'<article class="card line">{picture}<h3>{escape(title)}</h3>{told}{self._button(act, act.text)}</article>'
+        button = self._button(act, act.text)
+        return f'<article class="card line">{picture}<h3>{escape(title)}</h3>{told}{button}</article>'
 
     def _act(self, act: _Act) -> str:
         last = act.parts[-1]
@@ -176,8 +179,8 @@ class _Dresser:
                 f'<form class="searching" role="search" action="{self._address}/search">{field}'
                 "<button>Search</button></form>"
             )
-        text = last.replace("_", " ").title() if act.role and last != "4_stars_up" else act.text
-        text = act.text if last.startswith("under_") else text[:1].upper() + text[1:]
+        text = last if act.text in act.parts[:-1] else act.text  # the small shop calls a box by what it is about
+        text = text[:1].upper() + text[1:]
         if act.tag == "button":
             return self._button(act, text)
         state = f' role="{act.role}" aria-checked="{act.checked or "false"}"' if act.role else ""
@@ -192,3 +195,9 @@ class _Dresser:
 
     def _to(self, act: _Act) -> str:
         return f"{self._address}/do/{quote(act.name)}"
+
+
+def _picture(words: Sequence[str]) -> str:
+    """Of an article: its colour, and the first letter of its kind."""
+    _, colour, noun = [*words, "", "", ""][:3]
+    return f'<span class="picture tint-{escape(colour)}" data-letter="{escape(noun[:1])}"></span>'

@@ -13,7 +13,7 @@
   };
 
   /** Shows a box; `then` gets the text that was written, "" for a plain yes, null for a no. */
-  function ask(text, { field, yes, no, then, stays }) {
+  function ask(text, { field, yes, no, then, stays, closed }) {
     const box = make("div", "all: initial; position: fixed; z-index: 2147483647; right: 1rem; bottom: 1rem; left: 1rem; " +
       "max-width: 30rem; margin-left: auto; padding: 1rem; background: #fff; color: #1b1d21; border-radius: 12px; " +
       "box-shadow: 0 2px 24px #0005; font: 15px/1.45 system-ui, sans-serif;", { className: "rr-block" });
@@ -29,7 +29,7 @@
     const refuse = button(no, "button", "background: #e8ebf0; color: #1b1d21");
     form.append(...[answer, button(yes, "submit", "background: #1f4fd8; color: #fff"), refuse].filter(Boolean));
     box.append(form);
-    const end = () => (removeEventListener("pointerdown", beside, true), box.remove());
+    const end = () => (removeEventListener("pointerdown", beside, true), box.remove(), closed?.());
     const beside = (event) => stays || box.contains(event.target) || end();
     form.addEventListener("submit", (event) => (event.preventDefault(), end(), then(answer ? answer.value.trim() : "")));
     refuse.addEventListener("click", () => (end(), then(null)));
@@ -50,9 +50,9 @@
 
   function askWhy() {
     if (!isRecording() || sessionStorage.getItem(WHY) === null) return;
-    sessionStorage.removeItem(WHY);
     const then = (text) => text && note("shop_r1.rationale", { text });
-    ask(said.whyText || "Why did you do that? (optional)", { field: "Why", yes: "Send", no: "Skip", then });
+    const closed = () => sessionStorage.removeItem(WHY); // not before: another page may be on its way
+    ask(said.whyText || "Why did you do that? (optional)", { field: "Why", yes: "Send", no: "Skip", then, closed });
   }
 
   if (said.why) {
