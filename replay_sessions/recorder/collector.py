@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 _SLOWEST_S = 60  # for a whole request
 _MOST_AT_ONCE_BYTES = 256 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_KEPT = "private, max-age=3600, stale-if-error=604800"  # pages go on recording while the collector is away
 _HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Cache-Control": "no-store",
@@ -86,7 +87,7 @@ class Collector:
         raise HTTPException(401, "the token is missing: take the address that the collector has printed")
 
     async def _give_script(self, request: Request) -> Response:
-        return Response(self._script, media_type="text/javascript", headers=_HEADERS)
+        return Response(self._script, media_type="text/javascript", headers={**_HEADERS, "Cache-Control": _KEPT})
 
     async def _take(self, request: Request) -> Response:
         held: list[int] = []
