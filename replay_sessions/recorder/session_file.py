@@ -98,7 +98,7 @@ class SessionFile:
         """The open file, once it is known what is in it."""
         file = os.open(self._path, _FLAGS, _PRIVATE)
         try:
-            if self._known is None:
+            if self._known is None or os.fstat(file).st_size != self._size:  # or somebody has moved it away
                 self._read(file)
             yield file
         finally:
@@ -112,6 +112,7 @@ class SessionFile:
         if whole < len(content):
             os.ftruncate(file, whole)
         os.fsync(file)  # a batch that is here is acknowledged when it comes again
+        sync_folder(self._path.parent)
         known: _Known = {}
         for text in content[:whole].split(b"\n"):
             with contextlib.suppress(ValueError):  # somebody else's line; the import will tell of it

@@ -30,7 +30,7 @@ from replay_sessions.importers.rrweb.events import (
     Unpacker,
     Unread,
 )
-from replay_sessions.importers.rrweb.remarks import ADDRESS_TAGS, REMARK_TAGS, texts_of
+from replay_sessions.importers.rrweb.remarks import ADDRESS_TAGS, REMARK_TAGS, VIEW_TAG, texts_of
 from replay_sessions.importers.rrweb.targets import attribute, field_kind
 from replay_sessions.importers.rrweb.timeline import Address, NotRead, Pause, Remark, Timeline, View
 from replay_sessions.importers.rrweb.windows import Window
@@ -58,7 +58,7 @@ class Player:
         self._log = ActLog(settle)
         self._idle_ms = idle_s * 1000 if idle_s is not None else float("inf")
         self._windows: dict[str, Window] = {}
-        self._active: Window | None = None  # where something was done last
+        self._active: Window | None = None  # where something was done last, or what came into sight since
         self._active_at: float | None = None  # None: there was a pause since
         self._knows_presses = self._knows_users = False
 
@@ -124,6 +124,8 @@ class Player:
                 fields = texts_of(said.payload)
                 if said.tag in ADDRESS_TAGS and fields.get("href"):
                     self._address(window, fields["href"])
+                elif said.tag == VIEW_TAG:
+                    self._active = window
                 elif said.tag in REMARK_TAGS:
                     self._log.timeline.append(Remark(said.tag, event.window, fields))
 

@@ -74,6 +74,7 @@ window.ShopR1 = (() => {
     if (isSending) return;
     isSending = true;
     for (let pause = 1_000, name; (name = waiting()[0]); ) {
+      if (bodyOf(name) === null) continue; // another tab was quicker
       const body = new Blob([bodyOf(name)]);
       const answer = await fetch(collector, { method: "POST", body, keepalive: body.size < BEACON_BYTES }).catch(() => null);
       if (answer?.ok || REFUSED.includes(answer?.status)) {
@@ -104,6 +105,7 @@ window.ShopR1 = (() => {
     const persona = localStorage.getItem("shop_r1.persona");
     if (isNew && said.goal) note("shop_r1.session", { goal: said.goal });
     if (isNew && persona) note("shop_r1.persona", { text: persona });
+    if (!document.hidden) note("shop_r1.view", {});
     if (said.purchase && document.querySelector(said.purchase)) purchase();
     send();
   }
@@ -111,6 +113,10 @@ window.ShopR1 = (() => {
   function note(tag, payload) {
     if (stop) rrwebRecord.record.addCustomEvent(tag, payload);
   }
+
+  /** What stands in the fields: browsers fill in what was typed before when a page is gone back to, and tell nobody. */
+  const filled = () => JSON.stringify(Array.from(document.querySelectorAll("input, textarea, select"), (field) => [field.value, field.checked]));
+  const atFirst = filled();
 
   /** The last click of this tab bought something; the next page begins another session. */
   function purchase() {
@@ -146,8 +152,10 @@ window.ShopR1 = (() => {
     if (!event.persisted || !stop) return; // a page that comes back whole begins a new snapshot
     open();
     rrwebRecord.record.takeFullSnapshot();
+    note("shop_r1.view", {});
   });
-  addEventListener("visibilitychange", () => document.hidden && stop && flush());
+  addEventListener("visibilitychange", () => (document.hidden ? stop && flush() : note("shop_r1.view", {})));
+  addEventListener("load", () => setTimeout(() => stop && filled() !== atFirst && rrwebRecord.record.takeFullSnapshot()));
   addEventListener("online", () => hurry());
   const address = () => note("shop_r1.address", { href: location.href }); // of pages that change without a new document
   addEventListener("popstate", address);
