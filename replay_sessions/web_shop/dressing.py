@@ -146,7 +146,7 @@ class _Dresser:
         if isinstance(item, _Text):
             is_article = item.tag == "h1" and self._kind in ("product", "reviews")
             picture = _picture(item.text.lower().split()) if is_article else ""
-            return f'{picture}<{item.tag} class="{escape(item.kind)}">{escape(item.text)}</{item.tag}>'
+            return f'{picture}<{item.tag} class="{escape(item.kind)}">{escape(item.text)}</{item.tag}> '
         if isinstance(item, _Act):
             return self._card([item]) if item.parts[-1] in _CARD_ENDS and len(item.parts) > 2 else self._act(item)
         if item.tag == "section":
