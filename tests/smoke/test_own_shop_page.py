@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from replay_sessions.demo_shop.catalogue import NOUNS, STYLES
 from replay_sessions.recorder.rrweb_bundle import recorder_path
 from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
 
@@ -18,7 +20,7 @@ PAGE = (ROOT / "docs" / "own_shop.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 SERVING = ("shop", "collect")
-VISITORS = 20
+VISITORS = 20  # each of whom likes another colour
 
 
 @pytest.fixture
@@ -56,7 +58,9 @@ def serve(call: list[str], environment: dict[str, str], folder: Path) -> None:
     if "collect" in call:
         collecting = Collecting(told[1].split('"')[1])
         for number in range(VISITORS):
-            for posted in batches_of_a_visit(3 + number % 3, session=f"visit-{number}"):
+            clicked = Random(number).choices(NOUNS, k=9)
+            shop = "".join(f"<a id='{noun}' href='/{noun}'>{STYLES[number]} {noun}</a>" for noun in NOUNS)
+            for posted in batches_of_a_visit(10, session=f"visit-{number}", clicked=clicked, shop=shop):
                 assert collecting.post({**posted, "user_id": f"visitor-{number}"})[0] == 200
     process.send_signal(signal.SIGINT)
     last, wrong = process.communicate(timeout=60)

@@ -6,7 +6,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -107,13 +107,20 @@ def batch(events: Any, number: int = 0, *, session: str = "s1", window: str = "w
     return {"session_id": session, "user_id": user, "window_id": window, "number": number, "events": events}
 
 
-def batches_of_a_visit(count: int, *, session: str = "s1", window: str = "w1") -> list[Any]:
-    """A visit in so many batches: the first brings the page, each of the others a click."""
+def batches_of_a_visit(
+    count: int,
+    *,
+    session: str = "s1",
+    window: str = "w1",
+    clicked: Sequence[str] = ("kettle", "cart"),
+    shop: str = SHOP,
+) -> list[Any]:
+    """A visit in so many batches: the first brings the page, each of the others a click, in turn."""
     recorded = Recorded()
-    tab = recorded.tab(SHOP)
+    tab = recorded.tab(shop)
     cuts = [len(recorded.events)]
-    for number in range(1, count):
-        tab.click("kettle" if number % 2 else "cart")
+    for number in range(count - 1):
+        tab.click(clicked[number % len(clicked)])
         cuts.append(len(recorded.events))
     pieces = [recorded.events[start:end] for start, end in zip([0, *cuts], cuts, strict=False)]
     return [batch(piece, number, session=session, window=window) for number, piece in enumerate(pieces)]

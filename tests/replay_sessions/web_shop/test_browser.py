@@ -163,6 +163,9 @@ class Shopper:
             self.ways.add("back")
             self.page.go_back(wait_until="commit")
             self.depths[self.page] -= 1
+            self.page.wait_for_function("() => document.readyState === 'complete'")
+            how = self.page.evaluate("() => performance.getEntriesByType('navigation')[0].type")
+            self.ways.add("loaded again" if how == "back_forward" else "kept whole")
         elif len(self.tabs) > 1 and self.chance.random() < 0.4:
             self.tabs.insert(0, self.tabs.pop())
             self.page.bring_to_front()
@@ -187,7 +190,7 @@ class Shopper:
     ("page_size", "sessions", "keeps_pages"), [("small", 12, False), ("compact", 20, False), ("compact", 4, True)]
 )
 def test_what_a_person_does_in_the_browser_is_what_is_imported(
-    browser: Any, page_size: PageSize, sessions: int, tmp_path: Path
+    browser: Any, page_size: PageSize, sessions: int, keeps_pages: bool, tmp_path: Path
 ) -> None:
     visits = Visits(3, page_size)
     shoppers: list[Shopper] = []
@@ -223,6 +226,7 @@ def test_what_a_person_does_in_the_browser_is_what_is_imported(
     assert not store.manifest.set_aside
     ways = {way: sum(way in shopper.ways for shopper in shoppers) for way in WAYS[page_size]}
     assert sessions < 10 or all(ways.values()), ways
+    assert keeps_pages == any("kept whole" in shopper.ways for shopper in shoppers)
     assert_the_log_earns_the_maximum(store)
 
 
