@@ -22,6 +22,8 @@ COMMANDS = {
     "import": Entry("replay_sessions.commands.import_logs:run", "Read logs into a store."),
     "show": Entry("replay_sessions.commands.show:run", "Look at a store, a session, a step or a page."),
     "check": Entry("replay_sessions.commands.check:run", "Read every session and report what is wrong."),
+    "collect": Entry("replay_sessions.commands.collect:run", "Collect what visitors of a shop do."),
+    "shop": Entry("replay_sessions.commands.shop:run", "Open the demo shop in a browser, and record visits."),
     "export": Entry("replay_sessions.commands.export:run", "Write a store in another form."),
 }
 

@@ -39,7 +39,7 @@ LISTS: list[tuple[Main, list[str]]] = [
     (serving, []),
 ]
 COMMANDS: list[tuple[Main, list[str]]] = [
-    *((replay_sessions, [name]) for name in ("generate", "show", "check")),
+    *((replay_sessions, [name]) for name in ("generate", "show", "check", "collect", "shop")),
     *((replay_sessions, ["import", name]) for name in IMPORTERS),
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "new", "check")),
@@ -148,6 +148,8 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
         (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
+        (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
+        (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
         (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
     ],
 )

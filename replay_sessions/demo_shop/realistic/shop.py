@@ -4,7 +4,7 @@ RealisticShop(variant) ─► .page ─► shopper acts ─► .respond(action) 
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, NOUNS, SIZES
 from replay_sessions.demo_shop.realistic import pages
@@ -45,6 +45,12 @@ class RealisticShop:
         self._refined: set[str] = set()
         self._opened: Article | None = None
         self.page = pages.home_page(self._look, 0)
+
+    def __copy__(self) -> Self:
+        """The same visit in another tab: each is somewhere else, and the cart is the same."""
+        tab = object.__new__(type(self))
+        tab.__dict__ |= self.__dict__ | {"_refined": set(self._refined)}
+        return tab
 
     def respond(self, action: Action) -> None:
         """Takes one action: changes `page`, or sets `outcome` where the action ends the visit."""
@@ -156,7 +162,7 @@ class RealisticShop:
                 slug = name.removeprefix("cart.").removesuffix(".remove")
                 kept = [one for one in self._cart if one.slug != slug]
                 if len(kept) < len(self._cart):
-                    self._cart = kept
+                    self._cart[:] = kept
                     self.page = pages.cart_page(self._cart, self._look)
 
     def _pay(self) -> None:

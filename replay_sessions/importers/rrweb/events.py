@@ -196,10 +196,11 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """Something in a recording that is no event that can be read, and why."""
+    """Something in a recording that is no event that can be read, and why; in which tab, where that is known."""
 
     number: int
     reason: str
+    window: str | None = None
 
 
 class Unpacker:

@@ -255,7 +255,7 @@ def _files_of(source: Path) -> tuple[list[Path], list[str]]:
     elif source.is_dir():
         files = sorted(path for path in source.absolute().rglob("*") if path.is_file())
         found = [path for path in files if path.name.endswith(_ENDINGS)]
-        others = [path.name for path in files if not path.name.endswith(_ENDINGS)]
+        others = [path.name for path in files if not path.name.endswith(_ENDINGS) and path.name[0] != "."]
     else:
         raise ImportFailed(f"there is no file or folder '{source}', and a recording or a folder of them was expected")
     if not found:

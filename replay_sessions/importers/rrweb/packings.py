@@ -4,11 +4,13 @@
     event                                  one a line
     ["window", event]                      one a line, PostHog
     {"window_id": …, "data": [event, …]}   one a line, PostHog
+    {"window_id": …, "number": 3, "data": [event, …]}    our own collector: batches of a tab, counted from 0
     {"segment_id": 3} and [event, …]       one line each, Sentry
     {"result": …}, {"data": …}, {"snapshots": …}, {"events": …}    around any of these
     [[event, …], …]                        recordings, if each has a full snapshot; else pieces of one
 
-Files may be gzip'd. What is no event is kept with the reason. Nothing is read here but wrappings.
+Files may be gzip'd. What is no event is kept with the reason; so is a batch that never came. Nothing is read here but
+wrappings.
 """
 
 import zlib
@@ -22,6 +24,7 @@ from replay_sessions.importers.rrweb.events import Event, EventType, Packed, Unp
 __all__ = ["Recording", "recordings_in"]
 
 _WRAPPERS = ("result", "snapshots", "events", "data")
+_BATCH = frozenset({"window_id", "number", "data"})
 _DEEPEST_WRAPPER = 6
 _MOST_EVENTS = 2_000_000
 _GZIP = b"\x1f\x8b"
@@ -68,6 +71,7 @@ def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
         for line in content.split(b"\n"):
             if line := line.strip():
                 reader.read(Raw(line))
+    reader.end()
     found = [recording for recording in reader.recordings if recording.events]
     if not all(recording.has_page() for recording in found):
         found = [Recording([event for recording in found for event in recording.events])]
@@ -110,6 +114,7 @@ class _Reader:
         self.recordings: list[Recording] = []
         self._unpacker = unpacker
         self._count = 0
+        self._batches: dict[str, dict[int, Raw]] = {}  # by window and number
 
     def begin(self) -> None:
         self.recordings.append(Recording())
@@ -133,6 +138,17 @@ class _Reader:
                 raise
             self._add(Unread(self._number(), " ".join(str(error).split())[:200]))
 
+    def end(self) -> None:
+        """Appends the events of numbered batches, which may have come in any order."""
+        for window, batches in self._batches.items():
+            expected = 0
+            for number in sorted(batches):
+                if number > expected:
+                    which = f"batch {expected}" if number == expected + 1 else f"batches {expected} to {number - 1}"
+                    self._add(Unread(self._number(), f"{which} of window {window} never came", window))
+                self.read(batches[number], window, 1)
+                expected = number + 1
+
     def _read_list(self, items: list[Raw], window: str, depth: int) -> None:
         if _is_window_row(items):
             self.read(items[1], msgspec.json.decode(items[0], type=str), depth + 1)
@@ -147,11 +163,16 @@ class _Reader:
             fields = msgspec.json.decode(raw, type=dict[str, Raw])
             if fields.keys() == {"segment_id"}:
                 return
+            if fields.keys() == _BATCH:
+                named, number = (msgspec.json.decode(fields[key]) for key in ("window_id", "number"))
+                if isinstance(named, str) and isinstance(number, int):
+                    self._batches.setdefault(named, {}).setdefault(number, fields["data"])
+                    return
             wrapped = next((fields[key] for key in _WRAPPERS if key in fields and "type" not in fields), None)
             if wrapped is None:
                 raise ValueError(f"no event: {error}") from error
-            named = fields.get("window_id") or fields.get("windowId")
-            self.read(wrapped, msgspec.json.decode(named, type=str) if named else window, depth + 1)
+            around = fields.get("window_id") or fields.get("windowId")
+            self.read(wrapped, msgspec.json.decode(around, type=str) if around else window, depth + 1)
 
     def _append(self, packed: Packed, window: str) -> None:
         self._add(Event.of(packed, window, self._number()))

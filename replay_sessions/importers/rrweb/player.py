@@ -30,7 +30,7 @@ from replay_sessions.importers.rrweb.events import (
     Unpacker,
     Unread,
 )
-from replay_sessions.importers.rrweb.remarks import ADDRESS_TAGS, REMARK_TAGS, texts_of
+from replay_sessions.importers.rrweb.remarks import ADDRESS_TAGS, REMARK_TAGS, VIEW_TAG, texts_of
 from replay_sessions.importers.rrweb.targets import attribute, field_kind
 from replay_sessions.importers.rrweb.timeline import Address, NotRead, Pause, Remark, Timeline, View
 from replay_sessions.importers.rrweb.windows import Window
@@ -58,7 +58,7 @@ class Player:
         self._log = ActLog(settle)
         self._idle_ms = idle_s * 1000 if idle_s is not None else float("inf")
         self._windows: dict[str, Window] = {}
-        self._active: Window | None = None  # where something was done last
+        self._active: Window | None = None  # where something was done last, or what came into sight since
         self._active_at: float | None = None  # None: there was a pause since
         self._knows_presses = self._knows_users = False
 
@@ -72,7 +72,8 @@ class Player:
         last: Event | None = None
         for event in events:
             if isinstance(event, Unread):
-                self._not_read(event.number, event.reason, *self._windows.values())
+                known = self._windows.values()
+                self._not_read(event.number, event.reason, *(one for one in known if event.window in (None, one.name)))
                 continue
             if last is not None and self._active_at is not None and event.timestamp - self._active_at > self._idle_ms:
                 self._pause(last, is_end=False)
@@ -123,8 +124,10 @@ class Player:
                 fields = texts_of(said.payload)
                 if said.tag in ADDRESS_TAGS and fields.get("href"):
                     self._address(window, fields["href"])
+                elif said.tag == VIEW_TAG:
+                    self._active = window
                 elif said.tag in REMARK_TAGS:
-                    self._log.timeline.append(Remark(said.tag, fields))
+                    self._log.timeline.append(Remark(said.tag, event.window, fields))
 
     def _change(self, event: Event, window: Window, source: int) -> None:
         if source in _ACTIVITY:

@@ -170,12 +170,13 @@ class _Part:
 
     def remark(self, remark: Remark) -> None:
         """Notes what our own recorder says."""
-        acts = self._acts()
-        click = self._last_click("")
+        acts = [act for act in self._acts() if not act.is_part]
+        here = [act for act in acts if act.window == remark.window] or acts
+        click = self._last_click(remark.window)
         if remark.tag == PURCHASE_TAG and click is not None:
             click.buys = not self._has_ended()
-        elif remark.tag == RATIONALE and acts:
-            acts[-1].rationale = remark.fields.get("text")
+        elif remark.tag == RATIONALE and here:
+            here[-1].rationale = remark.fields.get("text")
         elif remark.tag == PERSONA and "text" in remark.fields:
             self.about["persona"] = remark.fields["text"]
         elif remark.tag == SESSION:

@@ -6,20 +6,22 @@
 |---|---|
 | `shop_r1.session` | `session_id`, `user_id`, `goal`, each optional: pseudonyms |
 | `shop_r1.persona` | `text`: who the shopper is |
-| `shop_r1.rationale` | `text`: why the last action was done, in the shopper's words |
-| `shop_r1.purchase` | the last click bought |
+| `shop_r1.rationale` | `text`: why the last action in this tab was done, in the shopper's words |
+| `shop_r1.purchase` | the last click in this tab bought |
+| `shop_r1.view` | this tab came into sight: who leaves now, leaves its page |
 | `shop_r1.address`, PostHog's `$pageview` and `$url_changed` | `href`: the address changed without a new page |
 """
 
 from typing import Any
 
-__all__ = ["ADDRESS_TAGS", "PERSONA", "PURCHASE_TAG", "RATIONALE", "REMARK_TAGS", "SESSION", "texts_of"]
+__all__ = ["ADDRESS_TAGS", "PERSONA", "PURCHASE_TAG", "RATIONALE", "REMARK_TAGS", "SESSION", "VIEW_TAG", "texts_of"]
 
 SESSION = "shop_r1.session"
 PERSONA = "shop_r1.persona"
 RATIONALE = "shop_r1.rationale"
 PURCHASE_TAG = "shop_r1.purchase"
 REMARK_TAGS = frozenset({SESSION, PERSONA, RATIONALE, PURCHASE_TAG})
+VIEW_TAG = "shop_r1.view"
 ADDRESS_TAGS = frozenset({"shop_r1.address", "$pageview", "$url_changed"})
 
 

@@ -95,6 +95,7 @@ class Remark(msgspec.Struct, frozen=True):
     """What our own recorder notes beside rrweb's events; see `remarks`."""
 
     tag: str
+    window: str
     fields: dict[str, str]
 
 

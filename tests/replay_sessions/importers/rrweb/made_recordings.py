@@ -156,6 +156,16 @@ def _segments(made: Recorded) -> bytes:
     return _lines(rows)
 
 
+def _batches(made: Recorded) -> list[Json]:
+    """As our collector writes them; they may come in any order."""
+    rows: list[Json] = []
+    numbers: dict[str, int] = {}
+    for window, event in zip(made.windows, made.events, strict=True):
+        number = numbers[window] = numbers.get(window, -1) + 1
+        rows.append({"window_id": window, "number": number, "data": [event]})
+    return rows
+
+
 PACKINGS = {
     "array.json": lambda made: json.dumps(made.events, indent=1).encode(),
     "lines.jsonl": lambda made: _lines(made.events),
@@ -166,6 +176,7 @@ PACKINGS = {
     "stored.jsonl": lambda made: _lines(
         [{"window_id": row[0], "data": [row[1]]} for row in zip(made.windows, made.events, strict=True)]
     ),
+    "batches.jsonl": lambda made: _lines(_batches(made)[::-1]),
     "fields.jsonl": lambda made: _lines([
         {"window_id": window, "data": [_with_packed_fields(event)]}
         for window, event in zip(made.windows, made.events, strict=True)

@@ -57,7 +57,7 @@ def test_every_packing_gives_the_same_store(made: Recorded, tmp_path: Path) -> N
     for packing, pack in PACKINGS.items():
         name = "visit" + packing[packing.index(".") :]
         stores[packing] = stored(tmp_path / packing, name, pack(made))
-    assert len(stores) == 12
+    assert len(stores) == 13
     (session,) = stores["array.json"].sessions()
     assert [step.action.name for step in session.steps] == ["search", "kettle", "pot"]  # type: ignore[union-attr]
     assert len({store.manifest.fingerprint for store in stores.values()}) == 1
@@ -105,6 +105,25 @@ def test_events_are_played_in_the_order_of_time_and_equal_times_in_that_of_the_f
     ordered = recording.in_time_order()
     assert [event.number for event in ordered] == [2, 1, 3, 4]
     assert isinstance(ordered[3], Unread)
+
+
+def test_a_batch_that_never_came_is_told_and_its_tab_is_unknown_up_to_the_next_page(tmp_path: Path) -> None:
+    made = Recorded()
+    one, other = made.tab(PAGE, window="one"), made.tab(PAGE, window="other")
+    one.click("a")
+    other.click("a")
+    change = one.change(texts=[]).recorded.events[-1]
+    one.click("a")
+    other.click("a")
+    one.go("https://shop.example/next", PAGE).click("a")
+    lines = PACKINGS["batches.jsonl"](made).splitlines()
+    (lost,) = (line for line in lines if json.loads(line)["data"] == [change])
+    store = stored(tmp_path, "visit.jsonl", b"\n".join(line for line in lines if line != lost))
+    (session,) = store.sessions()
+    assert [step.gap for step in session.steps] == [0, 0, 1, 0]  # the click after it is left out
+    told = [json.loads(line)["reason"] for line in (store.path / "set_aside.jsonl").read_text().splitlines()]
+    assert told[0] == f"batch {json.loads(lost)['number']} of window one never came"
+    assert "which may have changed the page, cannot be read" in told[1]
 
 
 def test_what_is_no_event_is_kept_with_the_reason() -> None:

@@ -330,6 +330,33 @@ class TestRemarks:
         assert session.persona.text == "Frugal."
         assert [step.rationale for step in session.steps] == ["It may be cheaper.", None]
 
+    def test_they_are_about_what_was_done_in_their_own_tab(self, made: Recorded, tmp_path: Path) -> None:
+        first, second = made.tab(SHOP, window="first"), made.tab(SHOP, window="second")
+        first.click("buy")
+        second.click("sale")
+        first.note("shop_r1.rationale", {"text": "I take it."}).note("shop_r1.purchase", {})
+        (session,) = imported(made, tmp_path).sessions()
+        assert session.steps[0].action == Click(name="buy_now", click_type="purchase")
+        assert session.steps[0].rationale == "I take it."
+
+    def test_who_leaves_leaves_the_page_of_the_tab_that_came_into_sight_last(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        first, second = made.tab(SHOP, window="first"), made.tab(RESULTS, window="second")
+        first.click("sale")
+        for tab, title in ((second, "Results"), (first, "Shop")):
+            tab.note("shop_r1.view", {})
+            (session,) = imported(made, tmp_path, terminate_at_end=True).sessions()
+            assert session.steps[-1].action == Terminate()
+            assert f"<title>{title}</title>" in session.steps[-1].page
+
+    def test_why_something_was_searched_is_kept_where_the_button_sent_it(self, made: Recorded, tmp_path: Path) -> None:
+        tab = made.tab(SHOP).type("q", "kettle").click("go").go("https://shop.example/?q=kettle", RESULTS)
+        session = imported(tab.note("shop_r1.rationale", {"text": "I need one."}), tmp_path).session("visit")
+        assert [(step.action, step.rationale) for step in session.steps] == [
+            (TypeAndSubmit(name="search.search", text="kettle"), "I need one.")
+        ]
+
 
 class TestNestedPages:
     def test_a_click_in_an_iframe_and_in_a_shadow_tree_is_found(self, made: Recorded, tmp_path: Path) -> None:

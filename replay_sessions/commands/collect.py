@@ -1,0 +1,71 @@
+"""Collects what visitors of a shop do, as rrweb records it, once they have agreed.
+
+  python -m replay_sessions collect --out recordings
+  python -m replay_sessions import rrweb recordings --terminate-at-end \\
+    --out stores/mine
+
+It prints the line of HTML that the shop's pages need. Each session is a file
+of OUT, to which lines are only ever appended. What is acknowledged is on the
+disk: end it at any time, and the same command goes on, with the same token.
+
+It listens on this machine alone. For visitors elsewhere put it behind the web
+server that holds the shop's certificate; docs/own_shop.md shows how.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from replay_sessions.commands.command_line import parse_options
+from replay_sessions.commands.serving import check_port, kept_token, recorded, serve
+from replay_sessions.errors import BadConfig
+from replay_sessions.importers.importer import Importer
+from replay_sessions.plugins import load_with_extra
+from replay_sessions.recorder.journal import Journal
+from replay_sessions.recorder.snippet import recorder_script
+
+__all__ = ["Collect", "run"]
+
+
+class Collect(msgspec.Struct, frozen=True, kw_only=True):
+    """Collects recordings.
+
+    Attributes:
+        out: The folder for the recordings, a file for each session.
+        host: The address to listen at; another than this machine's own lets others post without encryption.
+        port: Where to listen; 0: a free port.
+        most_batch_mib: Longer requests are refused.
+        most_session_mib: Sessions that grow longer are taken no further.
+    """
+
+    out: Path
+    host: str = "127.0.0.1"
+    port: int = 8600
+    most_batch_mib: int = 16
+    most_session_mib: int = Importer.longest_session_bytes >> 20
+
+    def __post_init__(self) -> None:
+        check_port(self.port)
+        for name, value in (("most-batch-mib", self.most_batch_mib), ("most-session-mib", self.most_session_mib)):
+            if value < 1:
+                raise BadConfig(f"--{name} is {value}, and 1 or more was expected")
+
+
+def run(words: Sequence[str]) -> int:
+    """Runs `collect` with what was given after it."""
+    options = parse_options(Collect, words, program="python -m replay_sessions collect", text=__doc__)
+    collector_server = load_with_extra("replay_sessions.recorder.collector:collector_server", "recorder")
+    script = recorder_script()
+    with Journal(options.out, most_session_bytes=options.most_session_mib << 20) as journal:
+        token = kept_token(options.out)
+        most_bytes = options.most_batch_mib << 20
+        server = collector_server(
+            journal, token, most_bytes=most_bytes, script=script, host=options.host, port=options.port
+        )
+        greeting = (
+            "put this line into the head of the shop's pages:\n"
+            f'  <script defer src="{server.address}/{token}/recorder.js"></script>\n'
+            "Ctrl-C ends; what was acknowledged is on the disk, and the same command goes on."
+        )
+        return serve(server, greeting, lambda: recorded(journal))

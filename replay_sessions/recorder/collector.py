@@ -1,0 +1,152 @@
+"""The collector over HTTP: who may post, how much, and what is answered.
+
+    POST /TOKEN/batches      a batch (batches.py)          200 {"new": true}, once it is on the disk
+    GET  /TOKEN/recorder.js  rrweb's recorder and the snippet
+
+Statuses of a refusal, each with {"error": …}: 400 no batch, 401 no token, 403 a wrong one, 408 too slow, 409 the number
+of another batch, 413 too long, 503 too much at once, 507 the disk is full. After 408, 5xx, or no answer, a batch may be
+posted again; it is never written twice.
+
+The token stands in the path, since a page that is closed can still send a beacon, and a beacon has no headers of its
+own. Every page with the snippet holds it: it keeps others from filling the disk, and is no secret from shoppers. So
+nothing can be read with it but the recorder. Any page may read the answers (`Access-Control-Allow-Origin`), which tell
+nothing, for a shop and its collector may have different origins.
+"""
+
+import asyncio
+import errno
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from replay_sessions.errors import BadSession, WriteFailed
+from replay_sessions.recorder.batches import read_batch
+from replay_sessions.recorder.journal import Journal
+from replay_sessions.recorder.serving import Server
+from replay_sessions.recorder.session_file import OtherEvents, SessionFull
+
+__all__ = ["Collector", "collector_server", "refusal"]
+
+logger = logging.getLogger(__name__)
+
+_SLOWEST_S = 60  # for a whole request
+_MOST_AT_ONCE_BYTES = 256 << 20
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_KEPT = "private, max-age=3600, stale-if-error=604800"  # pages go on recording while the collector is away
+_HEADERS = {
+    "Access-Control-Allow-Origin": "*",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Collector:
+    """Takes batches into a journal.
+
+    Args:
+        token: What each request must carry.
+        most_bytes: The longest request.
+        script: The recorder, as pages load it.
+    """
+
+    def __init__(self, journal: Journal, token: str, *, most_bytes: int, script: bytes) -> None:
+        self._journal = journal
+        self._token = token.encode()
+        self._most_bytes = most_bytes
+        self._script = script
+        self._held_bytes = 0  # of requests that are being taken
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/batches", self._untokened, methods=["GET", "POST"]),
+            Route("/recorder.js", self._untokened),
+            Route("/{token}/batches", self._checked(self._take), methods=["POST"]),
+            Route("/{token}/recorder.js", self._checked(self._give_script)),
+        ]
+
+    def _checked(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that asks for the token."""
+
+        async def endpoint(request: Request) -> Response:
+            if not hmac.compare_digest(request.path_params["token"].encode(), self._token):
+                raise HTTPException(403, "that is not this collector's token: take the address that it has printed")
+            return await answer(request)
+
+        return endpoint
+
+    async def _untokened(self, request: Request) -> Response:
+        raise HTTPException(401, "the token is missing: take the address that the collector has printed")
+
+    async def _give_script(self, request: Request) -> Response:
+        return Response(self._script, media_type="text/javascript", headers={**_HEADERS, "Cache-Control": _KEPT})
+
+    async def _take(self, request: Request) -> Response:
+        held: list[int] = []
+        try:
+            async with asyncio.timeout(_SLOWEST_S):
+                body = await self._body(request, held)
+            is_new = await asyncio.wrap_future(self._journal.append(read_batch(body)))
+        except TimeoutError as error:
+            raise HTTPException(408, f"it took longer than {_SLOWEST_S} seconds: post it again") from error
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        except BadSession as error:
+            raise HTTPException(400, str(error)) from error
+        except OtherEvents as error:
+            raise HTTPException(409, str(error)) from error
+        except SessionFull as error:
+            raise HTTPException(413, str(error)) from error
+        except WriteFailed as error:
+            logger.warning("%s", error)
+            reason = error.__cause__
+            is_full = isinstance(reason, OSError) and reason.errno in _FULL
+            raise HTTPException(507 if is_full else 500, "it cannot be written: post it again later") from error
+        finally:
+            self._held_bytes -= sum(held)
+        return JSONResponse({"new": is_new}, headers=_HEADERS)
+
+    async def _body(self, request: Request, held: list[int]) -> bytes:
+        """The body of a request.
+
+        Args:
+            held: Gets the lengths that were counted.
+        """
+        too_long = HTTPException(413, f"a batch has at most {self._most_bytes:,} bytes")
+        told = request.headers.get("content-length", "")
+        if told.isascii() and told.isdigit() and int(told[:18]) > self._most_bytes:
+            raise too_long
+        pieces: list[bytes] = []
+        length = 0
+        async for piece in request.stream():
+            length += len(piece)
+            if length > self._most_bytes:
+                raise too_long
+            if self._held_bytes + len(piece) > _MOST_AT_ONCE_BYTES:
+                raise HTTPException(503, "too much at once: post it again later")
+            self._held_bytes += len(piece)
+            held.append(len(piece))
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def collector_server(journal: Journal, token: str, *, most_bytes: int, script: bytes, host: str, port: int) -> Server:
+    """A server that does nothing but collect."""
+    collector = Collector(journal, token, most_bytes=most_bytes, script=script)
+    return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: refusal}), host, port)
+
+
+async def refusal(request: Request, error: Exception) -> Response:
+    """The answer to a request that is refused, or that leads nowhere."""
+    assert isinstance(error, HTTPException)
+    said = json.dumps({"error": error.detail}).encode()
+    # What else it sends is not read.
+    return Response(said, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")

@@ -1,0 +1,81 @@
+"""rrweb's own recorder, one script of 77 kB: fetched by npm at first use and kept in the user's cache.
+
+It is other people's work (the npm package @rrweb/record, MIT licence) and no part of this project. Which one is said
+here, with the digest of the package, so that everybody records with the same.
+"""
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from base64 import b64decode
+from pathlib import Path
+
+from replay_sessions.errors import ImportFailed, MissingExtra
+from replay_sessions.store.durable_files import replace_file, writing
+
+__all__ = ["PACKAGE", "fetched_recorder", "recorder_path"]
+
+PACKAGE = "@rrweb/record@2.1.6"
+_SHA512 = "dHOrWa97l3C+BBsUd+zgLtErTZavzudJunu1HN2bV6WhTBLGk7z8BY1fWw0QerYK7qJJyrBE9D6XHcISVdVGQQ=="
+_FILE = "package/umd/record.min.js"
+_LONGEST_S = 300
+
+
+def recorder_path() -> Path:
+    """Where the script lies, or will lie: under $SHOP_R1_CACHE, else in the user's cache folder."""
+    given = os.environ.get("SHOP_R1_CACHE")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return (Path(given) if given else caches / "shop_r1") / f"{PACKAGE.replace('/', '-').lstrip('@')}.js"
+
+
+def fetched_recorder() -> bytes:
+    """The script; the first time it is fetched.
+
+    Raises:
+        MissingExtra: It is not there, and neither is npm.
+        ImportFailed: npm brought nothing, or something else.
+    """
+    path = recorder_path()
+    if path.is_file():
+        return path.read_bytes()
+    npm = shutil.which("npm")
+    if npm is None:
+        raise MissingExtra(
+            f"rrweb's recorder is fetched by npm, which is not installed: install it (it comes with Node.js), or put "
+            f"{_FILE.partition('/')[2]} of the npm package {PACKAGE} at '{path}'"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        words = [npm, "pack", PACKAGE, "--pack-destination", folder]
+        try:
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_LONGEST_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise ImportFailed(f"npm did not bring {PACKAGE} within {_LONGEST_S} seconds: try again") from error
+        packed = next(iter(Path(folder).glob("*.tgz")), None)
+        if done.returncode or packed is None:
+            said = (done.stderr.strip().splitlines() or ["it said nothing"])[0]
+            raise ImportFailed(f"npm brought no {PACKAGE} ({said}): is the network there?")
+        script = _unpacked(packed.read_bytes())
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, script)
+    return script
+
+
+def _unpacked(package: bytes) -> bytes:
+    """The script in the package.
+
+    Raises:
+        ImportFailed: It is not the package that was meant.
+    """
+    if hashlib.sha512(package).digest() != b64decode(_SHA512):
+        raise ImportFailed(
+            f"what npm brought is not {PACKAGE} as it was published: another registry, or a changed copy"
+        )
+    with tarfile.open(fileobj=io.BytesIO(package)) as files:
+        script = files.extractfile(_FILE)
+        assert script is not None  # the digest says what is in the package
+        return script.read()

@@ -1,0 +1,171 @@
+// Records a visit by rrweb's own recorder, once the visitor has agreed, and sends it batch by batch:
+//
+//   events ─► batch ─► localStorage ─► collector ─► acknowledged: forgotten
+//
+// <script defer src="https://…/TOKEN/recorder.js" data-named="q size" data-purchase=".thank-you"></script>
+//
+// What a shop can say about itself stands in docs/own_shop.md. A batch is in localStorage before it is sent, so a
+// collector that is away costs nothing, nor does a page that is left meanwhile: the next one goes on sending, and what
+// comes twice is known by its number. A tab's id is out of sessionStorage while a page of it lives, for a tab that is
+// duplicated takes a copy of that.
+window.ShopR1 = (() => {
+  const said = document.currentScript.dataset;
+  const collector = new URL("batches", document.currentScript.src).href;
+  const named = new Set((said.named || "").split(/[\s,]+/).filter(Boolean));
+  const [IDLE_MS, FLUSH_MS, MOST_CHARACTERS, BEACON_BYTES] = [30 * 60_000, 1_000, 200_000, 60_000];
+  const REFUSED = [400, 409, 413]; // for good
+  const BATCH = "shop_r1.batch.";
+  const unkept = new Map(); // batches that localStorage has no room for
+  let stop = null, session, tab, pending = [], length = 0, timer = 0, isSending = false, hurry = () => {};
+
+  const drawn = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const read = (storage, name) => JSON.parse(storage.getItem(name) || "null");
+  const write = (storage, name, value) => storage.setItem(name, JSON.stringify(value));
+
+  /** Finds the session and the tab, or begins them; says whether the session is a new one. */
+  function open() {
+    session = read(localStorage, "shop_r1.session");
+    const isOver = session && ((session.over && session.over !== location.href) || Date.now() - session.last > IDLE_MS);
+    const isNew = !session || (said.session ? said.session !== session.id : isOver);
+    if (isNew) session = { id: said.session || drawn() };
+    session.user = said.user || localStorage.getItem("shop_r1.user") || drawn();
+    localStorage.setItem("shop_r1.user", session.user);
+    touch({});
+    tab = read(sessionStorage, "shop_r1.tab");
+    sessionStorage.removeItem("shop_r1.tab");
+    if (tab?.session !== session.id) tab = { window: tab?.window || drawn(), session: session.id, number: 0 };
+    return isNew;
+  }
+
+  function touch(more) {
+    write(localStorage, "shop_r1.session", Object.assign(session, { last: Date.now() }, more));
+  }
+
+  const isNewest = () => read(localStorage, "shop_r1.session")?.id === session.id; // else another tab began one since
+
+  function emit(event) {
+    pending.push(JSON.stringify(event));
+    length += pending.at(-1).length;
+    if (event.type === 2 || length > MOST_CHARACTERS) flush(); // a page at once, since all that follows needs it
+    else timer ||= setTimeout(flush, FLUSH_MS);
+  }
+
+  function flush() {
+    clearTimeout(timer);
+    timer = 0;
+    if (!pending.length) return;
+    const head = { session_id: session.id, user_id: session.user, window_id: tab.window, number: tab.number };
+    const name = `${BATCH}${session.id}.${tab.window}.${String(tab.number).padStart(8, "0")}`;
+    const body = `${JSON.stringify(head).slice(0, -1)},"events":[${pending}]}`;
+    [tab.number, pending, length] = [tab.number + 1, [], 0];
+    try {
+      if (isNewest()) touch({});
+      localStorage.setItem(name, body);
+    } catch {
+      unkept.set(name, body);
+    }
+    send();
+  }
+
+  const waiting = () => [...Object.keys(localStorage).filter((name) => name.startsWith(BATCH)), ...unkept.keys()].sort();
+  const bodyOf = (name) => unkept.get(name) ?? localStorage.getItem(name);
+
+  async function send() {
+    if (isSending) return;
+    isSending = true;
+    for (let pause = 1_000, name; (name = waiting()[0]); ) {
+      if (bodyOf(name) === null) continue; // another tab was quicker
+      const body = new Blob([bodyOf(name)]);
+      const answer = await fetch(collector, { method: "POST", body, keepalive: body.size < BEACON_BYTES }).catch(() => null);
+      if (answer?.ok || REFUSED.includes(answer?.status)) {
+        unkept.delete(name);
+        localStorage.removeItem(name);
+        pause = 1_000;
+      } else {
+        await new Promise((resume) => setTimeout((hurry = resume), pause));
+        pause = Math.min(2 * pause, 30_000);
+      }
+    }
+    isSending = false;
+  }
+
+  function begin() {
+    if (stop) return;
+    const isNew = open();
+    stop = rrwebRecord.record({
+      emit,
+      maskAllInputs: true,
+      maskInputFn: (text, field) =>
+        field?.type !== "password" && (named.has(field?.name) || named.has(field?.id)) ? text : "*".repeat(text.length),
+      userTriggeredOnInput: true,
+      recordAfter: "DOMContentLoaded",
+      slimDOMOptions: "all",
+      sampling: { mousemove: false, scroll: 500 },
+    });
+    const persona = localStorage.getItem("shop_r1.persona");
+    if (isNew && said.goal) note("shop_r1.session", { goal: said.goal });
+    if (isNew && persona) note("shop_r1.persona", { text: persona });
+    if (!document.hidden) note("shop_r1.view", {});
+    if (said.purchase && document.querySelector(said.purchase)) purchase();
+    send();
+  }
+
+  function note(tag, payload) {
+    if (stop) rrwebRecord.record.addCustomEvent(tag, payload);
+  }
+
+  /** What stands in the fields: browsers fill in what was typed before when a page is gone back to, and tell nobody. */
+  const filled = () => JSON.stringify(Array.from(document.querySelectorAll("input, textarea, select"), (field) => [field.value, field.checked]));
+  const atFirst = filled();
+
+  /** The last click of this tab bought something; the next page begins another session. */
+  function purchase() {
+    note("shop_r1.purchase", {});
+    if (stop && isNewest()) touch({ over: location.href });
+  }
+
+  /** What the visitor has answered; "no" also takes back an earlier "yes", and forgets what was not sent. */
+  function consent(isGiven) {
+    if (!isGiven) {
+      stop?.();
+      [stop, pending] = [null, []];
+      unkept.clear();
+      sessionStorage.removeItem("shop_r1.tab");
+      Object.keys(localStorage).filter((name) => name.startsWith("shop_r1.")).forEach((name) => localStorage.removeItem(name));
+    }
+    localStorage.setItem("shop_r1.consent", isGiven ? "yes" : "no");
+    if (isGiven) setTimeout(begin); // the click that agrees is not recorded
+  }
+
+  const agreed = () => localStorage.getItem("shop_r1.consent") ?? (said.consent === "given" ? "yes" : null);
+
+  addEventListener("pagehide", () => {
+    if (!stop) return;
+    flush();
+    write(sessionStorage, "shop_r1.tab", tab);
+    for (const name of waiting()) {
+      const body = new Blob([bodyOf(name)]);
+      if (body.size < BEACON_BYTES && !navigator.sendBeacon(collector, body)) break;
+    }
+  });
+  addEventListener("pageshow", (event) => {
+    if (!event.persisted || !stop) return; // a page that comes back whole begins a new snapshot
+    open();
+    rrwebRecord.record.takeFullSnapshot();
+    note("shop_r1.view", {});
+  });
+  addEventListener("visibilitychange", () => (document.hidden ? stop && flush() : note("shop_r1.view", {})));
+  addEventListener("load", () => setTimeout(() => stop && filled() !== atFirst && rrwebRecord.record.takeFullSnapshot()));
+  addEventListener("online", () => hurry());
+  const address = () => note("shop_r1.address", { href: location.href }); // of pages that change without a new document
+  addEventListener("popstate", address);
+  for (const method of ["pushState", "replaceState"]) {
+    const plain = history[method];
+    history[method] = function (...given) {
+      plain.apply(this, given);
+      address();
+    };
+  }
+  if (agreed() === "yes") begin();
+  return { said, agreed, consent, purchase, note, isRecording: () => stop !== null };
+})();

@@ -1,0 +1,241 @@
+"""The snippet in Chromium, on the pages of a shop of another origin than the collector's."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replay_sessions import Click, SessionStore, TypeAndSubmit
+from replay_sessions.__main__ import main
+from replay_sessions.recorder.collector import collector_server
+from replay_sessions.recorder.journal import Journal
+from replay_sessions.recorder.snippet import recorder_script
+from tests.oracles.browser_visibility import chromium
+from tests.replay_sessions.recorder.test_collector import free_port
+
+pytestmark = pytest.mark.browser
+
+PATIENCE_MS = 300_000
+STORED = "() => Object.keys(localStorage).filter((name) => name.startsWith('shop_r1.')).sort()"
+ALL_SENT = "() => !Object.keys(localStorage).some((name) => name.startsWith('shop_r1.batch.'))"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
+    if chromium() is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+class Study:
+    """A shop with the snippet in it, and the collector, which may be away.
+
+    Attributes:
+        recordings: Where the collector writes.
+    """
+
+    def __init__(self, folder: Path, browser: Any) -> None:
+        self.recordings = folder / "recordings"
+        self.saying = 'data-consent="given"'
+        self._port = free_port()
+        self._collecting = ExitStack()
+        self._running = ExitStack()
+        study = self
+
+        class Shop(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                content = study.page(self.path).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None: ...
+
+        shop = self._running.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Shop))
+        threading.Thread(target=shop.serve_forever, daemon=True).start()
+        self._running.callback(shop.shutdown)
+        self.address = f"http://127.0.0.1:{shop.server_port}"
+        context = self._running.enter_context(browser.new_context())
+        context.set_default_timeout(PATIENCE_MS)
+        self.context = context
+        self.visitor = context.new_page()
+
+    def page(self, path: str) -> str:
+        return (
+            f'<title>{path}</title><script defer src="http://127.0.0.1:{self._port}/token/recorder.js" {self.saying}>'
+            f"</script><form action='/found'><input name='q' aria-label='Search'></form><a href='/{len(path)}'>Kettle"
+            f" {'of steel' * (len(path) % 2)}</a><input name='secret' type='password' aria-label='Secret'>"
+            "<input name='note' aria-label='Note'><div class='rr-block'>for your eyes only</div>"
+        )
+
+    def begin(self) -> None:
+        """The collector comes."""
+        journal = self._collecting.enter_context(Journal(self.recordings, most_session_bytes=1 << 26))
+        script = recorder_script()
+        server = collector_server(
+            journal, "token", most_bytes=1 << 22, script=script, host="127.0.0.1", port=self._port
+        )
+        self._collecting.enter_context(server)
+
+    def end(self) -> None:
+        """The collector goes."""
+        self._collecting.close()
+
+    def close(self) -> None:
+        self._running.close()
+        self._collecting.close()
+
+    def open(self, path: str = "/") -> Any:
+        self.visitor.goto(self.address + path)
+        return self.visitor
+
+    def wait_until_sent(self) -> None:
+        self.visitor.wait_for_timeout(1_100)
+        self.visitor.wait_for_function(ALL_SENT)
+
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for file in self.recordings.glob("*.jsonl") for line in file.read_text().splitlines()]
+
+    def store(self, folder: Path) -> SessionStore:
+        words = ["import", "rrweb", str(self.recordings), "--workers", "1", "--out", str(folder / "store")]
+        assert main(words) == 0
+        return SessionStore.open(folder / "store")
+
+
+@pytest.fixture
+def study(browser: Any, tmp_path: Path) -> Iterator[Study]:
+    running = Study(tmp_path, browser)
+    running.begin()
+    yield running
+    running.close()
+
+
+def type_into(page: Any, name: str, text: str) -> None:
+    page.click(f"[name={name}]")
+    page.keyboard.type(text)
+
+
+def test_nothing_is_recorded_or_kept_before_a_yes_and_after_a_no(study: Study) -> None:
+    study.saying = ""
+    page = study.open()
+    page.wait_for_selector("text=Yes, record")
+    type_into(page, "note", "before")
+    assert page.evaluate(STORED) == []
+    page.click("text=No")
+    page.click("text=Kettle")
+    page.wait_for_function("() => window.ShopR1 && !window.ShopR1.isRecording()")
+    assert page.evaluate(STORED) == ["shop_r1.consent"]
+    assert page.locator("text=Yes, record").count() == 0
+    assert not list(study.recordings.glob("*.jsonl"))
+
+
+def test_after_a_yes_it_records_and_a_later_no_forgets_what_was_not_sent(study: Study) -> None:
+    study.saying = ""
+    page = study.open()
+    page.click("text=Yes, record")
+    page.wait_for_function("() => window.ShopR1.isRecording()")
+    study.wait_until_sent()
+    assert study.lines()
+    study.end()
+    before = study.lines()
+    type_into(page, "note", "not meant for you")
+    page.evaluate("() => window.ShopR1.consent(false)")
+    assert page.evaluate(STORED) == ["shop_r1.consent"]
+    study.begin()
+    page.wait_for_timeout(2_500)
+    assert study.lines() == before
+
+
+def test_texts_are_masked_unless_they_are_named_and_passwords_always(study: Study, tmp_path: Path) -> None:
+    study.saying = 'data-consent="given" data-named="q secret"'
+    page = study.open()
+    type_into(page, "note", "my own")
+    type_into(page, "secret", "open sesame")
+    type_into(page, "q", "red kettle")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/found?q=red+kettle")
+    study.wait_until_sent()
+    written = json.dumps(study.lines())
+    for hidden in ("my own", "open sesame", "for your eyes only"):
+        assert hidden not in written
+    (session,) = study.store(tmp_path).sessions()
+    assert [step.action for step in session.steps] == [
+        TypeAndSubmit(name="note", text="", submitted=False),
+        TypeAndSubmit(name="secret", text="", submitted=False),
+        TypeAndSubmit(name="search", text="red kettle"),
+    ]
+
+
+def test_nothing_is_lost_while_the_collector_is_away(study: Study, tmp_path: Path) -> None:
+    study.saying = 'data-consent="given" data-named="q"'
+    page = study.open()
+    study.wait_until_sent()
+    study.end()
+    clicked = []
+    for _ in range(3):
+        clicked.append(page.inner_text("a"))
+        with page.expect_navigation():
+            page.click("a")
+        page.wait_for_function("() => window.ShopR1.isRecording()")
+    page.wait_for_timeout(1_500)
+    assert not page.evaluate(ALL_SENT)
+    study.begin()
+    study.wait_until_sent()
+    (session,) = study.store(tmp_path).sessions()
+    names = [text.strip().lower().replace(" ", "_") for text in clicked]
+    assert [step.action for step in session.steps] == [Click(name=name) for name in names]
+    assert not any(step.gap for step in session.steps)
+    numbers: dict[str, list[int]] = {}
+    for line in study.lines():
+        if "number" in line:
+            numbers.setdefault(line["window_id"], []).append(line["number"])
+    assert all(sorted(found) == list(range(len(found))) for found in numbers.values())
+
+
+@pytest.mark.parametrize("way", ["a copy of the tab", "a link to a new tab"])
+def test_a_tab_that_is_opened_from_another_has_an_id_of_its_own(study: Study, way: str) -> None:
+    page = study.open()
+    study.wait_until_sent()
+    copies: dict[str, Callable[[], object]] = {
+        "a copy of the tab": lambda: page.evaluate("() => void window.open(location.href)"),  # with its sessionStorage
+        "a link to a new tab": lambda: page.click("a", modifiers=["Control"]),
+    }
+    with study.context.expect_page() as opened:
+        copies[way]()
+    opened.value.wait_for_function("() => window.ShopR1?.isRecording()")
+    type_into(opened.value, "note", "there")
+    type_into(page, "note", "here")
+    study.wait_until_sent()
+    sessions = {file.stem for file in study.recordings.glob("*.jsonl")}
+    windows = {line["window_id"] for line in study.lines()}
+    assert (len(sessions), len(windows)) == (1, 2)
+
+
+def test_a_purchase_ends_the_session_and_the_next_page_begins_another(study: Study, tmp_path: Path) -> None:
+    study.saying = 'data-consent="given" data-purchase="[href=\'/15\']"'  # of what was found
+    page = study.open()
+    type_into(page, "q", "kettle")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/found*")
+    study.wait_until_sent()
+    study.open("/")
+    study.wait_until_sent()
+    assert len(list(study.recordings.glob("*.jsonl"))) == 2
+    users = {
+        event["data"]["payload"]["user_id"]
+        for line in study.lines()
+        for event in line["data"]
+        if event["type"] == 5 and "user_id" in event["data"]["payload"]
+    }
+    assert len(users) == 1

@@ -1,0 +1,285 @@
+"""What the collector takes, what it refuses, and that it loses nothing which it has acknowledged."""
+
+import json
+import random
+import signal
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replay_sessions import Click, SessionStore
+from replay_sessions.__main__ import main
+from replay_sessions.errors import BadConfig
+from replay_sessions.recorder.batches import read_batch
+from replay_sessions.recorder.journal import Journal
+from tests.replay_sessions.recorder.conftest import Collect, Collecting, batch, batches_of_a_visit, lines_of
+
+CLICKED = ("red_kettle", "cart", "red_kettle")
+EVENT = {"type": 5, "timestamp": 1_700_000_000_000, "data": {"tag": "a"}}
+
+
+def store_of(folder: Path) -> SessionStore:
+    assert main(["import", "rrweb", str(folder / "recordings"), "--workers", "1", "--out", str(folder / "store")]) == 0
+    return SessionStore.open(folder / "store")
+
+
+def test_what_is_posted_is_a_file_that_the_importer_reads(collecting: Collecting, tmp_path: Path) -> None:
+    for posted in batches_of_a_visit(4):
+        assert collecting.post(posted) == (200, {"new": True})
+    (session,) = store_of(tmp_path).sessions()
+    assert (session.session_id, session.user_id) == ("s1", "u1")
+    assert [step.action for step in session.steps] == [
+        Click(name=name) for name in ("red_kettle", "cart", "red_kettle")
+    ]
+
+
+def test_a_batch_that_comes_again_is_acknowledged_and_not_written_again(collect: Collect, tmp_path: Path) -> None:
+    collecting = collect()
+    first, second = batches_of_a_visit(2)
+    answers = [collecting.post(posted) for posted in (first, second, first, second)]
+    assert [answer["new"] for _, answer in answers] == [True, True, False, False]
+    collecting.kill()
+    assert collect().post(second) == (200, {"new": False})  # also by a collector that has not seen it
+    assert [line["number"] for line in lines_of(tmp_path)] == [0, 1]
+
+
+def test_a_number_that_other_events_have_is_refused(collecting: Collecting, tmp_path: Path) -> None:
+    assert collecting.post(batch([EVENT]))[0] == 200
+    status, answer = collecting.post(batch([{**EVENT, "type": 4}]))
+    assert status == 409
+    assert "with other events" in answer["error"]
+    assert len(lines_of(tmp_path)) == 1
+
+
+def test_batches_in_any_order_become_the_same_session(collecting: Collecting, tmp_path: Path) -> None:
+    posted = batches_of_a_visit(6)
+    random.Random(3).shuffle(posted)
+    assert [collecting.post(one)[0] for one in posted] == [200] * 6
+    (session,) = store_of(tmp_path).sessions()
+    assert [getattr(step.action, "name", "") for step in session.steps] == ["red_kettle", "cart"] * 2 + ["red_kettle"]
+    assert not any(step.gap for step in session.steps)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_acknowledged_event_is_on_the_disk_after_kill_9_at_any_moment(
+    collect: Collect, tmp_path: Path, seed: int
+) -> None:
+    """Eight shoppers post, the collector is killed and started again at random, until all of them are through."""
+    acknowledged: list[Any] = []
+    port = free_port()
+    through = threading.Event()
+
+    def shop(number: int) -> None:
+        for posted in batches_of_a_visit(12, session=f"s{number}"):
+            while True:
+                try:
+                    status, _ = current[0].post(posted)
+                except (OSError, ValueError, EOFError):
+                    status = None
+                if status == 200:
+                    break
+            acknowledged.append(posted)
+
+    current = [collect(port=port)]
+    chance = random.Random(seed)
+    with ThreadPoolExecutor(8) as shoppers:
+        done = [shoppers.submit(shop, number) for number in range(8)]
+        threading.Thread(target=lambda: ([one.result() for one in done], through.set()), daemon=True).start()
+        for _ in range(3):
+            through.wait(chance.uniform(0.0, 0.25))
+            current[0].kill()
+            assert_on_disk(tmp_path, list(acknowledged))
+            current[0] = collect(port=port)
+        assert through.wait(120)
+    current[0].kill()
+    assert len(acknowledged) == 8 * 12
+    assert_on_disk(tmp_path, acknowledged)
+    sessions = list(store_of(tmp_path).sessions())
+    assert [len(session.steps) for session in sessions] == [11] * 8
+    assert not any(step.gap for session in sessions for step in session.steps)
+
+
+def assert_on_disk(folder: Path, acknowledged: list[Any]) -> None:
+    """Each acknowledged batch stands once in its file, whole; nothing but a last line may be cut off."""
+    for posted in acknowledged:
+        content = (folder / "recordings" / f"{posted['session_id']}.jsonl").read_bytes()
+        lines = [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
+        found = [line["data"] for line in lines if line.get("number") == posted["number"]]
+        assert found == [posted["events"]]
+
+
+def test_a_last_line_that_a_kill_cut_off_is_taken_away_and_the_rest_imports(collect: Collect, tmp_path: Path) -> None:
+    collecting = collect()
+    posted = batches_of_a_visit(3)
+    for one in posted[:2]:
+        collecting.post(one)
+    collecting.kill()
+    file = tmp_path / "recordings" / "s1.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole + b'{"window_id":"w1","number":2,"data":[{"type":3')
+    (session,) = store_of(tmp_path).sessions()  # as it lies there
+    assert [step.action for step in session.steps] == [Click(name="red_kettle")]
+    assert collect().post(posted[2]) == (200, {"new": True})
+    assert file.read_bytes().startswith(whole)
+    assert [line["number"] for line in lines_of(tmp_path)] == [0, 1, 2]
+
+
+def test_200_browsers_at_once_are_all_acknowledged(collecting: Collecting, tmp_path: Path) -> None:
+
+    def shop(number: int) -> list[int]:
+        return [collecting.post(posted)[0] for posted in batches_of_a_visit(3, session=f"s{number}")]
+
+    with ThreadPoolExecutor(200) as shoppers:
+        statuses = list(shoppers.map(shop, range(200)))
+    assert statuses == [[200] * 3] * 200
+    assert all(len(lines_of(tmp_path, f"s{number}")) == 3 for number in range(200))
+
+
+def test_a_full_disk_is_507_and_nothing_is_acknowledged_or_left_behind(collect: Collect, tmp_path: Path) -> None:
+    collecting = collect(most_file_bytes=3_000)
+    small, large = batch([EVENT]), batch([{**EVENT, "data": "x" * 2_900}], 1)
+    assert collecting.post(small)[0] == 200
+    before = (tmp_path / "recordings" / "s1.jsonl").read_bytes()
+    assert collecting.post(large)[0] == 507
+    assert (tmp_path / "recordings" / "s1.jsonl").read_bytes() == before
+    assert collecting.post(small) == (200, {"new": False})
+    assert collecting.post(batch([EVENT], 2))[0] == 200  # what fits goes on
+    collecting.kill()
+    assert collect().post(large) == (200, {"new": True})  # there is room again
+
+
+WRONG = [
+    b"",
+    b"{",
+    b"[]",
+    b"\xff\xfe",
+    b"[" * 500_000,
+    json.dumps(batch([EVENT])).encode()[:-2],
+    json.dumps(batch([EVENT])).encode().replace(b'"tag"', b'"\xff"'),
+    batch([]),
+    batch("events"),
+    batch([1]),
+    batch([{"type": 3}]),
+    batch([{**EVENT, "timestamp": -1}]),
+    batch([{**EVENT, "timestamp": 1e300}]),
+    batch([{**EVENT, "type": "3"}]),
+    batch([EVENT], -1),
+    batch([EVENT], 2**40),
+    {**batch([EVENT]), "path": "x"},
+    {name: value for name, value in batch([EVENT]).items() if name != "user_id"},
+]
+TRICKS = [
+    "",
+    ".",
+    "..",
+    "../s1",
+    "a/b",
+    "/etc/passwd",
+    "a\\b",
+    "a\x00b",
+    "A",
+    "s1\n",
+    ".token",
+    "ä",
+    "x" * 65,
+    "s1.jsonl",
+]
+
+
+def test_what_is_no_batch_is_400(collecting: Collecting, tmp_path: Path) -> None:
+    for wrong in WRONG:
+        status, answer = collecting.post(wrong)
+        assert (status, list(answer)) == (400, ["error"]), wrong
+    assert [path.name for path in (tmp_path / "recordings").iterdir()] == [".lock"]
+
+
+def test_a_file_that_is_moved_away_is_begun_again(collecting: Collecting, tmp_path: Path) -> None:
+    first, second = batches_of_a_visit(2)
+    collecting.post(first)
+    (tmp_path / "recordings" / "s1.jsonl").rename(tmp_path / "s1.jsonl")
+    assert collecting.post(second) == (200, {"new": True})
+    head, line = (tmp_path / "recordings" / "s1.jsonl").read_bytes().splitlines()
+    assert b"shop_r1.session" in head
+    assert json.loads(line)["number"] == 1
+
+
+def test_no_id_leads_out_of_the_folder(collecting: Collecting, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    for trick in TRICKS:
+        assert collecting.post(batch([EVENT], session=trick))[0] == 400, trick
+        assert collecting.post(batch([EVENT], window=trick))[0] == 400, trick
+    for user in ("", "a/b", "a\nb", "x" * 129):
+        assert collecting.post(batch([EVENT], user=user))[0] == 400, user
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("kept")
+    with Journal(tmp_path / "recordings", most_session_bytes=1 << 20) as journal:
+        journal.path("s1").symlink_to(tmp_path / "other")
+        failed = journal.append(read_batch(json.dumps(batch([EVENT])).encode()))
+        assert failed.exception() is not None
+    assert (tmp_path / "other").read_text() == "kept"
+
+
+def test_only_who_has_the_token_may_post(collect: Collect, tmp_path: Path) -> None:
+    collecting = collect()
+    posted = batch([EVENT])
+    assert collecting.post(posted, path="/batches")[0] == 401
+    for token in ("wrong", collecting.token[:-1], collecting.token.upper(), "%00", "%ff"):
+        assert collecting.post(posted, path=f"/{token}/batches")[0] == 403, token
+    assert collecting.post(posted, path="/")[0] == 404
+    assert collecting.post(posted)[0] == 200
+    collecting.kill()
+    assert collect().token == collecting.token  # so that pages need not change
+    assert (tmp_path / "recordings" / ".token").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "recordings" / "s1.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_body_that_is_too_long_is_413_whether_it_says_so_or_not(collecting: Collecting, tmp_path: Path) -> None:
+    long = json.dumps(batch([{**EVENT, "data": "x" * (1 << 20)}])).encode()
+    assert status_of(collecting, b"Content-Length: 99999999999\r\n\r\n") == 413  # before anything is sent
+    chunked = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (long[:600_000], long[600_000:], b""))
+    assert status_of(collecting, b"Transfer-Encoding: chunked\r\n\r\n" + chunked) == 413
+    assert not list((tmp_path / "recordings").glob("*.jsonl"))
+
+
+def test_a_session_grows_no_longer_than_an_import_reads(collecting: Collecting, tmp_path: Path) -> None:
+    large = {**EVENT, "data": "x" * 600_000}
+    assert [collecting.post(batch([large], number))[0] for number in (0, 1)] == [200, 413]
+    assert [line["number"] for line in lines_of(tmp_path)] == [0]
+
+
+def status_of(collecting: Collecting, rest: bytes) -> int:
+    host, port = collecting.netloc.split(":")
+    head = f"POST /{collecting.token}/batches HTTP/1.1\r\nHost: {collecting.netloc}\r\n".encode()
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(head + rest)
+        return int(connection.recv(100).split()[1])
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_one_line(collect: Collect, stop: signal.Signals) -> None:
+    collecting = collect()
+    collecting.post(batch([EVENT]))
+    collecting.process.send_signal(stop)
+    told, wrong = collecting.process.communicate(timeout=60)
+    assert wrong == ""
+    assert told.startswith("stopped: 1 batch taken, all on the disk in ")
+    assert told.count("\n") == 1
+    assert collecting.process.returncode == 128 + stop
+
+
+def test_one_process_alone_collects_into_a_folder(collect: Collect, tmp_path: Path) -> None:
+    collect()
+    with pytest.raises(BadConfig, match="another process collects"):
+        Journal(tmp_path / "recordings", most_session_bytes=1)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])

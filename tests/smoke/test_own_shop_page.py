@@ -1,0 +1,68 @@
+"""docs/own_shop.md from its first command to its last, as they stand there."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from replay_sessions.demo_shop.catalogue import NOUNS, STYLES
+from replay_sessions.recorder.rrweb_bundle import recorder_path
+from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "own_shop.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
+COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
+SERVING = ("shop", "collect")
+VISITORS = 20  # each of whom likes another colour
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """In which rrweb's recorder need not be fetched."""
+    monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
+    recorder_path().parent.mkdir()
+    recorder_path().write_bytes(b"/* rrweb */")
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dict[str, str], tmp_path: Path) -> None:
+    served = []
+    for command in COMMANDS:
+        words = shlex.split(command)
+        assert words[:2] == ["python", "-m"]
+        call = [sys.executable, *words[1:]]
+        if words[3] in SERVING:
+            served.append(words[3])
+            serve(call, environment, tmp_path)
+        else:
+            done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, (command, done.stdout, done.stderr)
+    assert served == ["shop", "collect"]
+    assert (tmp_path / "boards" / "mine" / "report.html").is_file()
+
+
+def serve(call: list[str], environment: dict[str, str], folder: Path) -> None:
+    """Starts a command that serves, lets some visitors come, and ends it as Ctrl-C does."""
+    process = subprocess.Popen(
+        [*call, "--port", "0"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    told = [process.stdout.readline() for _ in range(2)]
+    if "collect" in call:
+        collecting = Collecting(told[1].split('"')[1])
+        for number in range(VISITORS):
+            clicked = Random(number).choices(NOUNS, k=9)
+            shop = "".join(f"<a id='{noun}' href='/{noun}'>{STYLES[number]} {noun}</a>" for noun in NOUNS)
+            for posted in batches_of_a_visit(10, session=f"visit-{number}", clicked=clicked, shop=shop):
+                assert collecting.post({**posted, "user_id": f"visitor-{number}"})[0] == 200
+    process.send_signal(signal.SIGINT)
+    last, wrong = process.communicate(timeout=60)
+    assert (process.returncode, wrong) == (130, "")
+    assert last.splitlines()[-1].startswith("stopped: ")
