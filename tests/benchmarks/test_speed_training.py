@@ -80,7 +80,7 @@ def test_a_part_that_fails_leaves_the_figures_before_it(tmp_path: Path, monkeypa
     monkeypatch.setattr(training_gpu, "_measured", broken)
     with pytest.raises(RuntimeError, match="no more"):
         main(["rollouts", "training_gpu", "--quick", "--json", str(tmp_path / "speed.json")])
-    assert [each.name for each in written(tmp_path / "speed.json")][0] == "rollouts.tiny.groups.generate"
+    assert written(tmp_path / "speed.json")[0].name == "rollouts.tiny.groups.generate"
 
 
 def test_the_work_of_a_pass_is_counted_by_weight_and_by_pair() -> None:

@@ -134,39 +134,77 @@ def trainer_of(folder: Path, out: Path, words: list[str], **options: Any) -> Any
         return make_trainer(folder, words, **options)
 
 
-@pytest.mark.trl
-@pytest.mark.filterwarnings("ignore")
-def test_trl_takes_two_steps_with_the_envs_rewards_and_our_learning_rates(
-    written: Path, store: SessionStore, tmp_path: Path
-) -> None:
-    trainer = trainer_of(written, tmp_path, ["learning_rate=1e-2"])
-    before = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+def watched(trainer: Any) -> list[tuple[list[Any], Any]]:
+    """What TRL asks and is told, batch after batch: (row, reply, tokens) of each, and the rewards."""
     seen: list[tuple[list[Any], Any]] = []
     calculate = trainer._calculate_rewards
 
-    def watched(inputs: list[Any], prompts: Any, completions: list[Any], ids: Any) -> Any:
+    def watching(inputs: list[Any], prompts: Any, completions: list[Any], ids: Any) -> Any:
         rewards = calculate(inputs, prompts, completions, ids)
         seen.append((list(zip(inputs, completions, ids, strict=True)), rewards))
         return rewards
 
-    trainer._calculate_rewards = watched
-    trainer.train()
-    assert trainer.state.global_step == STEPS
-    assert sum(len(rows) for rows, _ in seen) == STEPS * BATCH * REPLIES
+    trainer._calculate_rewards = watching
+    return seen
+
+
+def assert_the_envs(seen: list[tuple[list[Any], Any]], store: SessionStore) -> None:
+    """The rewards of texts are those of the env on the same steps."""
     tasks = StepTasks(store, prompt=COMPACT)
     places = {tasks.step_of("train", index)[::2]: index for index in range(tasks.count("train"))}
     for rows, rewards in seen:
         for (given, completion, _), earned in zip(rows, rewards, strict=True):
             place = places[given["session_id"], given["step"]]
             assert earned[0].item() == pytest.approx(tasks.score("train", place, completion[0]["content"]).reward)
+
+
+@pytest.mark.trl
+@pytest.mark.filterwarnings("ignore")
+def test_trl_takes_two_steps_with_replies_of_its_own_in_our_order(
+    written: Path, store: SessionStore, tmp_path: Path
+) -> None:
+    trainer = trainer_of(written, tmp_path, [])
+    seen = watched(trainer)
+    trainer.train()
+    assert trainer.state.global_step == STEPS
+    assert_the_envs(seen, store)
     planned = planned_rows(written / "train.parquet")
     taken = [(given["session_id"], given["step"]) for rows, _ in seen for given, _, _ in rows]
     assert taken == [(row["session_id"], row["step"]) for row in planned for _ in range(REPLIES)]
-    assert any(not before[name].equal(value) for name, value in trainer.model.state_dict().items())
     run = msgspec.json.decode((written / "trl.json").read_bytes(), type=TrlRun)
-    (of_steps,) = trainer.lr_scheduler.lr_lambdas
+    of_steps = trainer.lr_scheduler.lr_lambdas[0]  # the same for all parameters
     wanted = [learning_rate(step, STEPS, run.optimizer) / run.optimizer.lr for step in range(STEPS)]
     assert [of_steps(step) for step in range(STEPS)] == wanted
+
+
+@pytest.mark.trl
+@pytest.mark.filterwarnings("ignore")
+def test_trl_learns_from_the_envs_rewards_and_self_certainty(
+    written: Path, store: SessionStore, tiny: Tiny, tmp_path: Path
+) -> None:
+    rows = {json.dumps(row["prompt"]): row for row in planned_rows(written / "train.parquet")}
+
+    def replies(prompts: list[Any], _trainer: Any) -> dict[str, Any]:
+        """For each prompt, which comes once for each reply: the logged reply, a wrong one, and some without sense."""
+        prompt_ids, reply_ids = [], []
+        for number, prompt in enumerate(prompts):
+            logged = f'{{"rationale": "I like it", "action": {rows[json.dumps(prompt)]["ground_truth"]}}}'
+            wrong = '{"rationale": "enough", "action": {"type": "click", "name": "elsewhere"}}'
+            text = {0: logged, 1: wrong}.get(number % REPLIES, "I leave.")
+            prompt_ids.append(tiny.tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=False))
+            reply_ids.append(tiny.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return {"prompt_ids": prompt_ids, "completion_ids": reply_ids, "logprobs": None}
+
+    trainer = trainer_of(written, tmp_path, ["learning_rate=1e-2"], rollout_func=replies)
+    before = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    seen = watched(trainer)
+    trainer.train()
+    assert_the_envs(seen, store)
+    for _, rewards in seen:
+        of_group = rewards.view(-1, REPLIES, 2)
+        assert (of_group[:, 0, 0] > of_group[:, 2, 0]).all()
+        assert (of_group[:, :2, 1] > 0).all() and (of_group[:, 2:] == 0).all()
+    assert any(not before[name].equal(value) for name, value in trainer.model.state_dict().items())
 
 
 @pytest.mark.trl
