@@ -64,7 +64,7 @@ def measure(options: "Options") -> Iterator[Measurement]:
 
 def _times(shape: str, size: Size, runs: int) -> Iterator[Measurement]:
     tree = session(size, SHAPES[shape]["vocab_size"])
-    ways = {name: partial(way, tree) for name, way in _all_ways(shape).items()}
+    ways: dict[str, Callable[[], float]] = {name: partial(way, tree) for name, way in _all_ways(shape).items()}
     _check_sums(shape, ways)
     seconds = median_times(ways, runs, clock=time.perf_counter)
     for peer in _PEERS:

@@ -150,15 +150,17 @@ def flops(config: Any, packed: PackedTrees) -> float:
 
     The output weight counts where a reply's token is predicted, and attention the pairs that see each other.
     """
-    heads, hidden = config.num_attention_heads, config.hidden_size
-    width = getattr(config, "head_dim", None) or hidden // heads
+    heads: int = config.num_attention_heads
+    hidden: int = config.hidden_size
+    layers: int = config.num_hidden_layers
+    width: int = getattr(config, "head_dim", None) or hidden // heads
     attention = 2 * hidden * width * (heads + config.num_key_value_heads)
-    of_token = config.num_hidden_layers * (attention + 3 * hidden * config.intermediate_size)
+    of_token: int = layers * (attention + 3 * hidden * config.intermediate_size)
     pairs = 0
     for span in packed.spans:
         length = span.end - span.start
         pairs += length * (length + 1) // 2
         pairs += sum((group.end - group.start) * group.visible + int(group.own.sum()) for group in span.groups)
-    predicted = len(packed.targets) * hidden * config.vocab_size
+    predicted: int = len(packed.targets) * hidden * config.vocab_size
     weights = packed.input_ids.numel() * of_token + predicted
-    return 6.0 * weights + 12.0 * config.num_hidden_layers * pairs * heads * width
+    return 6.0 * weights + 12.0 * layers * pairs * heads * width

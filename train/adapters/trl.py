@@ -122,7 +122,8 @@ def _scored(
 
 
 def _action(logged: str) -> Action:
-    return msgspec.json.decode(logged, type=Action)
+    action: Action = msgspec.json.decode(logged, type=Action)
+    return action
 
 
 def trl_run(

@@ -52,6 +52,7 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self, *given: Any, schedule: OptimizerConfig | None = None, skip_equal_groups: bool = True, **options: Any
     ) -> None:
         self._schedule, self._skip_equal_groups = schedule, skip_equal_groups
+        self.lr_scheduler: Any = None
         super().__init__(*given, reward_funcs=[action_reward, certainty_reward], **options)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:

@@ -32,13 +32,13 @@ class Shape:
 def fault(attention: TreeAttention, shape: Shape) -> str | None:
     """What is wrong with an attention on this machine, in one line; None: it equals rows, its gradients too."""
     packed = _trial().to(shape.device)
-    given = _random(shape, packed.input_ids.shape[1])
+    given = query, key, value = _random(shape, packed.input_ids.shape[1])
     try:
-        found = _with_gradients(packed.attended_by(attention).attend(0, *given, SCALE), given)
+        found = _with_gradients(packed.attended_by(attention).attend(0, query, key, value, SCALE), given)
     except Exception as error:  # whatever a kernel's compiler raises, another attention can do the work
         return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
-    exact = [each.detach().float().requires_grad_() for each in given]
-    wanted = _with_gradients(_by_rows(packed, *exact), exact)
+    exact = query, key, value = [each.detach().float().requires_grad_() for each in given]
+    wanted = _with_gradients(_by_rows(packed, query, key, value), exact)
     tolerance = TOLERANCES[shape.dtype]
     for name, ours, rows in zip(("results", "gradients", "gradients", "gradients"), found, wanted, strict=True):
         difference = ((ours.float() - rows).abs().max() / rows.abs().max()).item()

@@ -130,7 +130,7 @@ def _usual(shape: Shape) -> str:
 
 def _needed_bytes(model: Any, tokens: int, autocast: torch.dtype | None, recomputed: bool) -> float:
     """What a training step adds to the weights: reference, gradients and AdamW's moments of what learns, and a pass."""
-    learning = sum(parameter.nbytes for parameter in model.parameters() if parameter.requires_grad)
+    learning: int = sum(parameter.nbytes for parameter in model.parameters() if parameter.requires_grad)
     return 4 * learning + kept_bytes(model.config.get_text_config(), tokens, autocast is not None, recomputed)
 
 
@@ -140,10 +140,11 @@ def kept_bytes(config: Any, tokens: int, halved: bool, recomputed: bool) -> floa
     In each layer 12 numbers for each of the hidden states' and 4 for each of the MLP's inner ones; three quarters of
     the bytes where products are in half precision. Where layers are recomputed, their input and one layer.
     """
-    inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
-    layer = 4 * tokens * (12 * config.hidden_size + 4 * inner) * (0.75 if halved else 1)
+    hidden: int = config.hidden_size
     layers: int = config.num_hidden_layers
-    return layer + 4 * tokens * config.hidden_size * layers if recomputed else layer * layers
+    inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
+    layer = 4 * tokens * (12 * hidden + 4 * inner) * (0.75 if halved else 1)
+    return layer + 4 * tokens * hidden * layers if recomputed else layer * layers
 
 
 def _memory(device: torch.device) -> int:
