@@ -1,6 +1,7 @@
 """TRL gets our steps, in our order, our rewards and self-certainty; what needs TRL itself runs by `make test-trl`."""
 
 import json
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -276,3 +277,22 @@ def test_wrong_words_are_told(written: Path, words: list[str], message: str) -> 
         make_trainer(written, words)
     with pytest.raises(CheckpointMismatch, match=r"holds no trl\.json; write it by python -m agents"):
         make_trainer(written.parent, words)
+
+
+@pytest.mark.trl
+@pytest.mark.filterwarnings("ignore")
+def test_the_command_leaves_a_model_and_a_stopped_run_goes_on_from_its_last_checkpoint(
+    written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from train.adapters.trl_trainer import main as train  # noqa: PLC0415 - of the extra trl
+
+    folder = shutil.copytree(written, tmp_path / "run")
+    words = ["use_cpu=true", "per_device_train_batch_size=4", "save_steps=1", f"output_dir={tmp_path / 'checkpoints'}"]
+    assert train([str(folder), *words, "max_steps=1"]) == 0
+    assert sorted(found.name for found in (tmp_path / "checkpoints").glob("checkpoint-*")) == ["checkpoint-1"]
+    assert train([str(folder), *words]) == 0
+    state = json.loads((tmp_path / "checkpoints" / "checkpoint-2" / "trainer_state.json").read_text())
+    assert state["global_step"] == STEPS and len([row for row in state["log_history"] if "reward" in row]) == STEPS
+    assert (folder / "model" / "model.safetensors").exists()
+    assert train([str(tmp_path), "use_cpu=true"]) == 2
+    assert "holds no trl.json" in capsys.readouterr().err
