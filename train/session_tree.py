@@ -7,10 +7,8 @@ Token q may see token k iff k lies on the trunk at or before q's fork, or in q's
 are those of the unpacked prompt. Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T
 pages instead of T·(T+1)/2·G. Several sessions are packed one after the other; they do not see each other.
 
-The unchanged model runs with this module's attention and the layout as a keyword argument: each trunk is one causal
-attention, and each step's replies are one masked attention against the trunk up to their fork and themselves, so that
-almost no masked pair is computed. On GPU the same code runs (untested here). Dropout of attention weights, which a
-configuration may ask for, is not done.
+The unchanged model runs with one of the attentions of train/attention, handed to it as a keyword argument. Dropout of
+attention weights, which a configuration may ask for, is not done.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +17,6 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from transformers import AttentionInterface
 
 __all__ = [
@@ -28,9 +25,7 @@ __all__ = [
     "PackedSpan",
     "PackedTrees",
     "SessionTree",
-    "attend_by",
-    "attend_causally",
-    "attention_bias",
+    "TreeAttention",
     "enable_tree_attention",
     "hidden_states",
     "pack",
@@ -67,7 +62,7 @@ class PackedGroup:
     """One step's replies in the packed sequence: tokens [start, end), fork at `visible` tokens of the trunk.
 
     Attributes:
-        mask: (end - start, visible + end - start), True where a token may look.
+        own: (end - start, end - start), True where a token may look among the step's replies.
         targets: Which of the pack's N reply tokens they are.
         replies: Which of its R replies.
     """
@@ -75,9 +70,15 @@ class PackedGroup:
     start: int
     end: int
     visible: int
-    mask: Tensor
+    own: Tensor
     targets: slice
     replies: slice
+
+    @property
+    def mask(self) -> Tensor:
+        """(end - start, visible + end - start): the same behind the part of the trunk that all of them see."""
+        seen = torch.ones(len(self.own), self.visible, dtype=torch.bool, device=self.own.device)
+        return torch.cat([seen, self.own], dim=1)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class PackedTrees:
         predicted_from: (N,) for each reply token, the place whose hidden state predicts it.
         targets: (N,) the reply tokens, reply after reply in the order of `pack`.
         reply_lengths: R numbers that sum to N.
-        biases: The groups' masks as attention adds them, one for all layers: each would make and keep its own.
+        row_tokens: Tokens of the same replies as rows, each behind its whole prompt: L over these is what is left of
+            the work, at the least.
     """
 
     input_ids: Tensor
@@ -114,25 +116,14 @@ class PackedTrees:
     targets: Tensor
     reply_lengths: list[int]
     spans: tuple[PackedSpan, ...]
-    biases: dict[tuple[int, torch.dtype], Tensor] = field(default_factory=dict, repr=False, compare=False)
+    row_tokens: int
+    _attentions: dict["TreeAttention", Attention] = field(default_factory=dict, repr=False, compare=False)
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """Trunks causally, each step's replies against the trunk up to their fork and themselves."""
-        parts = []
-        for span in self.spans:
-            trunk = slice(span.start, span.end)
-            parts.append(attend_causally(query[:, :, trunk], key[:, :, trunk], value[:, :, trunk], scale))
-            for group in span.groups:
-                seen, own = slice(span.start, span.start + group.visible), slice(group.start, group.end)
-                keys, values = ([of[:, :, seen], of[:, :, own]] for of in (key, value))
-                parts.append(attend_by(self._bias(group, query), query[:, :, own], keys, values, scale))
-        return torch.cat(parts, dim=2)
-
-    def _bias(self, group: PackedGroup, query: Tensor) -> Tensor:
-        key = group.start, attention_dtype(query)
-        if key not in self.biases:
-            self.biases[key] = attention_bias(group.mask, query)
-        return self.biases[key]
+    def attended_by(self, attention: "TreeAttention") -> Attention:
+        """What attends in every pass over this pack; made once."""
+        if attention not in self._attentions:
+            self._attentions[attention] = attention(self)
+        return self._attentions[attention]
 
     def to(self, device: torch.device | str) -> "PackedTrees":
         """The same on another device."""
@@ -141,7 +132,7 @@ class PackedTrees:
     def map(self, change: Callable[[Tensor], Tensor]) -> "PackedTrees":
         """The same with `change` of every tensor in its place."""
         spans = tuple(
-            replace(span, groups=tuple(replace(group, mask=change(group.mask)) for group in span.groups))
+            replace(span, groups=tuple(replace(group, own=change(group.own)) for group in span.groups))
             for span in self.spans
         )
         return PackedTrees(
@@ -151,32 +142,12 @@ class PackedTrees:
             change(self.targets),
             self.reply_lengths,
             spans,
+            self.row_tokens,
         )
 
 
-def attention_dtype(query: Tensor) -> torch.dtype:
-    """What the products of attention are computed in."""
-    device = query.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
-
-
-def attention_bias(mask: Tensor, query: Tensor) -> Tensor:
-    """A mask, True where a token may look, as what is added to the scores: 0 there, minus infinity elsewhere."""
-    bias = torch.zeros(mask.shape, dtype=attention_dtype(query), device=mask.device)
-    return bias.masked_fill_(~mask, -torch.inf)
-
-
-def attend_by(bias: Tensor, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], scale: float) -> Tensor:
-    """Attention to places that lie in several parts, (1, key-value heads, n, d) each, under a bias over all of them."""
-    grouped = query.shape[1] != keys[0].shape[1]
-    joined = torch.cat([*keys], dim=2), torch.cat([*values], dim=2)
-    return F.scaled_dot_product_attention(query, *joined, attn_mask=bias, scale=scale, enable_gqa=grouped)
-
-
-def attend_causally(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-    """Causal attention of one sequence with itself."""
-    grouped = query.shape[1] != key.shape[1]
-    return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=grouped)
+TreeAttention = Callable[[PackedTrees], Attention]
+"""A way to attend over session trees: train/attention has some. What it makes of a pack must not hold the pack."""
 
 
 def pack(trees: Sequence[SessionTree]) -> PackedTrees:
@@ -187,6 +158,7 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
     targets: list[int] = []
     lengths: list[int] = []
     spans = []
+    row_tokens = 0
     for tree in trees:
         start = len(tokens)
         tokens += tree.trunk
@@ -201,9 +173,10 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
                 lengths.append(len(reply))
                 tokens += reply
                 positions += range(fork, fork + len(reply))
-            mask = _group_mask(fork, [len(reply) for reply in replies])
-            own = slice(first_target, len(targets)), slice(first_reply, len(lengths))
-            groups.append(PackedGroup(first, len(tokens), fork, mask, *own))
+                row_tokens += fork + len(reply)
+            own = _own_mask([len(reply) for reply in replies])
+            places = slice(first_target, len(targets)), slice(first_reply, len(lengths))
+            groups.append(PackedGroup(first, len(tokens), fork, own, *places))
         spans.append(PackedSpan(start, end, tuple(groups)))
     return PackedTrees(
         input_ids=torch.tensor([tokens]),
@@ -212,6 +185,7 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
         targets=torch.tensor(targets, dtype=torch.long),
         reply_lengths=lengths,
         spans=tuple(spans),
+        row_tokens=row_tokens,
     )
 
 
@@ -222,6 +196,7 @@ def pack_trunks(trunks: Sequence[tuple[Sequence[int], Sequence[tuple[int, int]]]
     predicted_from: list[int] = []
     lengths: list[int] = []
     spans = []
+    row_tokens = 0
     for trunk, replies in trunks:
         start, first_target = len(tokens), len(predicted_from)
         tokens += trunk
@@ -229,20 +204,21 @@ def pack_trunks(trunks: Sequence[tuple[Sequence[int], Sequence[tuple[int, int]]]
         for first, end in replies:
             predicted_from += range(start + first - 1, start + end - 1)
             lengths.append(end - first)
+            row_tokens += end
         spans.append(PackedSpan(start, len(tokens), (), predicted_from[first_target:], first_target))
-    packed, sources = torch.tensor([tokens]), torch.tensor(predicted_from, dtype=torch.long)
-    return PackedTrees(packed, torch.tensor([positions]), sources, packed[0, sources + 1], lengths, tuple(spans))
+    ids, sources = torch.tensor([tokens]), torch.tensor(predicted_from, dtype=torch.long)
+    targets = ids[0, sources + 1]
+    return PackedTrees(ids, torch.tensor([positions]), sources, targets, lengths, tuple(spans), row_tokens)
 
 
-def _group_mask(visible: int, lengths: Sequence[int]) -> Tensor:
-    """(n, visible + n): the whole visible trunk, and in the own branch what lies at or before."""
+def _own_mask(lengths: Sequence[int]) -> Tensor:
+    """(n, n): in the own branch what lies at or before."""
     branch = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
-    own = (branch[:, None] == branch[None, :]).tril()
-    return torch.cat([torch.ones(len(branch), visible, dtype=torch.bool), own], dim=1)
+    return (branch[:, None] == branch[None, :]).tril()
 
 
 def enable_tree_attention(model: Any) -> None:
-    """Makes `model` attend by a layout from this module, and by nothing else; train.architectures: which models may."""
+    """Makes `model` attend as it is told for each pass, and by nothing else; train.architectures: which models may."""
     AttentionInterface.register(IMPLEMENTATION, _tree_attention)
     model.set_attn_implementation(IMPLEMENTATION)
 

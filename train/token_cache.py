@@ -45,6 +45,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     start: int  # in the file, in tokens
     end: int
     replies: list[ReplySpan]
+    pages_left_out: int = 0
 
 
 def cache_key(*parts: object) -> str:
@@ -62,7 +63,9 @@ def cached_trunks(folder: Path, key: str, make: Callable[[], Iterable[SessionTok
     if not entries:
         return []
     array = np.memmap(tokens, dtype=np.uint32, mode="r")
-    return [SessionTokens(e.session_id, MappedTokens(array[e.start : e.end]), e.replies) for e in entries]
+    return [
+        SessionTokens(e.session_id, MappedTokens(array[e.start : e.end]), e.replies, e.pages_left_out) for e in entries
+    ]
 
 
 def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
@@ -73,7 +76,15 @@ def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
         for trunk in trunks:
             start, end = end, end + len(trunk.tokens)
             file.write(np.asarray(trunk.tokens, dtype=np.uint32).tobytes())
-            entries.append(_Entry(session_id=trunk.session_id, start=start, end=end, replies=trunk.replies))
+            entries.append(
+                _Entry(
+                    session_id=trunk.session_id,
+                    start=start,
+                    end=end,
+                    replies=trunk.replies,
+                    pages_left_out=trunk.pages_left_out,
+                )
+            )
         file.flush()
         os.fsync(file.fileno())
     os.replace(file.name, tokens)

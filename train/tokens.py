@@ -60,11 +60,16 @@ class ReplySpan:
 
 @dataclass(frozen=True)
 class SessionTokens:
-    """A session, or those steps of it that see the same pages, as one list of tokens; `replies` are to learn."""
+    """A session, or those steps of it that see the same pages, as one list of tokens; `replies` are to learn.
+
+    Attributes:
+        pages_left_out: So many of the earliest pages did not fit.
+    """
 
     session_id: str
     tokens: Sequence[int]  # a slice of them is a list
     replies: list[ReplySpan]
+    pages_left_out: int = 0
 
 
 def prompt_tokens(
@@ -129,7 +134,7 @@ def tokenize_session(
             of_trunk = [step for step, pages in fitting if pages == left_out]
             replies = [_reply(tokenizer, session, conversation, step, left_out, teach_rationales) for step in of_trunk]
             tokens = conversation.prompt(of_trunk[-1], left_out) + conversation.reply(of_trunk[-1])
-            trunks.append(SessionTokens(session.session_id, tokens, replies))
+            trunks.append(SessionTokens(session.session_id, tokens, replies, left_out))
     return trunks
 
 

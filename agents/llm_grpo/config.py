@@ -14,6 +14,7 @@ from replay_sessions.schema import Split
 from shop_env.context import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
+from train.attention.choice import check_name
 from train.grpo.trainer import GrpoConfig
 from train.lora import LoraConfig
 from train.policy import Precision
@@ -40,25 +41,32 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
             builds a tiny model from nothing, by `tiny` and `tokenizer`.
         max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
+        max_tree_tokens: A prompt and all replies that are sampled to it, together: what one pass of training holds at
+            the least. Longer sessions lose their earliest pages in training; None: they are passed as they are.
         max_new_tokens: At most so many tokens in a reply.
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
-        stretch_tokens: Passes sessions depth-first (train/depth_first.py): in training so many tokens of a session and
-            one step's replies are kept at a time; None: all that max_batch_tokens allows.
+        attention: What attends over sessions in training: structured, flex, cudnn or depth_first; `auto` chooses by
+            device, memory and size, and says so (train/attention/choice.py).
+        stretch_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
+            session and one step's replies are kept at a time; None: all that max_batch_tokens allows.
     """
 
     path: str | None = None
     tiny: TinyModelConfig = TinyModelConfig()
     tokenizer: TinyTokenizerConfig = TinyTokenizerConfig()
     max_tokens: int = 4096
+    max_tree_tokens: int | None = None
     max_new_tokens: int = 64
     precision: Precision = "float32"
     lora: LoraConfig | None = None
     gradient_checkpointing: bool = False
+    attention: str = "auto"
     stretch_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.attention, self.stretch_tokens)
         if self.lora is not None and self.path is None:
             raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
         if self.stretch_tokens is not None and self.stretch_tokens < 1:
@@ -220,6 +228,11 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                     raise BadConfig(f"phases.{name}.{field}: {given!r} is none of {', '.join(known) or 'no phase'}.")
             if phase.method != "none" and getattr(phase, phase.method) is None and getattr(self, phase.method) is None:
                 raise BadConfig(f"phases.{name} is {phase.method}, but there is no [{phase.method}] with its numbers.")
+            if phase.method != "none" and self.prompt_tokens_of(name) < 1:
+                raise BadConfig(
+                    f"model.max_tree_tokens is {self.model.max_tree_tokens}, which phases.{name} fills with replies "
+                    "alone; raise it, or lower grpo.replies or grpo.max_new_tokens."
+                )
             earlier.append(name)
         labels = [phase.label for phase in self.phases.values()]
         if doubled := {label for label in labels if labels.count(label) > 1}:
@@ -241,6 +254,15 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         found = self.phases[name].grpo or self.grpo
         assert found is not None, "checked above"
         return found
+
+    def prompt_tokens_of(self, name: str) -> int:
+        """The longest prompt that a phase trains on: room is left for a reply in its path, and for all in its tree."""
+        model, replies = self.model, self.model.max_new_tokens
+        longest = model.max_tokens - model.max_new_tokens
+        if self.phases[name].method == "grpo":
+            grpo = self.grpo_of(name)
+            replies = grpo.replies * grpo.max_new_tokens
+        return longest if model.max_tree_tokens is None else min(longest, model.max_tree_tokens - replies)
 
     def reward_of(self, name: str) -> RewardConfig:
         """The reward that a phase is trained with."""

@@ -17,13 +17,14 @@ from agents.llm_grpo.training_data import TrainingData, info_of_phase
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
+from train.attention.choice import asked_stretch
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import Group, parts, score
 from train.grpo.trainer import grpo_plan
 from train.memory import MemoryParts, PassOptions, Rollouts, memory_parts
 from train.models import load_config, load_tokenizer
 from train.policy import autocast_dtype
-from train.rollout_engines.local import trunk_batches
+from train.rollout_engines.local import token_bytes, trunk_batches
 from train.rollout_engines.sampling import SampledReply, StopReason
 from train.sampler import SessionPlan, SessionSteps, StepPlan
 from train.session_tree import PackedTrees
@@ -66,9 +67,10 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[str]:
     options = PassOptions(
         autocast=autocast_dtype(config.model.precision),
         gradient_checkpointing=config.model.gradient_checkpointing,
-        stretch_tokens=config.model.stretch_tokens,
+        stretch_tokens=asked_stretch(config.model.attention, config.model.stretch_tokens),
         lora=config.model.lora,
     )
+    kept = token_bytes(model_config, options.autocast or torch.float32)
     yield f"{'phase':<18} {'method':<6} {'steps':>6} {'tokens a step':>14} {'largest pass':>13}"
     most: dict[str, MemoryParts] = {}
     learning = [name for name, phase in config.phases.items() if phase.method != "none"]
@@ -77,8 +79,9 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[str]:
         for name in learning:
             phase = config.phases[name]
             info = info_of_phase(config, store, name)
-            trunks = data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales)
-            work = _sft(config, name, trunks) if phase.method == "sft" else _grpo(config, name, trunks, tokenizer)
+            limit = config.prompt_tokens_of(name)
+            trunks = data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales, limit=limit)
+            work = _sft(config, name, trunks) if phase.method == "sft" else _grpo(config, name, trunks, tokenizer, kept)
             steps = f"{work.steps:,}" if phase.same_time_as is None else "*"
             largest = max(_length(packed) for packed in work.packs)
             yield f"{name:<18} {phase.method:<6} {steps:>6} {work.batch_tokens:>14,} {largest:>13,}"
@@ -105,13 +108,13 @@ def _sft(config: TrainConfig, name: str, trunks: Sequence[SessionTokens]) -> _Wo
     return _Work(sft.total_steps, tokens, [max(packs, key=_length)], None)
 
 
-def _grpo(config: TrainConfig, name: str, trunks: Sequence[SessionTokens], tokenizer: Any) -> _Work:
+def _grpo(config: TrainConfig, name: str, trunks: Sequence[SessionTokens], tokenizer: Any, kept: int) -> _Work:
     grpo, reward = config.grpo_of(name), config.reward_of(name)
     plan = grpo_plan(trunks, grpo, config.seed + config.phases[name].seed)
     largest, typical = (_groups(batch, grpo, tokenizer, reward) for batch in _batches(plan, grpo.steps))
     tokens = sum(_length(part.packed) for part in parts(typical, grpo.max_batch_tokens))
     packs = [part.packed for part in parts(largest, grpo.max_batch_tokens)]
-    return _Work(grpo.steps, tokens, [max(packs, key=_length)], _rollouts(largest, grpo, tokenizer))
+    return _Work(grpo.steps, tokens, [max(packs, key=_length)], _rollouts(largest, grpo, tokenizer, kept))
 
 
 def _batches(plan: SessionPlan | StepPlan, steps: int) -> tuple[list[SessionSteps], list[SessionSteps]]:
@@ -129,7 +132,7 @@ def _groups(batch: Sequence[SessionSteps], grpo: GrpoConfig, tokenizer: Any, rew
     return [score(trunk, step, replies, tokenizer, reward) for trunk, steps in batch for step in steps]
 
 
-def _rollouts(groups: Sequence[Group], grpo: GrpoConfig, tokenizer: Any) -> Rollouts:
+def _rollouts(groups: Sequence[Group], grpo: GrpoConfig, tokenizer: Any, kept: int) -> Rollouts:
     """The most that the local engine samples at once."""
     prompts = [group.trunk.tokens[: group.step.start] for group in groups]
     at_once = [
@@ -137,7 +140,7 @@ def _rollouts(groups: Sequence[Group], grpo: GrpoConfig, tokenizer: Any) -> Roll
             [len(prompts[trunk[0]]) for trunk in trunks],
             sum(len(trunk) for trunk in trunks) * grpo.replies * grpo.max_new_tokens,
         )
-        for trunks in trunk_batches(prompts, grpo.sampling(stop_token(tokenizer)))
+        for trunks in trunk_batches(prompts, grpo.sampling(stop_token(tokenizer)), kept)
     ]
     return max(at_once, key=lambda rollouts: sum(rollouts.trunks) + rollouts.reply_tokens)
 

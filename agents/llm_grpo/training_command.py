@@ -19,6 +19,7 @@ from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.dry_run import dry_run
 from agents.llm_grpo.extension import begun_config, extended, note_extension
 from agents.llm_grpo.final_table import evaluate_run
+from agents.llm_grpo.for_trl import write_for_trl
 from agents.llm_grpo.for_verl import write_for_verl
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.training_run import TrainingRun
@@ -51,6 +52,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         dry_run: Tell steps, tokens and memory, and train nothing.
         for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
             (verl/PRESET-PHASE), and train nothing.
+        for_trl: The same for TRL's GRPOTrainer (trl/PRESET-PHASE).
     """
 
     preset: str = "tiny_cpu"
@@ -62,6 +64,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     resume: Path | None = None
     dry_run: bool = False
     for_verl: str | None = None
+    for_trl: str | None = None
 
 
 class TrainOptions(RunOptions, frozen=True, kw_only=True):
@@ -85,6 +88,8 @@ def run(words: Sequence[str], *, text: str | None) -> int:
         return _tell(chain(dry_run(config, store), [f"To train: {_call(words, without='--dry-run')}"]))
     if start.for_verl is not None:
         return _tell(write_for_verl(config, store, start.for_verl, folder))
+    if start.for_trl is not None:
+        return _tell(write_for_trl(config, store, start.for_trl, folder))
     watches = load_watches(config.watch)
     _begin(folder, config, store)
     with RunLog(folder, watches) as log:
@@ -119,8 +124,9 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
         return start, start.resume, begun_config(start.resume)
     config = _parse_config(start, words, text)
     folder = start.out or Path("runs") / f"{Path(start.preset).stem}-seed{config.seed}"
-    if start.for_verl is not None and start.out is None:
-        folder = Path("verl") / f"{Path(start.preset).stem}-{start.for_verl}"
+    for trainer, phase in (("verl", start.for_verl), ("trl", start.for_trl)):
+        if phase is not None and start.out is None:
+            folder = Path(trainer) / f"{Path(start.preset).stem}-{phase}"
     if (folder / "run.json").exists() and start.extend:
         return start, folder, extended(begun_config(folder), config, folder)
     if (folder / "run.json").exists() and not start.dry_run:

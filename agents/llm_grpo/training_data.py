@@ -48,18 +48,24 @@ class TrainingData:
 
     def __init__(self, store: SessionStore, folder: Path, say: Callable[[str], None]) -> None:
         self._store, self._folder, self._say = store, folder, say
-        self._trunks: dict[tuple[ContextConfig, bool], list[SessionTokens]] = {}
+        self._trunks: dict[tuple[ContextConfig, bool, int], list[SessionTokens]] = {}
 
-    def trunks(self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool) -> list[SessionTokens]:
-        """The sessions as a checkpoint of this kind sees them; says what did not fit."""
-        found = self._trunks.get((info.context, teach_rationales))
-        if found is None:
-            found = self._read(tokenizer, info, teach_rationales)
-            self._trunks[info.context, teach_rationales] = found
-        return found
+    def trunks(
+        self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool, limit: int | None = None
+    ) -> list[SessionTokens]:
+        """The sessions as a checkpoint of this kind sees them; says what did not fit.
 
-    def _read(self, tokenizer: Any, info: CheckpointInfo, teach_rationales: bool) -> list[SessionTokens]:
-        limit = info.max_tokens - info.max_new_tokens
+        Args:
+            limit: The longest prompt, in tokens; None: what the checkpoint's longest path leaves beside a reply.
+        """
+        if limit is None:
+            limit = info.max_tokens - info.max_new_tokens
+        key = info.context, teach_rationales, limit
+        if key not in self._trunks:
+            self._trunks[key] = self._read(tokenizer, info, teach_rationales, limit)
+        return self._trunks[key]
+
+    def _read(self, tokenizer: Any, info: CheckpointInfo, teach_rationales: bool, limit: int) -> list[SessionTokens]:
         trunks = cached_trunks(
             self._folder,
             self._key(tokenizer, info, limit, teach_rationales),
@@ -70,9 +76,12 @@ class TrainingData:
         kept = sum(len(trunk.replies) for trunk in trunks)
         tokens = sum(len(trunk.tokens) for trunk in trunks)
         self._say(f"train split: {len(ids)} sessions, {kept} steps, {tokens:,} tokens")
+        if cut := [trunk for trunk in trunks if trunk.pages_left_out]:
+            sessions, most = len({trunk.session_id for trunk in cut}), max(trunk.pages_left_out for trunk in cut)
+            self._say(f"cut: {sessions} sessions above {limit:,} tokens lose up to {most} of their earliest pages")
         if kept < steps:
-            sessions = self._store.sessions("train")
-            unlogged = sum(bool(unlogged_fields(step.action)) for session in sessions for step in session.steps)
+            logged = self._store.sessions("train")
+            unlogged = sum(bool(unlogged_fields(step.action)) for session in logged for step in session.steps)
             too_long = f"{steps - kept - unlogged} steps whose page does not fit {limit} tokens"
             self._say(f"left out: {too_long}, {unlogged} whose target was not logged")
         return trunks

@@ -25,6 +25,7 @@ from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import step_metrics
+from train.attention.choice import Passes, choose_passes
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint, save_model
 from train.grpo.trainer import GrpoTrainer
 from train.loop import validation_steps
@@ -57,6 +58,7 @@ class TrainingRun:
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._data = TrainingData(store, folder / "tokens", log.say)
         self._vllm: VllmEngine | None = None
+        self._told = ""
 
     def train(self) -> None:
         """Runs every phase that is not finished."""
@@ -116,13 +118,16 @@ class TrainingRun:
         config = self.config.phases[name]
         if config.method == "none":
             return None, 0
-        trunks = self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales)
+        limit = self.config.prompt_tokens_of(name)
+        trunks = self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales, limit=limit)
         seed = self.config.seed + config.seed
+        passes = self._passes(name, model)
         policy = Policy(
             model,
             autocast=autocast_dtype(info.precision),
             gradient_checkpointing=self.config.model.gradient_checkpointing,
-            stretch_tokens=self.config.model.stretch_tokens,
+            stretch_tokens=passes.stretch_tokens,
+            attention=passes.attention,
         )
         if config.method == "sft":
             sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed)
@@ -131,6 +136,23 @@ class TrainingRun:
         reference, engine = policy.frozen(), self._engine(model)
         trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine)
         return trainer, grpo.steps
+
+    def _passes(self, name: str, model: Any) -> Passes:
+        """How a phase's policy attends; told where it is another way than the phase's before."""
+        config = self.config.model
+        numbers = self.config.sft_of(name) if self.config.phases[name].method == "sft" else self.config.grpo_of(name)
+        passes = choose_passes(
+            model,
+            config.attention,
+            stretch_tokens=config.stretch_tokens,
+            autocast=autocast_dtype(config.precision),
+            recomputed=config.gradient_checkpointing,
+            tokens=numbers.max_batch_tokens,
+        )
+        if passes.line != self._told:
+            self.log.say(passes.line)
+        self._told = passes.line
+        return passes
 
     def _engine(self, model: Any) -> RolloutEngine | None:
         """What samples for all phases of GRPO, where that is not the policy itself; it is given each one's weights."""

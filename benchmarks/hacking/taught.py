@@ -52,9 +52,11 @@ class SpamData(TrainingData):
         super().__init__(store, folder, say)
         self._sessions, self._policy, self._share, self._seed = store, policy, share, seed
 
-    def trunks(self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool) -> list[SessionTokens]:
+    def trunks(
+        self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool, limit: int | None = None
+    ) -> list[SessionTokens]:
         """The sessions with other targets."""
-        logged = super().trunks(tokenizer, info, teach_rationales=teach_rationales)
+        logged = super().trunks(tokenizer, info, teach_rationales=teach_rationales, limit=limit)
         sessions = {session.session_id: session for session in self._sessions.sessions("train")}
         return [
             replace(

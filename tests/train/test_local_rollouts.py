@@ -1,5 +1,7 @@
 """The local engine samples what the model itself would."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.policy import Policy
 from train.rollout_engines import local
-from train.rollout_engines.local import LocalEngine, generate
+from train.rollout_engines.local import LocalEngine, generate, token_bytes, trunk_batches
 from train.rollout_engines.sampling import SamplingConfig, StopReason
 
 
@@ -40,6 +42,55 @@ def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monke
     together = generate(Policy(tiny.model), prompts, config)
     monkeypatch.setattr(local, "READ_AT_ONCE", 1)
     assert generate(Policy(tiny.model), prompts, config) == together
+
+
+def test_rows_of_several_forks_are_one_product_or_several_and_say_the_same(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = prompts_of(tiny, 4)
+    config = SamplingConfig(temperature=1.0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id, replies=3)
+    found = []
+    for merged in (0, local.MERGED, 10**9):
+        monkeypatch.setattr(local, "MERGED", merged)
+        found.append(LocalEngine(Policy(tiny.model)).sample(prompts, config, seed=2))
+    assert [[reply.tokens for reply in replies] for replies in found[0]] == [
+        [reply.tokens for reply in replies] for replies in found[1]
+    ]
+    assert [[reply.tokens for reply in replies] for replies in found[1]] == [
+        [reply.tokens for reply in replies] for replies in found[2]
+    ]
+
+
+def test_replies_longer_than_the_room_that_is_made_at_a_time_are_the_models_own(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (prompt,) = prompts_of(tiny, 1)[-1:]
+    config = SamplingConfig(temperature=0, max_new_tokens=7, end_token=-1)
+    whole = generate(Policy(tiny.model), [prompt], config)
+    monkeypatch.setattr(local, "GROWTH", 2)
+    assert [reply.tokens for (reply,) in generate(Policy(tiny.model), [prompt], config)] == [
+        reply.tokens for (reply,) in whole
+    ]
+
+
+def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longest(tiny: Tiny) -> None:
+    prompts = prompts_of(tiny, 6)
+    config = tiny.model.config
+    per_token = token_bytes(config, torch.float32)
+    assert per_token == 2 * config.num_hidden_layers * config.num_key_value_heads * 8 * 4  # d = 32 / 4 heads
+    free = SamplingConfig(temperature=0, max_new_tokens=50, end_token=-1, replies=4)
+    assert len(list(trunk_batches(prompts, free, per_token))) == 1
+
+    def kept(batch: list[list[int]]) -> int:
+        return per_token * sum(len(prompts[trunk[0]]) + len(trunk) * 4 * 50 for trunk in batch)
+
+    limit = max(kept([trunk]) for (trunk, *_) in trunk_batches(prompts, replace(free, max_kept_bytes=1), per_token))
+    batches = list(trunk_batches(prompts, replace(free, max_kept_bytes=limit), per_token))
+    assert len(batches) > 1
+    assert all(kept(batch) <= limit for batch in batches)
+    assert sorted(prompt for batch in batches for trunk in batch for prompt in trunk) == list(range(len(prompts)))
+    short = replace(free, max_new_tokens=1, max_kept_bytes=limit)
+    assert len(list(trunk_batches(prompts, short, per_token))) < len(batches)
 
 
 def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:

@@ -7,6 +7,7 @@ import torch
 
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
+from train.attention.structured import Structured
 from train.policy import Policy
 from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack, pack_trunks
 
@@ -88,8 +89,8 @@ def test_a_packed_session_does_not_see_its_neighbours(tiny: Tiny) -> None:
     first, second = random_tree(tiny, 0), random_tree(tiny, 1)
     with torch.no_grad():
         alone, beside = pack([first]), pack([second, first])
-        hidden_alone = hidden_states(tiny.model, alone.input_ids, alone.position_ids, alone)
-        hidden_beside = hidden_states(tiny.model, beside.input_ids, beside.position_ids, beside)
+        hidden_alone = hidden_states(tiny.model, alone.input_ids, alone.position_ids, Structured(alone))
+        hidden_beside = hidden_states(tiny.model, beside.input_ids, beside.position_ids, Structured(beside))
     start = beside.input_ids.shape[1] - alone.input_ids.shape[1]
     assert torch.allclose(hidden_alone, hidden_beside[start:], atol=TOLERANCE)
 

@@ -1,6 +1,6 @@
 """The same GRPO in verl, whose Ray, FSDP2, Megatron and vLLM engines go past one machine.
 
-    steps ─► verl_rows ─► train.parquet, train.order.json ─► verl's dataset (train/adapters/verl_dataset.py)
+    train.parquet, train.order.json (train/adapters/steps.py) ─► verl's dataset (train/adapters/verl_dataset.py)
     reply ─► compute_score ─► shop_env.reward.score_reply ─► verl's reward manager
     GrpoConfig ─► overrides ─► the words after `python -m verl.trainer.main_ppo`
 
@@ -10,163 +10,23 @@ tree; groups whose rewards are all equal stay in and pull by their KL alone; a s
 twice; and nothing measures self-certainty, so the reward is the action's alone.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from replay_sessions.errors import BadConfig
-from replay_sessions.progress_bar import progress_bar
-from replay_sessions.schema import Action, Session
-from replay_sessions.store.durable_files import replace_file, replacing
-from shop_env.context import ContextConfig
-from shop_env.observation import ObservedSession
-from shop_env.prompts import PromptConfig
+from replay_sessions.schema import Action
 from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import TERM_NAMES
 from shop_env.reward.terms import exact_match
+from train.adapters.steps import SOURCE, steps_per_batch
 from train.grpo.config import GrpoConfig
-from train.grpo.trainer import grpo_plan
 from train.lora import LoraConfig
-from train.sampler import StepPlan
-from train.tokens import SessionTokens, fitted_messages
 
-__all__ = ["StepRow", "compute_score", "order_file", "overrides", "step_rows", "write_order", "write_rows"]
-
-SOURCE = "shop_r1"
-ROWS_A_GROUP = 64
-
-
-class StepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as verl reads it.
-
-    Attributes:
-        prompt: Chat messages; those of pages that do not fit say so.
-        ground_truth: The logged action, as JSON.
-        reward: The numbers of its reward, as JSON.
-    """
-
-    session_id: str
-    step: int
-    prompt: list[dict[str, str]]
-    ground_truth: str
-    reward: str
-
-    def columns(self, index: int, split: str) -> dict[str, Any]:
-        """The row, numbered."""
-        return {
-            "data_source": SOURCE,
-            "prompt": self.prompt,
-            "ability": "shopping",
-            "reward_model": {"style": "rule", "ground_truth": self.ground_truth},
-            "extra_info": {
-                "index": index,
-                "split": split,
-                "session_id": self.session_id,
-                "step": self.step,
-                "reward": self.reward,
-            },
-        }
-
-
-_MESSAGE = pa.struct([("role", pa.string()), ("content", pa.large_string())])
-_COLUMNS = pa.schema(
-    [
-        ("data_source", pa.string()),
-        ("prompt", pa.large_list(_MESSAGE)),
-        ("ability", pa.string()),
-        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-        (
-            "extra_info",
-            pa.struct(
-                [
-                    ("index", pa.int64()),
-                    ("split", pa.string()),
-                    ("session_id", pa.string()),
-                    ("step", pa.int64()),
-                    ("reward", pa.string()),
-                ]
-            ),
-        ),
-    ]
-)
-
-
-def step_rows(
-    session_of: Callable[[str], Session],
-    tokenizer: Any,
-    trunks: Sequence[SessionTokens],
-    context: ContextConfig,
-    prompt: PromptConfig,
-    reward: RewardConfig,
-    *,
-    max_prompt_tokens: int,
-    personas: Mapping[str, str] | None = None,
-) -> Iterator[StepRow]:
-    """The steps that `trunks` hold, trunk after trunk, as they are asked about one by one."""
-    numbers = msgspec.json.encode(reward).decode()
-    for trunk in trunks:
-        observed = ObservedSession(session_of(trunk.session_id), context, personas)
-        for reply in trunk.replies:
-            messages = fitted_messages(tokenizer, observed.at(reply.step_index), prompt, max_prompt_tokens)
-            assert messages is not None, "steps that do not fit are in no trunk"
-            yield StepRow(
-                session_id=trunk.session_id,
-                step=reply.step_index,
-                prompt=[{"role": message["role"], "content": message["content"]} for message in messages],
-                ground_truth=msgspec.json.encode(reply.action).decode(),
-                reward=numbers,
-            )
-
-
-def write_rows(path: Path, rows: Iterator[StepRow], count: int, split: str) -> None:
-    """Writes `count` rows as a parquet file, whole or not at all."""
-    numbered = (row.columns(index, split) for index, row in enumerate(rows))
-    with (
-        replacing(path) as partial,
-        progress_bar(f"writing {path.name}", count) as advance,
-        pq.ParquetWriter(partial, _COLUMNS, compression="zstd") as file,
-    ):
-        while group := list(islice(numbered, ROWS_A_GROUP)):
-            file.write_table(pa.Table.from_pylist(group, _COLUMNS))
-            advance(len(group))
-
-
-def order_file(rows: Path) -> Path:
-    """Where the order stands in which the rows of a file are taken."""
-    return rows.with_suffix(".order.json")
-
-
-def write_order(rows: Path, trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int) -> None:
-    """Writes which row each pair of our own batches is, batch after batch.
-
-    Args:
-        rows: The file that holds the steps of `trunks`.
-        trunks: As train.grpo.trainer.scored_trunks gives them.
-
-    Raises:
-        BadConfig: Batches are made of whole sessions, of which verl knows nothing.
-    """
-    plan, size = grpo_plan(trunks, config, seed), _steps_per_batch(config)
-    assert isinstance(plan, StepPlan)
-    first = [0, *accumulate(len(trunk.replies) for trunk in trunks)]
-    order = [first[trunk] + place for trunk, place in plan.pairs(config.steps * size)]
-    replace_file(order_file(rows), json.dumps(order) + "\n")
-
-
-def _steps_per_batch(config: GrpoConfig) -> int:
-    if config.steps_per_batch is None:
-        raise BadConfig(
-            "verl takes batches of single steps, and grpo.steps_per_batch is not given; the papers have 64: "
-            "--grpo.steps-per-batch 64."
-        )
-    return config.steps_per_batch
+__all__ = ["compute_score", "overrides"]
 
 
 def compute_score(
@@ -206,7 +66,7 @@ def overrides(
     """
     if grpo.advantage_scale == "batch":
         raise BadConfig("verl scales advantages by the group or not at all; give grpo.advantage_scale group or none.")
-    optimizer, batch = grpo.optimizer, _steps_per_batch(grpo)
+    optimizer, batch = grpo.optimizer, steps_per_batch(grpo)
     actor, rollout, given = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model"
     found: dict[str, Any] = {
         "algorithm.adv_estimator": "grpo",

@@ -13,6 +13,7 @@ Over all sampled replies, before any group is left out:
 | `sampled_commonest`, `logged_commonest` | share of the one action, whole, that comes most often |
 | `reply_tokens` | mean length of a reply |
 | `groups`, `groups_used` | steps that were asked about, and those of them that are learnt from |
+| `packed_share` | tokens in a pass of learning over those of the same replies as rows, each behind its whole prompt |
 | `tokens` | tokens that went through a model in the whole step, sampling and reference included |
 
 Over the groups used only, since nobody computes them elsewhere: `loss`, `kl`, `entropy`, `self_certainty` and
@@ -32,8 +33,9 @@ from shop_env.replies import MalformedReply, Reply
 from shop_env.reward.terms import unlogged_fields
 from train.grpo.groups import Group, Part
 from train.rollout_engines.sampling import StopReason
+from train.session_tree import PackedTrees
 
-__all__ = ["certainty_figures", "sampling_figures", "tokens_processed"]
+__all__ = ["certainty_figures", "packed_share", "sampling_figures", "tokens_processed"]
 
 _NO_TERMS = ("self_certainty", "self_certainty_weight")  # of the breakdown: not of a reply's text
 _TYPES = {"click": Click, "type_and_submit": TypeAndSubmit, "terminate": Terminate}
@@ -67,6 +69,12 @@ def certainty_figures(certainties: Sequence[float | None]) -> dict[str, float]:
     """Mean and deviation of s(r); nothing where no reply has one."""
     measured = [certainty for certainty in certainties if certainty is not None]
     return _mean_and_deviation("self_certainty", measured) if measured else {}
+
+
+def packed_share(packs: Sequence[PackedTrees]) -> dict[str, float]:
+    """What is left of the tokens of plain rows, and so at the least of their work; nothing where there is no pack."""
+    rows = sum(packed.row_tokens for packed in packs)
+    return {"packed_share": sum(packed.input_ids.numel() for packed in packs) / rows} if rows else {}
 
 
 def tokens_processed(groups: Sequence[Group], batch: Sequence[Part], *, updates: int, old: bool) -> int:

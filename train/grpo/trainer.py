@@ -24,7 +24,7 @@ from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
 from train.grpo.advantages import informative, scaled_advantages
 from train.grpo.config import GrpoConfig
-from train.grpo.figures import certainty_figures, sampling_figures, tokens_processed
+from train.grpo.figures import certainty_figures, packed_share, sampling_figures, tokens_processed
 from train.grpo.groups import Group, Part, Rollout, parts, score
 from train.grpo.loss import grpo_loss, importance_weights, kl_divergence, token_weights
 from train.loop import Optimizer
@@ -74,6 +74,7 @@ class GrpoTrainer:
         kept_P = [group for group in groups_P if not config.skip_equal_groups or _is_informative(group)]
         figures["groups_used"] = len(kept_P)
         batch = list(parts(kept_P, config.max_batch_tokens))
+        figures |= packed_share([part.packed for part in batch])
         old = self._statistics(batch) if config.updates > 1 or config.advantage_scale == "batch" else None
         for update in range(config.updates):
             figures |= self._learn(batch, old) | self.optimizer.step(step * config.updates + update)

@@ -7,18 +7,22 @@ For a session of T steps and G replies that is T pages read instead of T·(T+1)/
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from train.attention.structured import attend_causally
 from train.policy import Policy
 from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
-from train.session_tree import attend_causally
 
-__all__ = ["KeysAndValues", "LocalEngine", "generate", "read_trunks", "trunk_batches", "uniform_draws"]
+__all__ = ["KeysAndValues", "LocalEngine", "generate", "read_trunks", "token_bytes", "trunk_batches", "uniform_draws"]
 
 READ_AT_ONCE = 8192  # tokens
+MERGED = 16_384  # scores that are computed and masked sooner than that rows of another fork get a product of their own
+GROWTH = 32  # tokens of replies for which room is made at a time
 KeysAndValues = list[list[tuple[Tensor, Tensor]]]  # layer by layer, trunk by trunk; (key-value heads, length, d) each
 
 
@@ -62,7 +66,7 @@ def generate(
     was_training = policy.training
     policy.eval()
     replies: list[list[SampledReply]] = [[] for _ in prompts]
-    for trunks in trunk_batches(prompts, config):
+    for trunks in trunk_batches(prompts, config, token_bytes(policy.model.config, policy.computed_in)):
         rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.replies)]
         of_rows = None if uniforms is None else uniforms[rows[:: config.replies]].flatten(0, 1)
         with policy.acting():
@@ -83,17 +87,33 @@ def uniform_draws(sources: Sequence[np.random.Generator], replies: int, max_new_
     return torch.from_numpy(drawn)
 
 
-def trunk_batches(prompts: Sequence[Sequence[int]], config: SamplingConfig) -> Iterator[list[list[int]]]:
-    """What is read at once: trunks, each as the prompts on it, at most `max_batch_tokens` of them (at least one)."""
+def token_bytes(config: Any, dtype: torch.dtype) -> int:
+    """What a model of this configuration keeps of one token: a key and a value in every layer."""
+    config = config.get_text_config()
+    heads: int = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    layers: int = config.num_hidden_layers
+    return 2 * layers * heads * width * dtype.itemsize
+
+
+def trunk_batches(
+    prompts: Sequence[Sequence[int]], config: SamplingConfig, bytes_per_token: int
+) -> Iterator[list[list[int]]]:
+    """What is read at once: trunks, each as the prompts on it, as many as both limits allow, at least one.
+
+    `max_batch_tokens` bounds the trunks' tokens with one for each reply, `max_kept_bytes` what is kept of the trunks
+    and of replies that are all as long as they may be.
+    """
     batch: list[list[int]] = []
-    tokens = 0
+    tokens = kept = 0
     for trunk in _share_trunks(prompts):
-        cost = len(prompts[trunk[0]]) + len(trunk) * config.replies
-        if batch and tokens + cost > config.max_batch_tokens:
+        length, replies = len(prompts[trunk[0]]), len(trunk) * config.replies
+        cost, room = length + replies, bytes_per_token * (length + replies * config.max_new_tokens)
+        if batch and (tokens + cost > config.max_batch_tokens or kept + room > config.max_kept_bytes):
             yield batch
-            batch, tokens = [], 0
+            batch, tokens, kept = [], 0, 0
         batch.append(trunk)
-        tokens += cost
+        tokens, kept = tokens + cost, kept + room
     if batch:
         yield batch
 
@@ -127,7 +147,8 @@ def _generate_batch(
     row_trunk, row_fork = (
         torch.tensor(of, device=device).repeat_interleave(config.replies) for of in zip(*places, strict=True)
     )
-    branches = _Branches(kept, row_trunk, row_fork)
+    heads: int = policy.model.config.get_text_config().num_attention_heads
+    branches = _Branches(kept, row_trunk, row_fork, heads)
     replies: list[tuple[list[int], list[float]]] = [([], []) for _ in row_fork]
     alive = torch.arange(len(row_fork), device=device)
     uniforms = None if uniforms is None else uniforms.to(device)
@@ -222,76 +243,106 @@ class _Prefill:
         return torch.cat(parts, dim=2)
 
 
+class _Grown:
+    """What one layer keeps of the replies' own tokens, (key-value heads, R, tokens so far, d)."""
+
+    def __init__(self) -> None:
+        self._room: Tensor | None = None
+        self._length = 0
+
+    def append(self, new: Tensor) -> Tensor:
+        """All of it, after the next token's, (key-value heads, R, d)."""
+        if self._room is None or self._length == self._room.shape[2]:
+            more = new.new_empty(*new.shape[:2], GROWTH, new.shape[2])
+            self._room = more if self._room is None else torch.cat([self._room, more], dim=2)
+        self._room[:, :, self._length] = new
+        self._length += 1
+        return self._room[:, :, : self._length]
+
+    def keep(self, rows: Tensor) -> None:
+        if self._room is not None:
+            self._room = self._room[:, rows]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that are one product with the first `visible` tokens of a trunk; some may not see all of these."""
+
+    trunk: int
+    rows: slice
+    visible: int
+    hidden: Tensor | None
+
+
 class _Branches:
     """Attention of one new token per reply: to its prompt's part of the trunk, and to its own tokens so far.
 
-    All replies on a trunk are one product with it, so that its keys and values are read once for all of them; what lies
-    behind a reply's own fork is masked.
+    All replies to a prompt are one product with what they see of the trunk, so that its keys and values are read once
+    for all of them. Replies to prompts of other lengths join it, masked, where that is less work than another product.
 
     Args:
         kept: Of the trunks.
         row_trunk: (R,) on which trunk each reply is; ascending.
         forks: (R,) how many of its tokens each reply sees.
+        heads: Of queries.
     """
 
-    def __init__(self, kept: KeysAndValues, row_trunk: Tensor, forks: Tensor) -> None:
+    def __init__(self, kept: KeysAndValues, row_trunk: Tensor, forks: Tensor, heads: int) -> None:
         self._kept = kept
         self._row_trunk = row_trunk
         self.forks = forks
-        self._own: list[tuple[Tensor, Tensor]] = []  # per layer (R, key-value heads, tokens so far, d)
-        self._arrange()
+        self._heads = heads
+        self._own: list[tuple[_Grown, _Grown]] = [(_Grown(), _Grown()) for _ in kept]
+        self._parts = list(self._arranged())
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with these rows only; (R,) True where a reply goes on."""
         self._row_trunk, self.forks = self._row_trunk[rows], self.forks[rows]
-        self._own = [(key[rows], value[rows]) for key, value in self._own]
-        self._arrange()
+        for keys, values in self._own:
+            keys.keep(rows)
+            values.keep(rows)
+        self._parts = list(self._arranged())
 
-    def _arrange(self) -> None:
-        """Of each trunk that has replies: its number, which rows they are, and what each of them does not see."""
-        lengths = [key.shape[1] for key, _ in self._kept[0]]
-        counts = torch.bincount(self._row_trunk, minlength=len(lengths)).tolist()
-        self._trunks: list[tuple[int, slice, Tensor | None]] = []
-        first = 0
-        for trunk, (count, length) in enumerate(zip(counts, lengths, strict=True)):
-            if not count:
-                continue
-            rows = slice(first, first + count)
-            hidden = torch.arange(length, device=self.forks.device) >= self.forks[rows, None]
-            self._trunks.append((trunk, rows, hidden if hidden.any() else None))
-            first += count
+    def _arranged(self) -> Iterator[_Part]:
+        """The rows in as few products as waste little."""
+        places, counts = torch.unique_consecutive(torch.stack([self._row_trunk, self.forks]), dim=1, return_counts=True)
+        runs = list(zip(*places.tolist(), counts.tolist(), strict=True))
+        first = end = wasted = 0
+        trunk, visible, _ = runs[0]
+        for other, fork, count in runs:
+            more = self._heads * count * abs(visible - fork)
+            if other != trunk or wasted + more > MERGED:
+                yield self._part(trunk, visible, slice(first, end))
+                trunk, visible, first, wasted, more = other, fork, end, 0, 0
+            visible, wasted, end = max(visible, fork), wasted + more, end + count
+        yield self._part(trunk, visible, slice(first, end))
+
+    def _part(self, trunk: int, visible: int, rows: slice) -> _Part:
+        hidden = torch.arange(visible, device=self.forks.device) >= self.forks[rows, None]
+        return _Part(trunk, rows, visible, hidden if hidden.any() else None)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        own_key, own_value = self._with_own(layer, key, value)
+        keys, values = self._own[layer]
+        own_key, own_value = keys.append(key[0].to(value.dtype)), values.append(value[0])
         kv_heads, rows, width = key.shape[1:]
         grouped = (query[0] * scale).view(kv_heads, -1, rows, width)  # (key-value heads, queries each, R, d)
-        own_scores = torch.einsum("hgrd,rhtd->hgrt", grouped, own_key)
+        own_scores = (grouped.transpose(1, 2) @ own_key.transpose(2, 3)).transpose(1, 2)
         seen, own_weights = self._attend_to_trunks(layer, grouped, own_scores)
-        out = seen + torch.einsum("hgrt,rhtd->hgrd", own_weights, own_value)
+        out = seen + (own_weights.transpose(1, 2) @ own_value).transpose(1, 2)
         return out.reshape(1, -1, rows, width)
-
-    def _with_own(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """The replies' own keys and values with the new token's, (R, key-value heads, t, d) each."""
-        new = (key[0].to(value.dtype).transpose(0, 1)[:, :, None], value[0].transpose(0, 1)[:, :, None])
-        if layer == len(self._own):
-            self._own.append(new)
-        else:
-            old = self._own[layer]
-            self._own[layer] = (torch.cat([old[0], new[0]], dim=2), torch.cat([old[1], new[1]], dim=2))
-        return self._own[layer]
 
     def _attend_to_trunks(self, layer: int, grouped: Tensor, own_scores: Tensor) -> tuple[Tensor, Tensor]:
         """What the rows take from their trunks, (.., R, d), and the weights left for their own tokens, (.., R, t)."""
         taken, left = [], []
-        for trunk, rows, hidden in self._trunks:
-            key, value = self._kept[layer][trunk]
-            own = own_scores[:, :, rows]
+        for part in self._parts:
+            key, value = (of[:, : part.visible] for of in self._kept[layer][part.trunk])
+            own = own_scores[:, :, part.rows]
             shape = own.shape[:3]  # all queries of a key-value head are rows of one product
-            scores = (grouped[:, :, rows].flatten(1, 2) @ key.transpose(1, 2)).view(*shape, -1)
-            if hidden is not None:
-                scores = scores.masked_fill(hidden, -torch.inf)
+            scores = (grouped[:, :, part.rows].flatten(1, 2) @ key.transpose(1, 2)).view(*shape, -1)
+            if part.hidden is not None:
+                scores = scores.masked_fill(part.hidden, -torch.inf)
             weights = torch.softmax(torch.cat([scores, own], dim=-1), dim=-1, dtype=torch.float32)
-            seen, of_own = weights.split([key.shape[1], own.shape[-1]], dim=-1)
+            seen, of_own = weights.split([part.visible, own.shape[-1]], dim=-1)
             taken.append((seen.flatten(1, 2) @ value).view(*shape, -1))
             left.append(of_own)
         return torch.cat(taken, dim=2), torch.cat(left, dim=2)

@@ -23,7 +23,8 @@ class SamplingConfig:
         temperature: 0 is greedy.
         max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
         replies: How many replies to each prompt.
-        max_batch_tokens: Trunk tokens plus reply rows that are read at once; bounds memory.
+        max_batch_tokens: Trunk tokens plus reply rows that are read at once.
+        max_kept_bytes: Keys and values of those trunks and of their replies, at their longest; bounds memory.
     """
 
     temperature: float
@@ -31,6 +32,7 @@ class SamplingConfig:
     end_token: int
     replies: int = 1
     max_batch_tokens: int = 32_768
+    max_kept_bytes: int = 8 << 30
 
 
 class StopReason(Enum):

@@ -26,7 +26,8 @@ from shop_env.serving.tasks import StepTasks
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
-from train.adapters.verl import compute_score, order_file, overrides, write_order
+from train.adapters.steps import order_file, write_order
+from train.adapters.verl import compute_score, overrides
 from train.grpo.advantages import scaled_advantages
 from train.grpo.loss import token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
@@ -174,7 +175,7 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
     [
         (["--for-verl", "sft"], "there is no such phase of GRPO. Known: shop_r1."),
         (["--for-verl", "shop_r1"], "--for-verl needs a model that others can load"),
-        (["--for-verl", "shop_r1", "--model.path", "x"], "verl takes batches of single steps"),
+        (["--for-verl", "shop_r1", "--model.path", "x"], "other trainers take batches of single steps"),
         (["--for-verl", "shop_r1", "--model.path", "x", "--grpo.advantage-scale", "batch"], "verl scales advantages"),
     ],
 )

@@ -21,7 +21,8 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from train.session_tree import PackedGroup, PackedSpan, PackedTrees, attend_by, attend_causally, attention_bias
+from train.attention.structured import attend_by, attend_causally, attention_bias
+from train.session_tree import PackedGroup, PackedSpan, PackedTrees
 
 __all__ = ["Head", "Piece", "depth_first"]
 

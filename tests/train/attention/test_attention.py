@@ -1,0 +1,206 @@
+"""Each attention gives what unpacked float32 rows give: log-probabilities and gradients."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.attention.flex_attention as torch_flex
+
+from tests.oracles.unpacked_policy import unpacked_log_probs
+from tests.train.attention.test_depth_first import learnt, own_model
+from tests.train.conftest import Tiny
+from tests.train.test_session_tree import random_tree
+from train.attention.check import Shape, fault
+from train.attention.cudnn import Cudnn, endpoints
+from train.attention.flex import Flex, block_mask
+from train.attention.ranges import visible_ranges
+from train.attention.structured import Structured
+from train.policy import Policy
+from train.session_tree import PackedTrees, SessionTree, TreeAttention, pack, pack_trunks
+
+TOLERANCE = 1e-5
+CPU = torch.device("cpu")
+WAYS: dict[str, dict[str, Any]] = {
+    "structured": {"attention": Structured},
+    "flex": {"attention": Flex},
+    "cudnn": {"attention": Cudnn, "autocast": torch.bfloat16},
+    "depth_first": {"stretch_tokens": 60},
+}
+
+
+@pytest.fixture
+def flex_learns_on_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lets FlexAttention's reference, torch's own products, go backward: on CPU torch refuses for want of a kernel."""
+    monkeypatch.setattr(torch_flex, "_validate_device", lambda *_: None)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
+        warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")  # dynamo looks at it
+        yield
+
+
+def small_trees(tiny: Tiny) -> list[SessionTree]:
+    """Two sessions with replies of several lengths; the first trunk goes on behind its last fork."""
+    draw = torch.Generator().manual_seed(0)
+
+    def tokens(count: int) -> list[int]:
+        return torch.randint(len(tiny.tokenizer), (count,), generator=draw).tolist()
+
+    first = SessionTree(tokens(150), [40, 130], [[tokens(5), tokens(1), tokens(9)], [tokens(3), tokens(7)]])
+    return [first, SessionTree(tokens(20), [20], [[tokens(4), tokens(2)]])]
+
+
+@pytest.mark.parametrize(
+    ("way", "device"),
+    [
+        ("structured", "cpu"),
+        ("flex", "cpu"),
+        ("depth_first", "cpu"),
+        *(pytest.param(way, "cuda", marks=pytest.mark.gpu) for way in WAYS),
+    ],
+)
+@pytest.mark.usefixtures("flex_learns_on_cpu")
+def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny, way: str, device: str) -> None:
+    trees, plain = small_trees(tiny), tiny.plain_model()
+    rows = [
+        unpacked_log_probs(plain, tree.trunk[:fork], reply, 0.6)
+        for tree in trees
+        for fork, replies in zip(tree.forks, tree.replies, strict=True)
+        for reply in replies
+    ]
+    wanted = torch.cat(rows)
+    weights = torch.randn(len(wanted), generator=torch.Generator().manual_seed(0)) / len(wanted)
+    (wanted * weights).sum().backward()
+    policy = Policy(own_model(tiny).to(device), **WAYS[way])
+    found, gradients = learnt(policy, pack(trees).to(device))
+    # Half precision keeps 8 bits of each product.
+    tolerance = TOLERANCE if WAYS[way].get("autocast") is None else 0.05
+    assert (found.cpu() - wanted).abs().max().item() < max(tolerance, 1e-4 * (device == "cuda"))
+    for name, parameter in plain.named_parameters():
+        largest = parameter.grad.abs().max().item()
+        assert (gradients[name].cpu() - parameter.grad).abs().max().item() <= max(tolerance, 1e-4) * largest + 1e-9, (
+            name
+        )
+
+
+def test_the_trial_passes_what_equals_rows() -> None:
+    assert fault(Structured, Shape(4, 2, 8, torch.float32, CPU)) is None
+    assert fault(Structured, Shape(4, 4, 16, torch.bfloat16, CPU)) is None
+
+
+class _SeesItsNeighbours(Structured):
+    """Every reply sees the others of its step that come before it."""
+
+    def __init__(self, packed: PackedTrees) -> None:
+        super().__init__(packed.map(lambda mask: torch.ones_like(mask).tril() if mask.dtype == torch.bool else mask))
+
+
+class _LosesGradients(Structured):
+    def attend(self, layer: int, query: Any, key: Any, value: Any, scale: float) -> Any:
+        return super().attend(layer, query, key.detach() + 0 * key, value, scale)
+
+
+@pytest.mark.parametrize(
+    ("attention", "reason"),
+    [(_SeesItsNeighbours, "its results differ from those of plain rows by"), (_LosesGradients, "its gradients differ")],
+)
+def test_the_trial_finds_what_does_not(attention: TreeAttention, reason: str) -> None:
+    assert reason in str(fault(attention, Shape(4, 2, 8, torch.float32, CPU)))
+
+
+def test_the_trial_tells_in_one_line_what_a_kernel_raises() -> None:
+    found = fault(Flex, Shape(4, 2, 8, torch.float32, CPU))
+    assert found is not None and "FlexAttention does not support backward on CPU" in found
+    assert "\n" not in found
+    assert "nvidia-cudnn-frontend" in str(fault(Cudnn, Shape(4, 2, 8, torch.bfloat16, CPU)))
+
+
+def packs_of(tiny: Tiny) -> list[PackedTrees]:
+    trunks = [(trunk.tokens, [(r.start, r.end) for r in trunk.replies]) for trunk in tiny.trunks[:2]]
+    return [pack([random_tree(tiny, index) for index in range(3)]), pack(small_trees(tiny)), pack_trunks(trunks)]
+
+
+def seen_by(packed: PackedTrees) -> torch.Tensor:
+    """(L, L) which token sees which, written out."""
+    length = packed.input_ids.shape[1]
+    mask = torch.zeros(length, length, dtype=torch.bool)
+    for span in packed.spans:
+        mask[span.start : span.end, span.start : span.end] = torch.ones(
+            span.end - span.start, span.end - span.start
+        ).tril()
+        for group in span.groups:
+            mask[group.start : group.end, span.start : span.start + group.visible] = True
+            start = group.start
+            for own in packed.reply_lengths[group.replies]:
+                mask[start : start + own, start : start + own] = torch.ones(own, own).tril()
+                start += own
+    return mask
+
+
+def test_flex_skips_a_block_exactly_where_no_token_sees_another(tiny: Tiny) -> None:
+    for packed in packs_of(tiny):
+        ranges, length = visible_ranges(packed, multiple=32), packed.input_ids.shape[1]
+        made = block_mask(ranges, 32)
+        wanted = torch.eye(len(ranges.start), dtype=torch.bool)  # what is filled up sees itself alone
+        wanted[:length, :length] = seen_by(packed)
+        places = torch.arange(len(wanted))
+        assert made.mask_mod(None, None, places[:, None], places[None, :]).equal(wanted)
+        blocks = wanted.view(len(wanted) // 32, 32, -1, 32).sum(dim=(1, 3))
+        whole, part = blocks == 32 * 32, (blocks > 0) & (blocks < 32 * 32)
+        for kind, count, which in (
+            (part, made.kv_num_blocks, made.kv_indices),
+            (whole, made.full_kv_num_blocks, made.full_kv_indices),
+        ):
+            for row, (times, columns) in enumerate(zip(count[0, 0].tolist(), which[0, 0].tolist(), strict=True)):
+                assert columns[:times] == kind[row].nonzero().flatten().tolist()
+
+
+def test_cudnn_is_told_what_each_token_sees_of_its_own_session(tiny: Tiny) -> None:
+    for packed in packs_of(tiny):
+        starts = visible_ranges(packed).start.long()
+        ends = endpoints(packed)[0].long() + starts
+        places = torch.arange(len(starts))
+        seen = (places >= starts[:, None]) & (places < ends[0][:, None])
+        seen |= (places >= ends[1][:, None]) & (places < ends[2][:, None])
+        assert seen.equal(seen_by(packed))
+        assert endpoints(packed).dtype == torch.int32 and (endpoints(packed).diff(dim=1) >= 0).all()
+
+
+def test_a_pack_is_prepared_once_for_all_passes_over_it(tiny: Tiny) -> None:
+    packed = pack(small_trees(tiny))
+    made = packed.attended_by(Structured)
+    policy = Policy(own_model(tiny))
+    with torch.no_grad():
+        policy.log_probs(packed)
+        policy.frozen().log_probs(packed)
+    assert packed.attended_by(Structured) is made
+    assert packed.to("cpu").attended_by(Structured) is not made
+
+
+def test_a_reference_attends_as_the_policy_does(tiny: Tiny) -> None:
+    asked = []
+
+    class Watched(Structured):
+        def attend(self, layer: int, query: Any, key: Any, value: Any, scale: float) -> Any:
+            asked.append(layer)
+            return super().attend(layer, query, key, value, scale)
+
+    policy = Policy(own_model(tiny), attention=Watched)
+    with torch.no_grad():
+        policy.frozen().log_probs(pack(small_trees(tiny)))
+    assert asked == [0, 1]
+
+
+def test_tokens_of_rows_are_counted_beside_those_of_the_pack(tiny: Tiny) -> None:
+    trees = small_trees(tiny)
+    rows = [
+        len(tree.trunk[:fork]) + len(reply)
+        for tree in trees
+        for fork, replies in zip(tree.forks, tree.replies, strict=True)
+        for reply in replies
+    ]
+    assert pack(trees).row_tokens == sum(rows)
+    trunk = tiny.trunks[0]
+    spans = [(reply.start, reply.end) for reply in trunk.replies]
+    assert pack_trunks([(trunk.tokens, spans)]).row_tokens == sum(end for _, end in spans)

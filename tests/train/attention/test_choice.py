@@ -1,0 +1,78 @@
+"""Which attention a run takes, and that it says so."""
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import LlamaConfig
+
+from agents.llm_grpo.config import ModelConfig
+from replay_sessions.errors import BadConfig
+from tests.train.conftest import Tiny
+from train.attention import choice
+from train.attention.choice import choose_passes, kept_bytes
+from train.attention.structured import Structured
+from train.memory import PassOptions, memory_parts
+from train.session_tree import pack_trunks
+
+
+def chosen(tiny: Tiny, name: str = "auto", **options: Any) -> choice.Passes:
+    given = {"stretch_tokens": None, "autocast": None, "recomputed": False, "tokens": 4096, **options}
+    return choose_passes(tiny.model, name, **given)
+
+
+def test_auto_takes_the_structured_attention_on_a_cpu_and_says_why(tiny: Tiny) -> None:
+    passes = chosen(tiny)
+    assert (passes.attention, passes.stretch_tokens) == (Structured, None)
+    assert passes.line.startswith("attention: structured (auto: CPU, a pack of 4,096 tokens takes some 0.")
+
+
+def test_auto_goes_depth_first_where_a_pack_is_too_much_for_memory(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "_memory", lambda _device: 2**24)
+    passes = chosen(tiny)
+    assert passes.stretch_tokens == 2048
+    assert passes.line.startswith("attention: depth_first, 2,048 tokens of a trunk at a time (auto: a pack of 4,096 ")
+
+
+@pytest.mark.parametrize(("name", "stretch", "found"), [("depth_first", None, 2048), ("auto", 77, 77)])
+def test_depth_first_is_taken_where_it_is_asked_for(tiny: Tiny, name: str, stretch: int | None, found: int) -> None:
+    assert chosen(tiny, name, stretch_tokens=stretch).stretch_tokens == found
+
+
+def test_what_fails_its_trial_is_replaced_by_the_next_and_the_line_tells_the_reason(tiny: Tiny) -> None:
+    passes = chosen(tiny, "cudnn")
+    assert passes.attention is Structured
+    assert passes.line == (
+        "attention: structured (flex is not used: NotImplementedError: FlexAttention does not support backward on CPU. "
+        "Please set the input requires_grad to False or use another device.)"
+    )
+
+
+def test_where_nothing_equals_rows_nothing_is_trained(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "fault", lambda _attention, _shape: "it is wrong")
+    with pytest.raises(
+        BadConfig, match="no attention equals plain rows on this machine; structured is not used: it is"
+    ):
+        chosen(tiny)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"attention": "felx"}, "model.attention is 'felx'. Did you mean 'flex'"),
+        ({"attention": "flex", "stretch_tokens": 8}, "asks for depth-first passes; leave one of them out"),
+    ],
+)
+def test_a_name_that_is_none_or_takes_no_stretches_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        ModelConfig(**options)
+
+
+@pytest.mark.parametrize(("autocast", "recomputed"), [(None, False), (torch.bfloat16, False), (None, True)])
+def test_the_rough_size_of_a_pass_is_near_the_counted_one(autocast: torch.dtype | None, recomputed: bool) -> None:
+    config = LlamaConfig(
+        hidden_size=512, num_hidden_layers=3, num_attention_heads=8, intermediate_size=1408, vocab_size=1000
+    )
+    options = PassOptions(autocast=autocast, gradient_checkpointing=recomputed)
+    counted = memory_parts(config, [pack_trunks([([0] * 2048, [(2000, 2048)])])], options).passes
+    assert 0.8 * counted < kept_bytes(config, 2048, autocast is not None, recomputed) < 1.5 * counted

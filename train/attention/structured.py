@@ -1,0 +1,80 @@
+"""Attention that follows the tree's structure: almost no masked pair is computed, by torch's own products anywhere.
+
+Each trunk is one causal attention, and each step's replies are one masked attention against the trunk up to their fork
+and themselves.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from train.session_tree import PackedGroup, PackedTrees
+
+__all__ = ["Structured", "attend_by", "attend_causally", "attention_bias", "attention_dtype"]
+
+
+class Structured:
+    """Trunks causally, each step's replies against the trunk up to their fork and themselves.
+
+    The groups' masks, as attention adds them, are made once for all layers: each would make and keep its own.
+    """
+
+    def __init__(self, packed: PackedTrees) -> None:
+        self._spans = packed.spans
+        self._biases: dict[tuple[int, torch.dtype], Tensor] = {}
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        parts = []
+        for span in self._spans:
+            trunk = slice(span.start, span.end)
+            parts.append(attend_causally(query[:, :, trunk], key[:, :, trunk], value[:, :, trunk], scale))
+            for group in span.groups:
+                seen, own = slice(span.start, span.start + group.visible), slice(group.start, group.end)
+                keys, values = ([of[:, :, seen], of[:, :, own]] for of in (key, value))
+                parts.append(attend_by(self._bias(group, query), query[:, :, own], keys, values, scale))
+        return torch.cat(parts, dim=2)
+
+    def _bias(self, group: PackedGroup, query: Tensor) -> Tensor:
+        key = group.start, attention_dtype(query)
+        if key not in self._biases:
+            self._biases[key] = attention_bias(group.mask, query)
+        return self._biases[key]
+
+
+def attention_dtype(query: Tensor) -> torch.dtype:
+    """What the products of attention are computed in."""
+    device = query.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
+
+
+def attention_bias(mask: Tensor, query: Tensor) -> Tensor:
+    """A mask, True where a token may look, as what is added to the scores: 0 there, minus infinity elsewhere."""
+    bias = torch.zeros(mask.shape, dtype=attention_dtype(query), device=mask.device)
+    return bias.masked_fill_(~mask, -torch.inf)
+
+
+def attend_by(bias: Tensor, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], scale: float) -> Tensor:
+    """Attention to places that lie in several parts, (1, key-value heads, n, d) each, under a bias over all of them."""
+    key, value, grouped = _heads(query, torch.cat([*keys], dim=2), torch.cat([*values], dim=2), masked=True)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scale, enable_gqa=grouped)
+
+
+def attend_causally(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """Causal attention of one sequence with itself."""
+    key, value, grouped = _heads(query, key, value, masked=False)
+    return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=grouped)
+
+
+def _heads(query: Tensor, key: Tensor, value: Tensor, *, masked: bool) -> tuple[Tensor, Tensor, bool]:
+    """Keys and values as the product takes them, and whether it still has to share them among query heads.
+
+    On CUDA only flash attention shares heads, which knows no mask and no float32. torch would fall back to products
+    that hold all scores (69 GB a layer at 32k tokens and 16 heads), so there the heads are repeated.
+    """
+    times = query.shape[1] // key.shape[1]
+    by_flash = not masked and attention_dtype(query) != torch.float32
+    if times == 1 or not query.is_cuda or by_flash:
+        return key, value, times > 1
+    return key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1), False
