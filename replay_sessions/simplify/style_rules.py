@@ -169,7 +169,7 @@ class _Around:
         self.identifier = identifier = self.attributes.get("id") or ""
         self.parent = parent
         words = bits_of((*classes, tag, identifier))
-        self.words = words if parent is None else parent.words | words
+        self.words: int = words if parent is None else parent.words | words
 
 
 class _Styled(dict[str | None, bool]):
