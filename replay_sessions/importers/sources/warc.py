@@ -23,7 +23,7 @@ __all__ = ["WarcFile"]
 
 _RECORDS = ("response", "resource", "revisit")
 _LONGEST_LINE = 64 << 10
-_MOST_LINES = 10_000  # of one record's headers
+_MOST_LINES = 1_000  # of one record's headers
 _SHOWN = 300  # characters of what warcio tells
 
 
@@ -57,14 +57,13 @@ class WarcFile(PageFile):
                         records.read_to_end()
                     is_cut = record.length is None or record.raw_stream.limit > 0
                 except self._failures as error:
-                    reason = " ".join(str(error).split())[:_SHOWN] or "it ends too early"
-                    yield SetAside(where=self._where(place), reason=f"what follows is not read: {reason}")
+                    yield SetAside(where=self._where(place), reason=f"what follows is not read: {_told(error)}")
                     return
                 if capture is not None:
                     yield capture
                 if is_cut:
                     yield SetAside(where=self._where(place), reason="the file is damaged here, or cut")
-            if file.tell() < self.path.stat().st_size:
+            if place < self.path.stat().st_size:
                 yield SetAside(where=self._where(place), reason="what follows is no record that can be read")
 
     def body(self, place: int) -> bytes:
@@ -75,7 +74,7 @@ class WarcFile(PageFile):
                     record = next(self._records(file))
                     return self._body(record, self._http_headers(record))
             except (StopIteration, *self._failures) as error:
-                raise BadBody(Cause.UNDECODABLE, " ".join(str(error).split())[:_SHOWN]) from error
+                raise BadBody(Cause.UNDECODABLE, _told(error)) from error
 
     def _records(self, file: Any) -> Any:
         records = self._iterator(file, no_record_parse=True, arc2warc=True)
@@ -143,6 +142,14 @@ class WarcFile(PageFile):
 
     def _where(self, place: int) -> str:
         return f"{self.path.name}, byte {place:,}"
+
+
+def _told(error: Exception) -> str:
+    """What warcio says, in a line; of a file that is gzip'd as a whole it says much."""
+    reason = " ".join(str(error).split())
+    if "recompress" in reason:
+        return "it is gzip'd as a whole; pack it record by record: warcio recompress OLD NEW"
+    return reason[:_SHOWN] or "it ends too early"
 
 
 def _status(headers: Any) -> int:

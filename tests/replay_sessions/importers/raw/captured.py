@@ -1,4 +1,4 @@
-"""One visit's pages in the forms in which pages are captured, written by those who define them: warcio, Python's email."""
+"""One visit in the forms in which pages are captured, written by those who define them: warcio, Python's email."""
 
 import csv
 import gzip
@@ -16,6 +16,14 @@ from warcio.warcwriter import WARCWriter
 
 START = 1_700_000_000  # seconds since 1970
 SHOP = "https://shop.example"
+
+
+class Writer(WARCWriter):
+    """warcio's, without temporary files that it leaves open."""
+
+    @classmethod
+    def _create_temp_file(cls) -> BytesIO:
+        return BytesIO()
 
 
 class Shown(NamedTuple):
@@ -67,7 +75,7 @@ def write_har(path: Path, entries: Iterable[dict[str, Any] | Shown]) -> Path:
 
 def write_warc(path: Path, pages: Iterable[Shown], **headers: str) -> Path:
     with path.open("wb") as file:
-        writer = WARCWriter(file, gzip=path.suffix == ".gz")
+        writer = Writer(file, gzip=path.suffix == ".gz")
         for shown in pages:
             add_response(writer, shown, shown.html.encode(), **headers)
     return path
