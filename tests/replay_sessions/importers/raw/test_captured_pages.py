@@ -102,7 +102,7 @@ class TestForms:
         assert [(step.action, step.gap) for step in session.steps] == [(action, 0) for action in DONE]
         assert "Kettle für 2 l" in session.steps[2].page
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         titles=st.lists(st.text("abz üß漢🛒", min_size=1, max_size=8), min_size=1, max_size=4),
         gaps=st.lists(st.integers(0, 3), min_size=4, max_size=4),
@@ -432,7 +432,7 @@ class TestDamage:
         assert store.manifest.left_out_steps == {"click without a page: body not saved": 2}
         assert reasons(store)[0] == "its timestamp is none: 'noon'"
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(data=st.data(), form=st.sampled_from(["har", "har.gz", "warc", "warc.gz", "mhtml"]))
     def test_spoiled_files_are_read_or_told_and_nothing_else(
         self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, form: str
