@@ -133,10 +133,10 @@ class CaptureJoin:
         for batch in table.batches(_JOINED_COLUMNS):
             for row in batch:
                 found, why = self._find(row)
-                is_place = isinstance(found, CapturePlace)
-                columns["page"].append(self._shown(found) if is_place else None)
-                columns[NO_PAGE].append(None if is_place else str(found))
-                columns[NO_PAGE_WHY].append(None if is_place else f"no page: {found}{why}")
+                is_lost = isinstance(found, Cause)
+                columns["page"].append(None if isinstance(found, Cause) else self._shown(found))
+                columns[NO_PAGE].append(str(found) if is_lost else None)
+                columns[NO_PAGE_WHY].append(f"no page: {found}{why}" if is_lost else None)
                 if row["type"] in ACTION_TYPES:
                     self._count(row, found, why)
         actions = self.joined + self.without.total()

@@ -65,7 +65,7 @@ class CaptureIndex:
                 self._wanted_paths.add(_path_key(plain))
         self._captured_paths: set[int] = set()
         self._no_pages: set[int] = set()
-        self._added = {name: array(kind) for name, kind in _COLUMNS.items()}
+        self._added: dict[str, array[Any]] = {name: array(kind) for name, kind in _COLUMNS.items()}
         self._columns: dict[str, Column] = {}
 
     def __len__(self) -> int:

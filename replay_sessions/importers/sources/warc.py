@@ -166,7 +166,7 @@ def _content_type(record: Any, headers: Any) -> str:
 def _bounded(reader: type[Any]) -> type[Any]:
     """A reader of warcio's whose lines, and headers of a record, do not grow with what a small file unpacks to."""
 
-    class BoundedReader(reader):
+    class BoundedReader(reader):  # type: ignore[misc]  # warcio ships no types
         lines = 0
 
         def read(self, length: int | None = None) -> bytes:
