@@ -100,6 +100,8 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     if done_before:
         print(f"went on with an import that was stopped: {done_before:,} of its parts were done")
     tell_contents(SessionStore.open(options.out))
+    for line in importer.report():
+        print(f"  {line}")
     return 0
 
 

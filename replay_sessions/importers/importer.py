@@ -88,6 +88,10 @@ class Importer(ABC):
         """
         return None
 
+    def report(self) -> list[str]:
+        """What to tell the user when all is read, in lines."""
+        return []
+
     @abstractmethod
     def parts(self) -> Iterator[Part]:
         """Cuts the source into parts of bounded size."""

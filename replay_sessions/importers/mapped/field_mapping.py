@@ -18,27 +18,36 @@
     page = "html"
     type = "action.kind"
     name = "action.target"
-    text = "action.typed"                 # also: submitted, click_type, rationale, url, timestamp; of raw
-                                          # pages also selector (CSS) and element_text
+    text = "action.typed"                 # also: submitted, click_type, rationale, url, timestamp; of raw pages
+                                          # also selector (CSS), element_id, element_text and link_url
     position = "number"                   # the step's number in the log: holes are counted in Step.gap
 
-    [types]                               # the log's words -> click, type_and_submit, terminate
-    press = "click"
+    [types]                               # the log's words -> click, type_and_submit, input (typed, not known to be
+    press = "click"                       # submitted), terminate; of a table of events (below) also purchase, view
     search = "type_and_submit"
     leave = "terminate"
+
+    [of.search]                           # what stands elsewhere for one of the log's words; fields of [step]
+    name = "form.field"
 
     [page]
     notation = "html"                     # or bracket_lines, nested_angles (notations.py)
     offset = 0                            # -1: the log holds each page beside the action that led to it, so the page
                                           # of a step stands one step earlier (page_offset.py finds out)
 
-A path goes on inside text that holds JSON. What stands after the last page, or before the first, is an empty page.
+A path goes on inside text that holds JSON, and more (record_paths.py): of several the first counts that is there, and
+what begins with `=` is no path but text of its own. What stands after the last page, or before the first, is an empty
+page.
 
 Types that [types] does not list are no action of ours: such a step is left out and counted, and the next step's `gap`
 says so. A key that is neither mapped nor ignored sets the line aside: nothing is dropped silently.
+
+A table of events (mappings/ga4.toml) is one event a record, and its pages are elsewhere: [step] then has no `page` but
+`url` and `timestamp`, by which the importer `raw` finds them (raw/event_rows.py). `order` are the paths of numbers that
+tell which of two events of one time came first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -48,10 +57,19 @@ import msgspec
 from replay_sessions.config_errors import what_is_wrong
 from replay_sessions.errors import BadConfig, BadSession, did_you_mean
 from replay_sessions.importers.importer import LeftOut
+from replay_sessions.importers.mapped.mapped_steps import step_of, target_of
+from replay_sessions.importers.mapped.mapping_fields import (
+    STEP_TYPES,
+    EventFields,
+    EventType,
+    PageFields,
+    SessionFields,
+    StepFields,
+    paths_of,
+)
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
     decoded,
-    optional_at,
     optional_text_at,
     text_at,
     unknown_keys,
@@ -59,38 +77,11 @@ from replay_sessions.importers.mapped.record_paths import (
 )
 from replay_sessions.importers.page_reading import AS_LOGGED, PageReading
 from replay_sessions.importers.raw.targets import Target
-from replay_sessions.schema import Action, ActionType, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Persona, Session, Split, Step
 
-__all__ = ["FieldMapping", "built_in_mappings", "load_mapping"]
+__all__ = ["FieldMapping", "built_in_mappings", "load_any_mapping", "load_mapping"]
 
-
-class _SessionFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    session_id: str
-    steps: str = "steps"
-    user_id: str | None = None
-    goal: str | None = None
-    persona: str | None = None
-    official_split: str | None = None
-
-
-class _StepFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    page: str
-    type: str
-    name: str | None = None
-    selector: str | None = None
-    element_text: str | None = None
-    text: str | None = None
-    submitted: str | None = None
-    click_type: str | None = None
-    rationale: str | None = None
-    url: str | None = None
-    timestamp: str | None = None
-    position: str | None = None
-
-
-class _PageFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    notation: Literal["html", "bracket_lines", "nested_angles"] = "html"
-    offset: int = 0
+_OF_RAW = ("element_id", "link_url", "selector", "element_text")
 
 
 class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,10 +94,11 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     private_data: Literal["remove", "keep"] | None = None
     recognised_by: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    session: _SessionFields
-    step: _StepFields
-    types: dict[str, ActionType]
-    page: _PageFields = _PageFields()
+    session: SessionFields
+    step: StepFields
+    of: dict[str, EventFields] = {}
+    types: dict[str, EventType]
+    page: PageFields = PageFields()
 
     @property
     def reading(self) -> PageReading:
@@ -123,6 +115,13 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def with_page_offset(self, offset: int) -> "FieldMapping":
         return msgspec.structs.replace(self, page=msgspec.structs.replace(self.page, offset=offset))
+
+    def fields_of(self, word: str) -> StepFields:
+        """Where the fields stand of a step that the log calls by a word."""
+        if word not in self.of:
+            return self.step
+        given = msgspec.structs.asdict(self.of[word])
+        return msgspec.structs.replace(self.step, **{name: path for name, path in given.items() if path is not None})
 
     def recognises(self, line: dict[str, Any]) -> bool:
         return bool(self.recognised_by) and all(key in line for key in self.recognised_by)
@@ -171,57 +170,46 @@ class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                     gap += hole
                     expected = position + 1
                 action_type = text_at(raw, self.step.type)
-                if action_type not in self.types:
+                if self.types.get(action_type) not in STEP_TYPES:
                     left_out.append(LeftOut(action_type=action_type))
                     gap += 1
                     continue
                 page = "" if hole and self.page.offset < 0 else self._page(raw_steps, number - 1)
-                steps.append(self._step(raw, page, self.types[action_type], gap))
-                targets.append(self._target(raw))
+                fields = self.fields_of(action_type)
+                steps.append(step_of(raw, fields, page, self.types[action_type], gap))
+                targets.append(target_of(raw, fields))
             except BadSession as error:
                 raise BadSession(f"step {number}: {error}") from error
             gap = 0
         return steps, left_out, targets
-
-    def _target(self, raw: dict[str, Any]) -> Target:
-        columns = {"name": self.step.name, "selector": self.step.selector, "element_text": self.step.element_text}
-        return {column: optional_text_at(raw, path) for column, path in columns.items()}
 
     def _page(self, raw_steps: list[Any], index: int) -> str:
         index += self.page.offset
         if not 0 <= index < len(raw_steps):
             return ""
         if self.pages == "raw":
-            return text_at(raw_steps[index], self.step.page)
-        return NOTATIONS[self.page.notation](text_at(raw_steps[index], self.step.page))
-
-    def _step(self, raw: dict[str, Any], page: str, action_type: ActionType, gap: int) -> Step:
-        return Step(
-            page=page,
-            action=self._action(raw, action_type),
-            rationale=optional_text_at(raw, self.step.rationale) or None,
-            url=optional_text_at(raw, self.step.url),
-            timestamp=optional_text_at(raw, self.step.timestamp),
-            gap=gap,
-        )
-
-    def _action(self, raw: dict[str, Any], action_type: ActionType) -> Action:
-        if action_type == "terminate":
-            return Terminate()
-        name = optional_text_at(raw, self.step.name) or ""
-        if action_type == "click":
-            return Click(name=name, click_type=optional_text_at(raw, self.step.click_type))
-        submitted = optional_at(raw, self.step.submitted)
-        if submitted not in (None, True, False):
-            raise BadSession(f"{self.step.submitted!r} is {submitted!r}, and true or false was expected")
-        return TypeAndSubmit(
-            name=name, text=optional_text_at(raw, self.step.text) or "", submitted=submitted is not False
-        )
+            return text_at(raw_steps[index], self.step.page or "")
+        return NOTATIONS[self.page.notation](text_at(raw_steps[index], self.step.page or ""))
 
     def _check_keys(self, line: dict[str, Any]) -> None:
-        steps = self.session.steps
-        fields = [*_paths(self.session), *(f"{steps}.{path}" for path in _paths(self.step)), *self.ignored]
-        known = set(fields)
+        of_steps = (f"{self.session.steps}.{path}" for path in self._step_paths())
+        self._check(line, {*paths_of(self.session), *of_steps})
+
+    def event_paths(self) -> set[str]:
+        """The paths of a table of events, one a record."""
+        return {*paths_of(msgspec.structs.replace(self.session, steps="=")), *self._step_paths()}
+
+    def check_event_keys(self, record: dict[str, Any]) -> None:
+        """Raises BadSession where an event has a key that is neither mapped nor ignored."""
+        if "*" not in self.ignored:
+            self._check(record, self.event_paths())
+
+    def _step_paths(self) -> Iterator[str]:
+        for fields in (self.step, *self.of.values()):
+            yield from paths_of(fields)
+
+    def _check(self, line: dict[str, Any], mapped: set[str]) -> None:
+        known = mapped | set(self.ignored)
         inner = {path[:end] for path in known for end, character in enumerate(path) if character == "."}
         unknown = next(unknown_keys(line, "", known, inner), None)
         if unknown is not None:
@@ -246,11 +234,22 @@ def built_in_mappings() -> dict[str, FieldMapping]:
 
 
 def load_mapping(name_or_file: str) -> FieldMapping:
-    """A mapping of this package by name, or one of a user's own by file name.
+    """A mapping of this package by name, or one of a user's own by file name, for a log that holds its pages.
 
     Raises:
         BadConfig: There is none, or it does not say what it should.
     """
+    mapping = load_any_mapping(name_or_file)
+    if mapping.step.page is None:
+        raise BadConfig(
+            f"mapping {name_or_file!r} is for a table of events, whose pages are elsewhere: give them to `import raw "
+            f"PAGES --actions EVENTS --mapping {name_or_file}`; for a log that holds its pages [step] says where: page"
+        )
+    return mapping
+
+
+def load_any_mapping(name_or_file: str) -> FieldMapping:
+    """The same, also for a table of events."""
     if name_or_file.endswith(".toml"):
         path = Path(name_or_file).expanduser()
         try:
@@ -273,13 +272,16 @@ def _decode(content: bytes, where: str) -> FieldMapping:
     if mapping.pages == "simplified":
         if mapping.step.name is None:
             raise BadConfig(f"mapping '{where}': [step] has no name, which only pages = \"raw\" can do without")
-        if mapping.recipe or mapping.step.selector or mapping.step.element_text:
-            raise BadConfig(f"mapping '{where}': recipe, selector and element_text are for pages = \"raw\"")
+        if mapping.recipe or any(getattr(mapping.step, name) for name in _OF_RAW):
+            raise BadConfig(
+                f"mapping '{where}': recipe, {', '.join(_OF_RAW[:-1])} and {_OF_RAW[-1]} are for pages = \"raw\""
+            )
+    for word in mapping.of:
+        if word not in mapping.types:
+            raise BadConfig(
+                f"mapping '{where}': [of.{word}] is of no word in [types]. {did_you_mean(word, mapping.types)}"
+            )
     return mapping
-
-
-def _paths(fields: msgspec.Struct) -> Iterable[str]:
-    return (path for path in msgspec.structs.astuple(fields) if isinstance(path, str))
 
 
 def _split(value: str | None) -> Split | None:

@@ -1,10 +1,16 @@
-"""Values of a decoded record by dotted path; a path goes on inside text that holds JSON.
+"""Values of a decoded record by dotted path; a path goes on inside text that holds JSON, lists, and lists of pairs.
 
-    {"action": '{"type": "click"}'}      action.type is "click"
+    {"action": '{"type": "click"}'}                             action.type is "click"
+    {"items": [{"id": "k7"}, {"id": "k9"}]}                     items.1.id is "k9"
+    {"params": [{"key": "q", "value": {"int_value": null, "string_value": "red"}}]}     params.q is "red"
+    {"terms": ["red", "kettle"]}                                terms.* is "red kettle"
+    ["typed", "query"]                                          the first of them that is there and not null
+    "=[data-sku='{items.0.id}'] button"                         text of its own, with values in the places of paths
 
 Field mappings (field_mapping.py) name the fields of other logs by such paths.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +18,36 @@ import msgspec
 
 from replay_sessions.errors import BadSession
 
-__all__ = ["decoded", "optional_at", "optional_text_at", "text_at", "unknown_keys", "value_at"]
+__all__ = ["Path", "decoded", "optional_at", "optional_text_at", "plain_paths", "text_at", "unknown_keys", "value_at"]
+
+Path = str | tuple[str, ...]
+
+_TEXT = "="
+_ALL = "*"
+_PLACE = re.compile(r"\{([^{}]+)\}")
+_PAIR = {"key", "value"}
+_MOST_DIGITS = 9
+_TYPED = "_value"  # how the keys of a value end that is kept by its type
+
+
+def plain_paths(path: Any) -> Iterator[str]:
+    """The dotted paths in what a mapping gives for a field.
+
+    >>> list(plain_paths(("typed", "={items.0.id}-{shop}")))
+    ['typed', 'items.0.id', 'shop']
+    """
+    if isinstance(path, tuple):
+        for one in path:
+            yield from plain_paths(one)
+    elif isinstance(path, str):
+        yield from _PLACE.findall(path) if path.startswith(_TEXT) else [path]
 
 
 def unknown_keys(value: Any, prefix: str, known: set[str], inner: set[str]) -> Iterator[str]:
     """Paths of keys that are neither mapped nor on the way to a mapped one."""
-    if isinstance(value, list):
+    if _holds_pairs(value):
+        yield from unknown_keys({pair["key"]: pair["value"] for pair in value}, prefix, known, inner)
+    elif isinstance(value, list):
         for item in value:
             yield from unknown_keys(item, prefix, known, inner)
     elif isinstance(value, dict):
@@ -29,18 +59,54 @@ def unknown_keys(value: Any, prefix: str, known: set[str], inner: set[str]) -> I
                 yield path
 
 
-def value_at(record: Any, path: str) -> Any:
-    """The value at a dotted path.
+def value_at(record: Any, path: Path) -> Any:
+    """The value at a path.
 
     Raises:
         BadSession: There is none.
     """
+    if isinstance(path, tuple):
+        found = (value for one in path if (value := optional_at(record, one)) is not None)
+        value = next(found, None)
+        if value is None:
+            raise BadSession(f"field {' or '.join(map(repr, path))} is missing")
+        return value
+    if path.startswith(_TEXT):
+        return _PLACE.sub(lambda place: text_at(record, place[1]), path.removeprefix(_TEXT))
     value = record
     for key in path.split("."):
-        value = decoded(value)
-        if not isinstance(value, dict) or key not in value:
-            raise BadSession(f"field {path!r} is missing")
-        value = value[key]
+        value = _below(decoded(value), key, path)
+    return value
+
+
+def _below(value: Any, key: str, path: str) -> Any:
+    if isinstance(value, dict) and key in value:
+        return value[key]
+    if isinstance(value, list):
+        if key.isdecimal() and len(key) < _MOST_DIGITS and int(key) < len(value):
+            return value[int(key)]
+        if key == _ALL and all(isinstance(one, str) for one in value):
+            return " ".join(value)
+        if _holds_pairs(value):
+            for pair in value:
+                if pair["key"] == key:
+                    return _untyped(pair["value"])
+    raise BadSession(f"field {path!r} is missing")
+
+
+def _holds_pairs(value: Any) -> bool:
+    """Whether a value is a list that stands for an object, `{key, value}` for each of its fields."""
+    return isinstance(value, list) and bool(value) and all(_is_pair(one) for one in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == _PAIR and isinstance(value["key"], str)
+
+
+def _untyped(value: Any) -> Any:
+    """A value that is kept under the name of its type, beside the others, which are null."""
+    if isinstance(value, dict) and value and all(name.endswith(_TYPED) for name in value):
+        return next((one for one in value.values() if one is not None), None)
     return value
 
 
@@ -54,7 +120,7 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def optional_at(record: Any, path: str | None) -> Any:
+def optional_at(record: Any, path: Path | None) -> Any:
     """The value at a path; None where there is none."""
     if path is None:
         return None
@@ -64,7 +130,7 @@ def optional_at(record: Any, path: str | None) -> Any:
         return None
 
 
-def text_at(record: Any, path: str) -> str:
+def text_at(record: Any, path: Path) -> str:
     """The text (or number, as text) at a path.
 
     Raises:
@@ -76,12 +142,12 @@ def text_at(record: Any, path: str) -> str:
     return value
 
 
-def optional_text_at(record: Any, path: str | None) -> str | None:
+def optional_text_at(record: Any, path: Path | None) -> str | None:
     """As `text_at`; None where there is none or it is null."""
     return _as_text(optional_at(record, path), path or "")
 
 
-def _as_text(value: Any, path: str) -> str | None:
+def _as_text(value: Any, path: Path) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -23,6 +23,7 @@ from replay_sessions.importers.importer import Imported, Importer, Part, state_o
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping
 from replay_sessions.importers.mapped.jsonl import map_line
 from replay_sessions.importers.mapped.page_offset import choose_page_offset
+from replay_sessions.importers.mapped.record_paths import plain_paths
 from replay_sessions.importers.page_reading import AS_LOGGED, PageReading, reading_of
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.record_files import SessionLine, find_record_files, first_record, session_lines
@@ -162,10 +163,10 @@ class ShopcartImporter(Importer):
         record = first_record(self._files[0])
         fields = self._mapping.session
         is_session = fields.steps.partition(".")[0] in record
-        wanted = fields.session_id if is_session else self._mapping.step.page
-        if wanted.partition(".")[0] not in record:
+        wanted = list(plain_paths(fields.session_id if is_session else self._mapping.step.page))
+        if wanted and not any(path.partition(".")[0] in record for path in wanted):
             raise ImportFailed(
-                f"the first record of '{self._files[0]}' has no field {wanted!r}, but {listed(record)}: "
+                f"the first record of '{self._files[0]}' has no field {wanted[0]!r}, but {listed(record)}: "
                 "copy replay_sessions/importers/mapped/mappings/shopcart.toml, change its paths, "
                 "give it as --mapping"
             )

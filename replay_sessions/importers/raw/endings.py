@@ -9,6 +9,9 @@ Shops' logs seldom say that somebody left. Nothing is made of that unless the im
     terminate_at_end    a recording that ends otherwise ends in a terminate, if the page after the last action is
                         known: that of a later row, of a type that is no action (a page view, say)
 
+A row of type `purchase` is a click that bought, and the last. One of type `view` is no action, and tells that its page
+is shown from then on: where it comes after a pause, its page is not the one that was shown when the pause began.
+
 A terminate is never put on a page that nobody saw: an agent would learn that an empty page means to leave.
 """
 
@@ -18,13 +21,14 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.errors import BadConfig
-from replay_sessions.importers.raw.rows import Row
+from replay_sessions.importers.raw.rows import NO_PAGE, NO_PAGE_WHY, Row
 from replay_sessions.importers.sources.timestamps import seconds
 
-__all__ = ["ACTION_TYPES", "NO_ENDINGS", "PURCHASE", "Endings", "ended_sessions", "endings_of"]
+__all__ = ["ACTION_TYPES", "NO_ENDINGS", "PURCHASE", "VIEW", "Endings", "ended_sessions", "endings_of"]
 
-ACTION_TYPES = ("click", "type_and_submit", "input", "terminate")
 PURCHASE = "purchase"  # OPeRA's word, too
+ACTION_TYPES = ("click", "type_and_submit", "input", "terminate", PURCHASE)
+VIEW = "view"
 
 
 class Endings(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +80,9 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
     for number, recording in enumerate(recordings, start=1):
         session = _bought(recording, endings.purchase_url)
         if number < len(recordings):
-            session = [*session, _terminate(recordings[number][0])]
+            shown = session[-1] if session[-1]["type"] == VIEW else recordings[number][0]
+            if shown is session[-1] or shown["type"] != VIEW:
+                session = [*session, _terminate(shown)]
         elif endings.terminate_at_end and session[-1]["type"] not in ACTION_TYPES and session[-1].get("page"):
             session = [*session, _terminate(session[-1])]
         if number > 1:
@@ -105,16 +111,15 @@ def _bought(rows: list[Row], purchase_url: str | None) -> list[Row]:
         if purchase_url in (row.get("url") or ""):
             for last in range(place - 1, -1, -1):
                 if rows[last]["type"] == "click":
-                    return [*rows[:last], {**rows[last], "click_type": PURCHASE}, *rows[last + 1 :]]
+                    return [*rows[:last], {**rows[last], "type": PURCHASE}, *rows[last + 1 :]]
             return rows
     return rows
 
 
 def _terminate(row: Row) -> Row:
     """A terminate on the page of a row."""
-    return {name: row.get(name) for name in ("session_id", "user_id", "page", "url", "timestamp", "row")} | {
-        "type": "terminate"
-    }
+    kept = ("session_id", "user_id", "page", "url", "timestamp", "row", NO_PAGE, NO_PAGE_WHY)
+    return {name: row[name] for name in kept if name in row} | {"type": "terminate"}
 
 
 def _user(row: Row) -> str | None:

@@ -4,32 +4,44 @@
       actions.csv                  python -m replay_sessions check stores/mine
       home.html  results.html.gz
 
-One row an action; raw_rows.py lists the columns, docs/raw_logs.md works an example through. Pages are simplified by the
-site's recipe, which also takes private data out of them; so it is of all else but ids. What was acted
-on is given by a CSS selector, the element's text or its name in the simplified page (raw_targets.py). An action whose
-page or element is not found is left out, counted and listed with the reason; the next step's `gap` says so.
+One row an action; raw/rows.py lists the columns, docs/raw_logs.md works an example through. The table may also be one
+of events of web analytics, read by a field mapping (raw/event_rows.py), and pages may be captured ones, HAR, WARC or
+MHTML, found by address and time (raw/captured_pages.py):
+
+    python -m replay_sessions import raw crawl.warc.gz --actions events --mapping ga4 --out stores/mine
+
+Pages are simplified by the site's recipe, which also takes private data out of them; so it is of all else but ids. What
+was acted on is given by a CSS selector, the element's id, text, address or its name in the simplified page
+(raw/targets.py). An action whose page or element is not found is left out, counted and listed with the reason; the next
+step's `gap` says so.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
-from typing import ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
+import tyro
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
+from replay_sessions.importers.mapped.field_mapping import load_any_mapping
+from replay_sessions.importers.raw.captured_pages import AS_CAPTURED, CapturedPages, CaptureJoin, Joining
 from replay_sessions.importers.raw.endings import NO_ENDINGS, Endings, endings_of
-from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, Row, read_actions
+from replay_sessions.importers.raw.event_rows import find_event_files, read_events
+from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, ActionTable, Row, read_actions
 from replay_sessions.importers.raw.steps import PageFolder, read_session
+from replay_sessions.importers.sources.page_files import PAGE_LIST, find_page_files
 from replay_sessions.simplify import load_recipe
-from replay_sessions.simplify.recipes import Rule
 from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
 
 __all__ = ["RawImporter"]
 
-_ACTION_FILES = ("actions.csv", "actions.tsv", "actions.jsonl", "actions.csv.gz", "actions.jsonl.gz")
+_ACTION_FILES = (
+    "actions.csv", "actions.tsv", "actions.jsonl", "actions.csv.gz", "actions.jsonl.gz", "actions.parquet",
+)  # fmt: skip
 _PART_ROWS = 64
 
 _HELP = """\
@@ -44,6 +56,14 @@ on them:
 
   python -m replay_sessions import raw visits --out stores/mine
   python -m replay_sessions check stores/mine
+
+Pages may also be captured ones, .har, .warc or .mhtml, a file or a folder of them, and
+the table one of events of web analytics. A page is then the newest that was captured
+at the row's url before its timestamp:
+
+  python -m replay_sessions import raw visit.har --actions actions.csv --out stores/mine
+  python -m replay_sessions import raw crawl.warc.gz --actions events \
+    --mapping ga4 --out stores/mine
 
 columns, in any order (those with * must be there; a cell may be empty):
 {columns}
@@ -67,16 +87,21 @@ class RawOptions(Endings, frozen=True, kw_only=True):
     """How raw pages are read.
 
     Attributes:
-        actions: The table; None: SOURCE/actions.csv, .tsv or .jsonl, also .gz.
+        actions: The table; None: SOURCE/actions.csv, .tsv, .jsonl, also .gz, or .parquet. With a mapping it may be a
+            folder of files.
+        mapping: Where the columns stand in another log: ga4, snowplow, or a FILE.toml of your own.
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
         ignore_columns: Columns that are there and not wanted, as A,B.
         keep_private_data: Do not take names, addresses and numbers out.
+        joining: How pages that were captured are found.
     """
 
     actions: Path | None = None
+    mapping: str | None = None
     recipe: str | None = None
     ignore_columns: str = ""
     keep_private_data: bool = False
+    joining: Annotated[Joining, tyro.conf.arg(name="")] = AS_CAPTURED
 
 
 class RawImporter(Importer):
@@ -86,33 +111,50 @@ class RawImporter(Importer):
 
     def __init__(
         self,
-        folder: Path,
+        source: Path,
         actions: Path | None = None,
         *,
+        mapping: str | None = None,
         recipe: str | None = None,
         private_data: bool = True,
         ignored_columns: frozenset[str] = frozenset(),
         endings: Endings = NO_ENDINGS,
+        joining: Joining = AS_CAPTURED,
     ) -> None:
-        if not folder.is_dir():
-            raise ImportFailed(f"there is no folder '{folder}', and a folder of pages was expected")
+        endings.check()
+        joining.check()
         self.source = "raw"
         self.notes = []
-        self.unit = "actions"
-        self._folder = folder.absolute()
-        self._actions = actions or _find_actions(folder)
-        check_name(self._folder)
+        self._captures = find_page_files(source)
+        self._root = source.absolute() if source.is_dir() else source.absolute().parent
+        self._actions = (actions or _find_actions(source)).absolute()
+        check_name(self._root)
         check_name(self._actions)
         self._ignored = ignored_columns
-        table = read_actions(self._actions, self._ignored)  # read again for its parts: workers need not hold it
-        self.size = len(table)
+        self._mapping = load_any_mapping(mapping) if mapping else None
+        if self._mapping and not self._captures and self._mapping.step.page is None:
+            raise ImportFailed(
+                f"mapping {mapping!r} finds pages by address and time, and '{source}' is a folder of HTML files that "
+                f"tell neither: put a list of them beside them, {PAGE_LIST} with the columns file, url, timestamp"
+            )
+        table = self._table()  # read again for its parts: workers need not hold it
+        self._rows = len(table)
+        self._capture_bytes = sum(path.stat().st_size for path in self._captures)
+        self.unit = "bytes" if self._captures else "actions"
+        self.size = 2 * self._capture_bytes if self._captures else self._rows  # each is read twice
         self._recipe = load_recipe(recipe) if recipe else None
         self._private_data = private_data
         self.options = {"actions": self._actions.name, "recipe": recipe or "by site"}
         self.options["private_data"] = "removed" if private_data else "kept"
-        endings.check()
         self._endings = endings
-        self.options |= endings.told()
+        self._joining = joining
+        self._joined: list[str] = []
+        self.options |= {**({"mapping": mapping} if mapping else {}), **endings.told()}
+        if self._captures:
+            self.options |= {"pages": source.name, **joining.told()}
+        elif joining != AS_CAPTURED:
+            given = ", ".join(f"--{name.replace('_', '-')}" for name in joining.told())
+            self.notes.append(f"{given}: of captured pages only; these are named by the table")
         if endings == NO_ENDINGS and not table.has_type("terminate"):
             self.notes.append(
                 "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end "
@@ -126,10 +168,12 @@ class RawImporter(Importer):
         return cls(
             source,
             options.actions,
+            mapping=options.mapping,
             recipe=options.recipe,
             private_data=not options.keep_private_data,
             ignored_columns=frozenset(filter(None, options.ignore_columns.split(","))),
             endings=endings_of(options),
+            joining=options.joining,
         )
 
     @classmethod
@@ -142,34 +186,59 @@ class RawImporter(Importer):
         return _HELP.format(columns="\n".join(lines))
 
     def state(self) -> str:
-        return state_of_files(sorted([self._actions, *(path for path in self._folder.rglob("*") if path.is_file())]))
+        tables = find_event_files(self._actions) if self._mapping else [self._actions]
+        pages = self._captures if self._captures and not self._holds_lists() else self._root.rglob("*")
+        return state_of_files(sorted([*tables, *(path for path in pages if path.is_file())]))
 
-    def rules(self) -> tuple[Rule, ...] | None:
-        return self._recipe.rules if self._recipe else None
+    def rules(self) -> Any:
+        recipe = self._recipe.rules if self._recipe else None
+        return (recipe, self._mapping) if self._mapping else recipe
+
+    def report(self) -> list[str]:
+        return self._joined
 
     def parts(self) -> Iterator[Part]:
-        table = read_actions(self._actions, self._ignored)
+        table = self._table()
         if table.set_aside:
             yield Part(content=_Rows([], table.set_aside), size=0)
+        if self._captures:
+            join = CaptureJoin(self._root, self._captures, self._joining)
+            for size, set_aside in join.read_captures(table):
+                yield Part(content=_Rows([], set_aside), size=size)
+            table = join.join(table)
+            self._joined = join.report()
         sessions: list[list[Row]] = []
         rows = 0
         for session in table.sessions():
             sessions.append(session)
             rows += len(session)
             if rows >= _PART_ROWS:
-                yield Part(content=_Rows(sessions, []), size=rows)
+                yield Part(content=_Rows(sessions, []), size=self._size(rows))
                 sessions, rows = [], 0
         if sessions:
-            yield Part(content=_Rows(sessions, []), size=rows)
+            yield Part(content=_Rows(sessions, []), size=self._size(rows))
 
     def read(self, part: Part) -> Iterator[Imported]:
         content: _Rows = part.content
         yield from content.set_aside
-        pages = PageFolder(self._folder, self._recipe, private_data=self._private_data)
+        kind = CapturedPages if self._captures else PageFolder
+        pages = kind(self._root, self._recipe, private_data=self._private_data)
         for rows in content.sessions:
             yield from read_session(
                 rows, pages, self.source, self._actions.name, self._endings, longest_bytes=self.longest_session_bytes
             )
+
+    def _table(self) -> ActionTable:
+        if self._mapping:
+            return read_events(self._actions, self._mapping)
+        return read_actions(self._actions, self._ignored, are_captured=bool(self._captures))
+
+    def _size(self, rows: int) -> int:
+        """How much of the source some rows stand for."""
+        return self._capture_bytes * rows // self._rows if self._captures else rows
+
+    def _holds_lists(self) -> bool:
+        return any(path.name == PAGE_LIST for path in self._captures)
 
 
 def _find_actions(folder: Path) -> Path:

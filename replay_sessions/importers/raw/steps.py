@@ -12,8 +12,15 @@ import msgspec
 from replay_sessions.errors import BadSession
 from replay_sessions.importers.importer import Imported, LeftOut
 from replay_sessions.importers.page_reading import NOT_FOUND
-from replay_sessions.importers.raw.endings import ACTION_TYPES, NO_ENDINGS, PURCHASE, Endings, ended_sessions
-from replay_sessions.importers.raw.rows import Row
+from replay_sessions.importers.raw.endings import (
+    ACTION_TYPES,
+    NO_ENDINGS,
+    PURCHASE,
+    VIEW,
+    Endings,
+    ended_sessions,
+)
+from replay_sessions.importers.raw.rows import NO_PAGE, NO_PAGE_WHY, Row
 from replay_sessions.importers.raw.targets import RawPage, Unresolved
 from replay_sessions.importers.sources.session_rows import too_long
 from replay_sessions.importers.sources.timestamps import in_time_order
@@ -26,6 +33,7 @@ from replay_sessions.store.manifest import SetAside
 
 __all__ = ["FoundPage", "PageFolder", "Pages", "read_rows", "read_session"]
 
+WITHOUT_PAGE = "{} without a page: {}"  # how an action is counted whose page was not captured
 AFTER_PURCHASE = "{} after the purchase"  # how what follows a session's end is counted
 _KEPT_PAGES = 4  # consecutive actions are often on one page
 
@@ -68,15 +76,23 @@ class PageFolder:
         Raises:
             Unresolved: There is none, or it cannot be read.
         """
-        try:
-            content = _content(self._path(file))
-        # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
-        except (OSError, EOFError, zlib.error, ValueError, RuntimeError) as error:
-            raise Unresolved(f"page '{file}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        content = self.content(file)
         try:
             return RawPage(content, self._recipe, private_data=self.private_data)
         except BadSession as error:
             raise Unresolved(f"page '{file}': {error}") from error
+
+    def content(self, file: str) -> bytes:
+        """The bytes of a page.
+
+        Raises:
+            Unresolved: There is none, or it cannot be read.
+        """
+        try:
+            return _content(self._path(file))
+        # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
+        except (OSError, EOFError, zlib.error, ValueError, RuntimeError) as error:
+            raise Unresolved(f"page '{file}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
     def told(self, reason: str) -> str:
         """A reason as it may be kept: the name of a page may be somebody's, too."""
@@ -128,12 +144,19 @@ def read_rows(
     is_over = False
     for row in rows:
         action_type = row["type"] or "without a type"
+        if action_type == VIEW:
+            continue  # nothing was done
         if is_over:
             yield LeftOut(action_type=AFTER_PURCHASE.format(action_type))
             continue
         try:
             if action_type not in ACTION_TYPES:
                 yield LeftOut(action_type=action_type)
+                gap += 1
+                continue
+            if cause := row.get(NO_PAGE):
+                yield LeftOut(action_type=WITHOUT_PAGE.format(action_type, cause))
+                yield SetAside(where=f"{table}:{row['row']}", reason=pages.told(row.get(NO_PAGE_WHY) or cause))
                 gap += 1
                 continue
             raw = pages.page(row["page"] or "")
@@ -172,7 +195,7 @@ def _step(row: Row, raw: FoundPage, gap: int) -> Step:
 def _action(row: Row, raw: FoundPage) -> Action:
     if row["type"] == "terminate":
         return Terminate()
-    if row["type"] == "click":
+    if row["type"] in ("click", PURCHASE):
         return Click(name=raw.find(row, typed=False), click_type=row.get("click_type"))
     return TypeAndSubmit(name=raw.find(row, typed=True), text=row.get("text") or "", submitted=row["type"] != "input")
 
@@ -180,7 +203,7 @@ def _action(row: Row, raw: FoundPage) -> Action:
 def _has_bought(endings: Endings, row: Row, action: Action, raw: RawPage) -> bool:
     if not isinstance(action, Click):
         return False
-    if endings.purchase_url and row.get("click_type") == PURCHASE:
+    if row["type"] == PURCHASE:
         return True
     return endings.purchase_selector is not None and raw.among(endings.purchase_selector, action.name)
 

@@ -1,18 +1,20 @@
 """What a raw log says was acted on -> the name of that element in the simplified page.
 
-By the simplified page's own name, by a CSS selector in the raw page, or by the element's text, in this order; what
-cannot be told apart is not guessed at.
+By the simplified page's own name, by a CSS selector in the raw page, by its id, its text or the address it links to, in
+this order; what one of them leaves open the others may decide together (a text that two links have, and an address).
+What cannot be told apart is not guessed at.
 
-A selector finds a node of the raw page. The simplifier parses the page for itself, since it marks what is closed, and
-says which of its nodes the names stand for; the elements of both parses come in the same order. A click on an icon in
-a link lands on the link: the nearest named node around it.
+A selector or an id finds a node of the raw page. The simplifier parses the page for itself, since it marks what is
+closed, and says which of its nodes the names stand for; the elements of both parses come in the same order. A click on
+an icon in a link lands on the link: the nearest named node around it.
 """
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from replay_sessions.importers.sources.addresses import AddressReader
 from replay_sessions.simplify import Recipe, SimplifiedPage
 from replay_sessions.simplify.page import locate
 from replay_sessions.simplify.parsing import parse
@@ -20,9 +22,13 @@ from replay_sessions.simplify.private_data import remove_from_text
 from replay_sessions.simplify.private_data.people import is_person
 from replay_sessions.simplify.private_data.sessions import name_without
 
-__all__ = ["RawPage", "Target", "Unresolved"]
+__all__ = ["TARGET_COLUMNS", "RawPage", "Target", "Unresolved"]
 
-Target = Mapping[str, str | None]  # name, selector, element_text: what a log says was acted on
+TARGET_COLUMNS = ("name", "selector", "element_id", "element_text", "link_url", "url")
+Target = Mapping[str, str | None]  # of those columns: what a log says was acted on, and the address of the page
+
+_GIVEN = ", ".join(TARGET_COLUMNS[:-2]) + f" and {TARGET_COLUMNS[-2]}"
+_ADDRESSES = AddressReader()
 
 
 class Unresolved(Exception):
@@ -44,33 +50,47 @@ class RawPage:
         self._names = {element.name for element in self.page.elements}
 
     def find(self, target: Target, *, typed: bool) -> str:
-        """The name of the element that a `name`, `selector` or `element_text` means.
+        """The name of the element that a target means.
 
         Args:
             typed: Whether it was typed into: of two elements with one text, only the one that takes text is meant.
 
         Raises:
-            Unresolved: None of them means one element.
+            Unresolved: Nothing that is given means one element, nor do they together.
         """
+        looks: dict[str, Callable[[str], tuple[set[str], str]]] = {
+            "name": self._named,
+            "selector": self._selected,
+            "element_id": self._identified,
+            "element_text": partial(self._reading, typed=typed),
+            "link_url": partial(self._linking, page_url=target.get("url") or ""),
+        }
         reasons: list[str] = []
-        for column in ("name", "selector", "element_text"):
-            given = target.get(column)
-            if not given:
+        several: list[set[str]] = []
+        for column, look in looks.items():
+            if not (given := target.get(column)):
                 continue
             try:
-                if column == "name":
-                    return self._named(given)
-                return self._selected(given) if column == "selector" else self._reading(given, typed=typed)
+                names, what = look(given)
+                if len(names) == 1:
+                    return names.pop()
             except Unresolved as error:
                 reasons.append(str(error))
-        raise Unresolved("; ".join(reasons) or "none of name, selector and element_text is given")
+                continue
+            reasons.append(_not_one(names, what))
+            if names:
+                several.append(names)
+        common = set.intersection(*several) if several else set()
+        if len(common) == 1:
+            return common.pop()
+        raise Unresolved("; ".join(reasons) or f"none of {_GIVEN} is given")
 
-    def _named(self, name: str) -> str:
+    def _named(self, name: str) -> tuple[set[str], str]:
         if name not in self._names:
             raise Unresolved(f"the page has no element named {self._told(name)}")
-        return name
+        return {name}, ""
 
-    def _reading(self, text: str, *, typed: bool) -> str:
+    def _reading(self, text: str, *, typed: bool) -> tuple[set[str], str]:
         wanted = _plain(text)
         accepted = ("type",) if typed else ("click", "type")
         found = {
@@ -78,16 +98,37 @@ class RawPage:
             for element in self.page.elements
             if element.accepts in accepted and _plain(element.text) == wanted
         }
-        return _only(found, f"reads {self._told(text)}")
+        return found, f"reads {self._told(text)}"
 
-    def _selected(self, selector: str) -> str:
+    def _selected(self, selector: str) -> tuple[set[str], str]:
         nodes = self._nodes(selector)
         if not nodes:
             raise Unresolved(f"nothing in the raw page matches {self._told(selector)}")
-        return _only(
-            set().union(*map(self._names_at, nodes)),
-            f"that is shown and can be acted on matches {self._told(selector)}",
-        )
+        return self._names_of(nodes), f"that is shown and can be acted on matches {self._told(selector)}"
+
+    def _identified(self, element_id: str) -> tuple[set[str], str]:
+        nodes = [node for node in self._document.css("[id]") if node.attributes.get("id") == element_id]
+        if not nodes:
+            raise Unresolved(f"nothing in the raw page has the id {self._told(element_id)}")
+        return self._names_of(nodes), f"that is shown and can be acted on has the id {self._told(element_id)}"
+
+    def _linking(self, address: str, *, page_url: str) -> tuple[set[str], str]:
+        wanted = _ADDRESSES.plain(address, base=page_url)
+        nodes = [node for node, leads_to in self._links(page_url) if leads_to == wanted] if wanted else []
+        if not nodes:
+            raise Unresolved(f"nothing in the raw page links to {self._told(address)}")
+        return self._names_of(nodes), f"that is shown and can be acted on links to {self._told(address)}"
+
+    def _links(self, page_url: str) -> list[tuple[LexborNode, str | None]]:
+        """The links of the page and where they lead: seen from its base, if it has one, or else from its address."""
+        base = self._document.css_first("base[href]")
+        if base is not None:
+            page_url = _ADDRESSES.plain(base.attributes.get("href") or "", base=page_url) or page_url
+        links = self._document.css("a[href], area[href]")
+        return [(node, _ADDRESSES.plain(node.attributes.get("href") or "", base=page_url)) for node in links]
+
+    def _names_of(self, nodes: list[LexborNode]) -> set[str]:
+        return set().union(*map(self._names_at, nodes))
 
     def among(self, selector: str, name: str) -> bool:
         """Whether a CSS selector matches the element of a name, or something in it.
@@ -137,11 +178,9 @@ class RawPage:
         return {number: name for number, node in numbered if (name := names.get(node.mem_id)) in self._names and name}
 
 
-def _only(names: set[str], what: str) -> str:
-    if len(names) != 1:
-        several = ", ".join(sorted(names)[:3])
-        raise Unresolved(f"{len(names)} elements ({several}), not one, {what}" if names else f"no element {what}")
-    return names.pop()
+def _not_one(names: set[str], what: str) -> str:
+    several = ", ".join(sorted(names)[:3])
+    return f"{len(names)} elements ({several}), not one, {what}" if names else f"no element {what}"
 
 
 def _plain(text: str) -> str:

@@ -6,6 +6,7 @@ the same way, under gzip: all of a full snapshot's data, and the lists of a muta
 The records follow rrweb's `packages/types/src/index.ts`; fields that are not needed are passed over.
 """
 
+import re
 import zlib
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ __all__ = [
     "Pointer", "Remove", "Source", "TextChange", "Unpacker", "Unread",
 ]  # fmt: skip
 
+_SOURCE = re.compile(rb'\{"source":(\d{1,9})[,}]')
 _ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
 
 
@@ -191,7 +193,10 @@ class Event(msgspec.Struct, frozen=True):
         return cls(packed.type, packed.timestamp, packed.data, window, number)
 
     def source(self) -> int:
-        """What an incremental event is about."""
+        """What an incremental event is about; recorders write it first, so that the rest need not be gone through."""
+        first = _SOURCE.match(memoryview(self.data))
+        if first is not None:
+            return int(first[1])
         return msgspec.json.decode(self.data, type=_Incremental).source
 
 
@@ -230,6 +235,12 @@ class Unpacker:
         return msgspec.json.decode(self._plain(event.data), type=FullSnapshot).node
 
     def mutation(self, event: Event) -> Mutation:
+        try:
+            return msgspec.json.decode(event.data, type=Mutation)
+        except (ValueError, RecursionError):  # a list is packed, or damaged
+            return self._unpacked_mutation(event)
+
+    def _unpacked_mutation(self, event: Event) -> Mutation:
         lists = msgspec.json.decode(event.data, type=_Lists)
         return Mutation(
             removes=msgspec.json.decode(self._plain(lists.removes), type=list[Remove]),

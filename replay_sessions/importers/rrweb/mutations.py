@@ -54,6 +54,9 @@ class Rebuilder:
     def _add_all(self, adds: list[Add]) -> None:
         waiting: defaultdict[int, list[Add]] = defaultdict(list)
         for first in adds:
+            if not waiting and not self._documents and self._missing(first) is None:
+                self._add(first)  # nothing waits for it
+                continue
             ready = [first]
             while ready:
                 add = ready.pop()
@@ -98,15 +101,20 @@ class Rebuilder:
             tree.append(parent, node)
             tree.take_in(node)
             return
-        node.childNodes = []
+        node.childNodes.clear()
         node.depth = parent.depth + 1
         tree.take_in(node)
         if add.nextId == _TO_COME or add.previousId == _TO_COME:
             self._siblings[node.id] = (node, add)
             return
-        self._make_room(parent, node)
-        self._put(parent, node, add)
-        self._bring_siblings(node, add)
+        if parent.type == NodeType.DOCUMENT or parent.tagName == "textarea":
+            self._make_room(parent, node)
+        if add.nextId is None and add.previousId is None:
+            tree.append(parent, node)
+        else:
+            self._put(parent, node, add)
+        if self._siblings:
+            self._bring_siblings(node, add)
 
     def _put(self, parent: Node, node: Node, add: Add) -> None:
         nodes = self.tree.nodes
@@ -120,15 +128,13 @@ class Rebuilder:
             self.tree.append(parent, node)
 
     def _make_room(self, parent: Node, node: Node) -> None:
-        """Removes what can stand only once in a document or a textarea."""
+        """Removes what can stand only once in a document or a textarea, which the parent is."""
         if parent.tagName == "textarea":
             alike = [child for child in children(parent) if child.type == node.type == NodeType.TEXT]
-        elif parent.type == NodeType.DOCUMENT:
+        else:
             is_html = node.type == NodeType.ELEMENT and node.tagName == "html"
             is_single = is_html or node.type == NodeType.DOCTYPE
             alike = [child for child in children(parent) if is_single and child.type == node.type]
-        else:
-            return
         for child in alike:
             self.tree.remove(child)
 

@@ -29,6 +29,7 @@ _NOT_IN_FRAMES = frozenset({"head", "link", "meta", "style", "title"})
 _FRAME_PARTS = frozenset({"body", "frameset", "html"})
 _VOID = frozenset({"area", "basefont", "bgsound", "br", "col", "hr", "img", "input", "link", "meta", "source", "track",
                    "wbr"})  # fmt: skip
+_UNUSUAL = frozenset({"label", "style"}) | _SKIPPED | _VOID | IFRAMES
 _EATS_NEWLINE = frozenset({"listing", "pre", "textarea"})
 _TICKED = frozenset({"checkbox", "radio"})
 _LEFT_OUT = frozenset({"d", "imagesrcset", "points", "srcset"})
@@ -55,24 +56,36 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, 
     labelled: set[Any] = set()
     frames = labels = 0  # how many are open
     stack: list[tuple[str, Node | None, str]] = []  # end tags, what comes after them, and the tags
+    append, text_type, element_type = pieces.append, NodeType.TEXT, NodeType.ELEMENT
     node = tree.root.first
     while True:
         if node is None:
             if not stack:
                 break
             end, node, tag = stack.pop()
-            pieces.append(end)
-            frames -= tag in IFRAMES
-            labels -= tag == "label"
+            append(end)
+            if tag:
+                frames -= tag in IFRAMES
+                labels -= tag == "label"
             continue
-        if node.type == NodeType.TEXT:
-            if node.written is None:
-                node.written = _escaped(node.textContent or "")
-            pieces.append(node.written)
+        kind = node.type
+        if kind == text_type:
+            written = node.written
+            if written is None:
+                written = node.written = _escaped(node.textContent or "")
+            append(written)
             node = node.next
             continue
         tag = node.tagName
-        if node.type != NodeType.ELEMENT or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
+        if (
+            kind == element_type and tag not in _UNUSUAL and not frames and node.written is not None
+            and node.inner is None and node.id not in shown and "_cssText" not in node.attributes
+        ):  # fmt: skip
+            append(node.written)  # as below, of what needs nothing else; most elements do not
+            stack.append((_end(tag), node.next, ""))
+            node = node.first
+            continue
+        if kind != element_type or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
             node = node.next
             continue
         if tag == "style" or "_cssText" in node.attributes:
@@ -114,7 +127,7 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     """A start tag."""
     written = [f"<{_tag(tag)}"]
     for name, value in attributes.items():
-        if value is None or value is False or name in _LEFT_OUT or name[:3] == "rr_" or not _ATTRIBUTE.fullmatch(name):
+        if value is None or value is False or not _is_written(name):
             continue
         text = "" if value is True else str(value)
         if name == "src" and text[:5] == "data:":
@@ -133,6 +146,11 @@ def _singled_out(node: Node, is_marked: bool) -> dict[str, Any]:
     if node.tagName in ("details", "dialog"):
         attributes["open"] = True
     return attributes
+
+
+@lru_cache(1_000)
+def _is_written(name: str) -> bool:
+    return name not in _LEFT_OUT and name[:3] != "rr_" and _ATTRIBUTE.fullmatch(name) is not None
 
 
 @lru_cache(1_000)

@@ -60,14 +60,30 @@ class Tree:
             brought = node.childNodes
             if brought:
                 node.childNodes = []
-                for child in brought:
-                    self.append(node, child)
+                self._link(node, brought)
                 stack += brought
         if len(nodes) > MAX_NODES:
             raise BadSession(f"a page of more than {MAX_NODES:,} nodes: it is damaged, or no page of a shop")
         for node in textareas:  # older recorders wrote the value twice: the attribute is what stands in it
             if isinstance(value := node.attributes.get("value"), str):
                 self.set_value(node, value)
+
+    def _link(self, parent: Node, brought: list[Node]) -> None:
+        """Makes nodes the children of one that has none."""
+        depth = parent.depth + 1
+        previous: Node | None = None
+        for node in brought:
+            if node.isShadow or node.type == NodeType.DOCUMENT:
+                self.append(parent, node)
+                previous = parent.last
+                continue
+            node.parent, node.depth, node.previous = parent, depth, previous
+            if previous is None:
+                parent.first = node
+            else:
+                previous.next = node
+            previous = node
+            parent.last = node
 
     def append(self, parent: Node, node: Node) -> None:
         """Makes a node the last one in another: in its shadow tree, or the document of an iframe, if it is that."""
@@ -122,9 +138,18 @@ class Tree:
     def remove(self, node: Node) -> None:
         """Takes a node out of the page and forgets it and all in it."""
         self.detach(node)
-        for gone in list(subtree(node)):
-            if self.nodes.get(gone.id) is gone:
-                del self.nodes[gone.id]
+        nodes = self.nodes
+        stack = [node]
+        while stack:
+            gone = stack.pop()
+            if nodes.get(gone.id) is gone:
+                del nodes[gone.id]
+            child = gone.first
+            while child is not None:
+                stack.append(child)
+                child = child.next
+            if gone.inner is not None:
+                stack.append(gone.inner)
             _unlink(gone)
 
     def set_text(self, node: Node, text: str) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from replay_sessions.errors import BadSession, ImportFailed
 from replay_sessions.importers.mapped.field_mapping import FieldMapping
 from replay_sessions.importers.mapped.jsonl import read_lines
+from replay_sessions.importers.mapped.mapping_fields import paths_of
 from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
 from replay_sessions.importers.sources.parquet import ParquetSource
 from replay_sessions.importers.sources.session_rows import SessionRows, too_long
@@ -146,7 +147,7 @@ def _joined_json(steps: list[dict[str, Any]], mapping: FieldMapping) -> bytes:
 
 def _roots(fields: msgspec.Struct) -> set[str]:
     """The first keys of the paths in a mapping."""
-    return {path.partition(".")[0] for path in msgspec.structs.astuple(fields) if isinstance(path, str)}
+    return {path.partition(".")[0] for path in paths_of(fields)}
 
 
 def _decode(record: _Record) -> Any:

@@ -1,16 +1,19 @@
 """Logged events in the order in which they happened.
 
-Logs write times as ISO 8601 (with or without zone) or as numbers since some start. Only their order counts here, so
+Logs write times as ISO 8601 (with or without zone) or as numbers since some start. Where only their order counts,
 numbers need no unit; a log that mixes both, or leaves some out, is kept in the order of the file where it says nothing.
+Where pages are found by time (`moment`), numbers are since 1970, and how large they are tells their unit.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-__all__ = ["in_time_order", "seconds"]
+__all__ = ["in_time_order", "moment", "seconds"]
 
 Event = TypeVar("Event")
+_UNITS = (1, 1e3, 1e6, 1e9)  # numbers in a second
+_FIRST = 1e8  # seconds: in 1973; a hundred times that is in 2286
 
 
 def seconds(time: str | None) -> float | None:
@@ -33,6 +36,29 @@ def seconds(time: str | None) -> float | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def moment(time: str | None) -> float | None:
+    """A point in time as seconds since 1970; None where it cannot be read, or is none of a calendar.
+
+    Numbers are seconds, milliseconds, microseconds or nanoseconds: from 1973 to 2286 their sizes do not overlap.
+
+    >>> moment("2025-04-14T21:52:57Z") == moment("1744667577") == moment("1744667577000000")
+    True
+    >>> moment("17.5") is None
+    True
+    """
+    number = seconds(time)
+    if number is None:
+        return None
+    try:
+        float(time or "")
+    except ValueError:
+        return number  # of a calendar
+    for unit in _UNITS:
+        if _FIRST <= number / unit < 100 * _FIRST:
+            return number / unit
+    return None
 
 
 def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | None]) -> list[Event]:

@@ -104,7 +104,7 @@ class TestTargets:
             ({"selector": ".card"}, r"4 elements \(.*\), not one, that is shown"),
             ({"element_text": "Add"}, r"2 elements \(red_kettle.add, wasserkocher_für_2_l.add\), not one, reads 'Add'"),
             ({"element_text": "Kettle"}, "no element reads 'Kettle'"),
-            ({}, "none of name, selector and element_text is given"),
+            ({}, "none of name, selector, element_id, element_text and link_url is given"),
         ],
     )
     def test_what_means_no_element_or_several_is_not_guessed_at(self, given: dict[str, str], reason: str) -> None:

@@ -1,0 +1,121 @@
+"""Files of captured pages: a HAR, WARC or MHTML file, a list of saved pages, or a folder of any of them.
+
+pages.csv    file,url,timestamp     a table of the HTML files of its folder: which address each was, and when
+             home.html,https://shop.example/,2025-04-14T21:52:57Z
+"""
+
+import csv
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from replay_sessions.errors import ImportFailed
+from replay_sessions.importers.sources.addresses import is_page_address
+from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
+from replay_sessions.importers.sources.field_names import listed
+from replay_sessions.importers.sources.har import HarFile
+from replay_sessions.importers.sources.mhtml import MhtmlFile
+from replay_sessions.importers.sources.timestamps import moment
+from replay_sessions.importers.sources.warc import WarcFile
+from replay_sessions.simplify.bounds import MAX_BYTES
+from replay_sessions.store.file_names import check_name
+from replay_sessions.store.manifest import SetAside
+
+__all__ = ["PAGE_FILE_ENDINGS", "PAGE_LIST", "PageList", "find_page_files", "open_page_file"]
+
+PAGE_LIST = "pages.csv"
+_COLUMNS = ("file", "url", "timestamp")
+_KINDS: dict[str, type[PageFile]] = {
+    ".har": HarFile, ".har.gz": HarFile,
+    ".warc": WarcFile, ".warc.gz": WarcFile, ".arc": WarcFile, ".arc.gz": WarcFile,
+    ".mhtml": MhtmlFile, ".mht": MhtmlFile, ".mhtml.gz": MhtmlFile, ".mht.gz": MhtmlFile,
+}  # fmt: skip
+PAGE_FILE_ENDINGS = tuple(_KINDS)
+
+
+class PageList(PageFile):
+    """A table of saved pages; its rows are its places."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._rows: list[dict[str, str]] | None = None
+
+    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | SetAside]:
+        for place, row in enumerate(self._table()):
+            where = f"{self.path.name}:{place + 2}"
+            time = moment(row["timestamp"])
+            if time is None or not is_page_address(row["url"] or ""):
+                lacking = "timestamp" if time is None else "url"
+                yield SetAside(where=where, reason=f"its {lacking} is none: {row[lacking]!r}")
+                continue
+            cause = fault_of(partial(self.body, place)) if wanted(row["url"]) else None
+            yield Capture(address=row["url"], time=time, place=place, cause=cause)
+
+    def body(self, place: int) -> bytes:
+        folder = self.path.parent.resolve()
+        name = self._table()[place]["file"] or ""
+        try:
+            path = (folder / name).resolve()
+            if not path.is_relative_to(folder):
+                raise BadBody(Cause.NOT_SAVED, f"'{name}' lies outside the folder")
+            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        except EOFError as error:
+            raise BadBody(Cause.TRUNCATED, f"'{name}': {error}") from error
+        # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
+        except (OSError, zlib.error, ValueError, RuntimeError) as error:
+            raise BadBody(Cause.NOT_SAVED, f"'{name}': {getattr(error, 'strerror', None) or error}") from error
+        if len(content) > MAX_BYTES:
+            raise BadBody(Cause.TOO_LARGE)
+        if not content.strip():
+            raise BadBody(Cause.NOT_SAVED, f"'{name}' is empty")
+        return content
+
+    def _table(self) -> list[dict[str, str]]:
+        if self._rows is None:
+            try:
+                with self.path.open(encoding="utf-8-sig", newline="") as file:
+                    reader = csv.DictReader(file)
+                    lacking = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+                    if lacking:
+                        raise ImportFailed(
+                            f"'{self.path}' has no column {lacking[0]!r}, but {listed(reader.fieldnames or ())}: "
+                            f"{', '.join(_COLUMNS)} were expected"
+                        )
+                    self._rows = list(reader)
+            except (OSError, ValueError, csv.Error) as error:
+                raise ImportFailed(f"cannot read the list of pages '{self.path}': {error}") from error
+        return self._rows
+
+
+def find_page_files(source: Path) -> list[Path]:
+    """The files of captures that a source is or holds, in the order of their paths; none in a folder of mere HTML.
+
+    Raises:
+        ImportFailed: It is a file of another kind, or not there.
+    """
+    if not source.exists():
+        raise ImportFailed(f"there is no file or folder '{source}', and pages were expected")
+    paths = sorted(source.absolute().rglob("*")) if source.is_dir() else [source.absolute()]
+    found = [path for path in paths if _is_page_file(path) and path.is_file()]
+    if not found and not source.is_dir():
+        raise ImportFailed(
+            f"'{source}' is no file of captured pages, one that ends in {', '.join(PAGE_FILE_ENDINGS)}; a folder of "
+            f"HTML files, with a list of their addresses called {PAGE_LIST} or without, is read too"
+        )
+    for path in found:
+        check_name(path)
+    return found
+
+
+def open_page_file(path: Path) -> PageFile:
+    """A file that `find_page_files` found."""
+    if path.name == PAGE_LIST:
+        return PageList(path)
+    return next(kind for ending, kind in _KINDS.items() if path.name.lower().endswith(ending))(path)
+
+
+def _is_page_file(path: Path) -> bool:
+    return path.name == PAGE_LIST or path.name.lower().endswith(PAGE_FILE_ENDINGS)
