@@ -77,7 +77,7 @@ def dressed(page: str, address: str, *, head: str = "", foot: str = "") -> str:
     return told_page(f"{kind.capitalize()} · Demo shop", body, head=head, foot=foot, kind=kind)
 
 
-def told_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "told") -> str:
+def told_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "study-page") -> str:
     """A page of the shop's around what it tells."""
     return (
         '<!DOCTYPE html><html lang="en" class="shop-r1-demo-shop"><head><meta charset="utf-8"><meta name="viewport" '
