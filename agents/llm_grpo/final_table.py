@@ -33,9 +33,10 @@ def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
     records = evaluated_rows(run)
     rows = [summarise(rows, label=label, cluster=CLUSTER) for label, rows in records.items()]
-    comparisons = _comparisons(records, run.config)
-    _print(run, rows, comparisons)
-    _write(run, rows, comparisons)
+    if run.ranks.writes:
+        comparisons = _comparisons(records, run.config)
+        _print(run, rows, comparisons)
+        _write(run, rows, comparisons)
     return rows
 
 
