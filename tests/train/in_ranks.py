@@ -145,10 +145,21 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
         ]
         engine = None if case.engine == "local" else Scripted(tiny, plans)
         at = at if engine is None else engine.at
+        reference = policy.frozen()
+        if case.engine == "local":  # fresh weights write nothing that is paid: something else has to teach
+            for parameter in reference.parameters():
+                parameter.mul_(0.9)
         trainer = GrpoTrainer(
-            policy, policy.frozen(), tiny.tokenizer, tiny.trunks, case.grpo, RewardConfig(), seed=0, engine=engine,
+            policy,
+            reference,
+            tiny.tokenizer,
+            tiny.trunks,
+            case.grpo,
+            RewardConfig(),
+            seed=0,
+            engine=engine,
             ranks=ranks,
-        )  # fmt: skip
+        )
     return Phase("phase", policy.model, trainer, STEPS, set(), None, lambda: 0.0, lambda _step: None, ranks), at
 
 
