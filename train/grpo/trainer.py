@@ -143,7 +143,7 @@ class GrpoTrainer:
                 before = now.detach() if old is None else old[number].of(piece.targets)
                 certainty_R = self._certainties(rollouts_R, before)
                 if advantages is None:
-                    advantages_R = self._advantages(self._rewards(rollouts_R, certainty_R))
+                    advantages_R = self._advantages(rollouts_R, certainty_R)
                 else:
                     advantages_R = advantages[number][piece.replies]
                 lengths_R = [len(rollout.tokens) for rollout in rollouts_R]
@@ -185,11 +185,15 @@ class GrpoTrainer:
             for certainty in self._certainties(part.rollouts, stats)
         ]
         rewards = self._ranks.gather(self._rewards(rollouts_R, certainty_R))
-        of_ranks = torch.split(self._advantages(list(chain(*rewards))), [len(own_R) for own_R in rewards])
+        of_ranks = torch.split(self._scaled(list(chain(*rewards))), [len(own_R) for own_R in rewards])
         return torch.split(of_ranks[self._ranks.rank], [len(part.rollouts) for part in batch])
 
-    def _advantages(self, rewards_R: Sequence[float]) -> Tensor:
+    def _advantages(self, rollouts_R: Sequence[Rollout], certainty_R: Sequence[float | None]) -> Tensor:
         """(R,) on the CPU, from the whole rewards of whole groups: the action's and the rationale's self-certainty."""
+        return self._scaled(self._rewards(rollouts_R, certainty_R))
+
+    def _scaled(self, rewards_R: Sequence[float]) -> Tensor:
+        """(R,) advantages of whole groups."""
         config = self._config
         rewards_P_G = torch.tensor(rewards_R).view(-1, config.replies)
         return scaled_advantages(rewards_P_G, config.advantage_scale, epsilon=config.advantage_epsilon).flatten()
