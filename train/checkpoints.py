@@ -180,7 +180,7 @@ class _SavedTensors(Mapping[str, Tensor]):
     """The tensors of some files, read as they are asked for."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        opened = [safe_open(file, framework="pt") for file in files]
+        opened: list[Any] = [safe_open(file, framework="pt") for file in files]
         self._file_of = {name: file for file in opened for name in file.keys()}  # noqa: SIM118 - it is no dict
 
     def __getitem__(self, name: str) -> Tensor:

@@ -73,14 +73,14 @@ def _join() -> Ranks:
     store, rank, count = next(iter(rendezvous("env://")))
     backends = "cpu:gloo,cuda:nccl" if cuda else "gloo"
     dist.init_process_group(backends, store=store, rank=rank, world_size=count, timeout=NO_LIMIT)
-    return Ranks(rank, count, dist.PrefixStore("shop_r1", store))
+    return Ranks(rank, count, dist.PrefixStore("shop_r1", store))  # type: ignore[attr-defined]
 
 
 def _leave(ranks: Ranks, watch: "_Watch") -> None:
     """The end of a run that went well; number 0, which may keep the notes, goes last."""
-    assert ranks.store is not None
-    ranks.store.set(f"left {ranks.rank}", "")
-    while ranks.rank == 0 and not ranks.store.check([f"left {rank}" for rank in range(ranks.count)]):
+    assert ranks.notes is not None
+    ranks.notes.set(f"left {ranks.rank}", "")
+    while ranks.rank == 0 and not ranks.notes.check([f"left {rank}" for rank in range(ranks.count)]):
         time.sleep(POLL_S)
     watch.stop()
     dist.destroy_process_group()
@@ -99,17 +99,17 @@ class _Watch(Thread):
 
     def __init__(self, ranks: Ranks) -> None:
         super().__init__(daemon=True)
-        assert ranks.store is not None
-        self._ranks, self._store = ranks, ranks.store
+        assert ranks.notes is not None
+        self._ranks, self._notes = ranks, ranks.notes
         self._advice = ""
         self._poll = select.poll()
         self._watched: dict[int, int] = {}  # file descriptor: rank
         self._wake, waking = os.pipe()
         self._poll.register(self._wake, select.POLLIN | select.POLLHUP)
         self._waking = os.fdopen(waking, "wb")
-        self._store.set(f"process {ranks.rank}", f"{os.getpid()} {socket.gethostname()}")
+        self._notes.set(f"process {ranks.rank}", f"{os.getpid()} {socket.gethostname()}")
         for rank in range(ranks.count):
-            pid, host = self._store.get(f"process {rank}").decode().split(" ", 1)
+            pid, host = self._notes.get(f"process {rank}").decode().split(" ", 1)
             if rank != ranks.rank and host == socket.gethostname() and hasattr(os, "pidfd_open"):
                 opened = os.pidfd_open(int(pid))  # readable once the process has ended, whoever its parent is
                 self._watched[opened] = rank
@@ -140,14 +140,14 @@ class _Watch(Thread):
     def _ending(self, code: int) -> tuple[int, int]:
         """Which process ends the run, with what code: this one with `code`, unless another was first."""
         try:
-            rank, code = map(int, self._store.compare_set("ending", "", f"{self._ranks.rank} {code}").split())
+            rank, code = map(int, self._notes.compare_set("ending", "", f"{self._ranks.rank} {code}").split())
         except dist.DistError:  # number 0 kept the notes, where no launcher did, and is gone
             return 1, code
         return rank, code
 
     def _has_left(self, rank: int) -> bool:
         try:
-            return self._store.check([f"left {rank}"])
+            return self._notes.check([f"left {rank}"])
         except dist.DistError:
             return False
 

@@ -12,17 +12,26 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-__all__ = ["ALONE", "Ranks", "held_like", "whole_tensor"]
+__all__ = ["ALONE", "Notes", "Ranks", "held_like", "whole_tensor"]
 
 T = TypeVar("T")
 POLL_S = 0.05
+
+
+class Notes(Protocol):
+    """Where processes leave each other notes: a store of torch.distributed."""
+
+    def set(self, key: str, value: str, /) -> None: ...
+    def get(self, key: str, /) -> bytes: ...
+    def check(self, keys: list[str], /) -> bool: ...
+    def compare_set(self, key: str, expected: str, desired: str, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -32,12 +41,12 @@ class Ranks:
     Attributes:
         rank: Its number, from 0. Number 0 is the one that writes and prints.
         count: How many there are.
-        store: Where they leave each other notes; None where one is alone.
+        notes: What they leave each other word by; None where one is alone.
     """
 
     rank: int = 0
     count: int = 1
-    store: dist.Store | None = None
+    notes: Notes | None = None
     _meetings: Iterator[int] = field(default_factory=itertools.count, repr=False, compare=False)
 
     @property
@@ -80,23 +89,23 @@ class Ranks:
 
     def meet(self) -> None:
         """Waits until all processes have come here, however long that takes; Ctrl-C is heard meanwhile."""
-        if self.store is None or self.alone:
+        if self.notes is None or self.alone:
             return
         meeting = f"meeting {next(self._meetings)}"
-        self.store.set(f"{meeting} of {self.rank}", "")
-        _wait_for(self.store, [f"{meeting} of {rank}" for rank in range(self.count)])
+        self.notes.set(f"{meeting} of {self.rank}", "")
+        _wait_for(self.notes, [f"{meeting} of {rank}" for rank in range(self.count)])
 
     def first(self, work: Callable[[], T]) -> T:
         """Number 0 does the work, which takes what it takes; the others wait, and are given the result (JSON)."""
-        if self.store is None or self.alone:
+        if self.notes is None or self.alone:
             return work()
         meeting = f"meeting {next(self._meetings)}"
         if self.rank == 0:
             done = work()
-            self.store.set(meeting, json.dumps(done))
+            self.notes.set(meeting, json.dumps(done))
             return done
-        _wait_for(self.store, [meeting])
-        result: T = json.loads(self.store.get(meeting))
+        _wait_for(self.notes, [meeting])
+        result: T = json.loads(self.notes.get(meeting))
         return result
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
@@ -145,6 +154,6 @@ def held_like(whole: Tensor, other: Tensor) -> Tensor:
     return laid_out.clone()  # its part may be a view that keeps the whole
 
 
-def _wait_for(store: dist.Store, notes: list[str]) -> None:
-    while not store.check(notes):
+def _wait_for(notes: Notes, keys: list[str]) -> None:
+    while not notes.check(keys):
         time.sleep(POLL_S)
