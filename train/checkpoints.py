@@ -8,13 +8,14 @@ the run) lets a stopped run go on bit for bit.
 
 import json
 import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from replay_sessions.errors import CheckpointMismatch
@@ -38,6 +39,8 @@ __all__ = [
 ]
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"
+STATE_FILE = "state.safetensors"
+STATE_FILE_BYTES = 4 << 30
 
 
 class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,34 +128,100 @@ def merge_checkpoint(path: Path, out: Path) -> None:
     save_checkpoint(out, merged(model), tokenizer, info)
 
 
-def save_state(folder: Path, tensors: dict[str, Tensor], place: dict[str, Any]) -> None:
-    """Writes the training state: tensors, and `place` as JSON in the same file, so that they cannot come apart."""
+def save_state(
+    folder: Path, tensors: Iterable[tuple[str, Tensor]], place: dict[str, Any], *, file_bytes: int = STATE_FILE_BYTES
+) -> None:
+    """Writes the training state: tensors by name, and `place` as JSON in the same file, so that they cannot come apart.
+
+    What does not fit one file of `file_bytes` is in further ones, beside it, that it names; no more than one file's
+    tensors are held at a time. The state before is whole until the new one is.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / "state.partial"
-    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    head = folder / STATE_FILE
+    former = set(_other_files(_header(head))) if head.exists() else set()
+    others: list[str] = []
     with writing(folder):
-        save_file(contiguous, partial, metadata={"place": json.dumps(place)})
-        sync_file(partial)
-        os.replace(partial, folder / "state.safetensors")
-        sync_folder(folder)
+        for held, is_last in _by_size(tensors, file_bytes):
+            if is_last:
+                metadata = {"place": json.dumps(place)} | ({"others": json.dumps(others)} if others else {})
+                partial = folder / "state.partial"
+                save_file(held, partial, metadata=metadata)
+                sync_file(partial)
+                sync_folder(folder)
+                os.replace(partial, head)
+                sync_folder(folder)
+            else:
+                others.append(_free_name(len(others), former))
+                save_file(held, folder / others[-1])
+                sync_file(folder / others[-1])
+        for file in folder.glob("state-*.safetensors"):
+            if file.name not in others:
+                file.unlink()
 
 
-def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """What `save_state` wrote; None where nothing was.
+def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | None:
+    """What `save_state` wrote, a tensor being read when it is asked for; None where nothing was.
 
     Raises:
-        CheckpointMismatch: The file is damaged.
+        CheckpointMismatch: A file is damaged or missing.
     """
-    file = folder / "state.safetensors"
-    if not file.exists():
+    head = folder / STATE_FILE
+    if not head.exists():
         return None
     try:
-        tensors = load_file(file)
-        with file.open("rb") as stream:
-            header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-    except (SafetensorError, ValueError) as error:
-        raise CheckpointMismatch(f"the training state '{file}' is damaged ({error}); start the run anew.") from error
+        header = _header(head)
+        tensors = _SavedTensors([head, *(folder / name for name in _other_files(header))])
+    except (SafetensorError, ValueError, LookupError, OSError) as error:
+        raise CheckpointMismatch(f"the training state '{head}' is damaged ({error}); start the run anew.") from error
     return tensors, json.loads(header["__metadata__"]["place"])
+
+
+class _SavedTensors(Mapping[str, Tensor]):
+    """The tensors of some files, read as they are asked for."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        opened: list[Any] = [safe_open(file, framework="pt") for file in files]
+        self._file_of = {name: file for file in opened for name in file.keys()}  # noqa: SIM118 - it is no dict
+
+    def __getitem__(self, name: str) -> Tensor:
+        found: Tensor = self._file_of[name].get_tensor(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file_of)
+
+    def __len__(self) -> int:
+        return len(self._file_of)
+
+
+def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator[tuple[dict[str, Tensor], bool]]:
+    """The tensors in parts of at most `most_bytes` (at least one tensor), each with whether it is the last."""
+    held: dict[str, Tensor] = {}
+    held_bytes = 0
+    for name, tensor in tensors:
+        if held and held_bytes + tensor.nbytes > most_bytes:
+            yield held, False
+            held, held_bytes = {}, 0
+        held[name] = tensor.detach().cpu().contiguous()
+        held_bytes += tensor.nbytes
+    yield held, True
+
+
+def _free_name(number: int, taken: Collection[str]) -> str:
+    """Of the files of two states that stand beside each other while one is replaced."""
+    first, second = (f"state-{series}-{number:05d}.safetensors" for series in "ab")
+    return second if first in taken else first
+
+
+def _header(file: Path) -> dict[str, Any]:
+    with file.open("rb") as stream:
+        header: dict[str, Any] = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+    return header
+
+
+def _other_files(header: dict[str, Any]) -> list[str]:
+    names: list[str] = json.loads(header["__metadata__"].get("others", "[]"))
+    return names
 
 
 def model_tensors(model: torch.nn.Module) -> dict[str, Tensor]:

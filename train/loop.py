@@ -1,6 +1,7 @@
 """One optimiser step, the learning-rate schedule, and when to validate: what SFT and GRPO share."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from replay_sessions.errors import BadConfig, TrainingDiverged
+from train.ranks import ALONE, Ranks, held_like, whole_tensor
 
 __all__ = ["Optimizer", "OptimizerConfig", "learning_rate", "validation_steps"]
 
@@ -43,10 +45,14 @@ class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Optimizer:
-    """AdamW over a model's trainable parameters, with schedule, clipping and a check for divergence."""
+    """AdamW over a model's trainable parameters, with schedule, clipping and a check for divergence.
 
-    def __init__(self, model: Any, config: OptimizerConfig, total_steps: int) -> None:
-        self._config = config
+    Args:
+        ranks: Whose gradients are summed.
+    """
+
+    def __init__(self, model: Any, config: OptimizerConfig, total_steps: int, ranks: Ranks = ALONE) -> None:
+        self._config, self._ranks = config, ranks
         self._total_steps = total_steps
         self._names, self._parameters = zip(
             *[(name, p) for name, p in model.named_parameters() if p.requires_grad], strict=True
@@ -65,7 +71,8 @@ class Optimizer:
         lr = learning_rate(step, self._total_steps, self._config)
         for group in self._adamw.param_groups:
             group["lr"] = lr
-        norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm))
+        self._ranks.add_gradients(self._parameters)
+        norm = float(whole_tensor(torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)))
         if not math.isfinite(norm):
             raise TrainingDiverged(
                 f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}. Start anew with a "
@@ -76,22 +83,21 @@ class Optimizer:
         return {"lr": lr, "grad_norm": norm}
 
     def state(self) -> dict[str, Tensor]:
-        """AdamW's moments by parameter, as tensors that safetensors can hold."""
+        """AdamW's moments by parameter, each laid over the ranks as that is."""
         tensors: dict[str, Tensor] = {}
         for name, parameter in zip(self._names, self._parameters, strict=True):
             for key, value in self._adamw.state.get(parameter, {}).items():
                 tensors[f"{name}/{key}"] = value
         return tensors
 
-    def load(self, tensors: dict[str, Tensor]) -> None:
-        """Takes over what `state` gave."""
+    def load(self, tensors: Iterable[tuple[str, Tensor]]) -> None:
+        """Takes over the items of what `state` gave, each tensor whole."""
         parameters = dict(zip(self._names, self._parameters, strict=True))
-        for key, value in tensors.items():
+        for key, value in tensors:
             name, _, moment = key.rpartition("/")
             parameter = parameters[name]
             # AdamW counts its steps on the CPU, wherever the parameter is.
-            place = value.device if moment == "step" else parameter.device
-            self._adamw.state[parameter][moment] = value.to(place, copy=True)
+            self._adamw.state[parameter][moment] = value.clone() if moment == "step" else held_like(value, parameter)
 
 
 def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float:

@@ -10,7 +10,7 @@ trainers, to sampling or to evaluation.
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -155,6 +155,10 @@ class Policy(nn.Module):
         """(N, V) in float32: what follows the tokens at `places` (N,) of a packed sequence, None for all."""
         found: Tensor = self(input_ids, position_ids, attention, places, _logits)
         return found
+
+    def whole(self) -> AbstractContextManager["Policy"]:
+        """This policy with all of its weights in this process, which it is unless laid over several (sharding.py)."""
+        return nullcontext(self)
 
     def frozen(self) -> "Policy":
         """This policy as it is now, for the KL term: a copy, or the same model under a frozen copy of its adapter."""

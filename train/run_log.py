@@ -27,7 +27,7 @@ from train.collapse import COLLAPSE_STEPS, collapse
 from train.metrics_file import METRICS_FILE, MetricsFile, Row
 from train.watching.watch import OpenWatch, Watch
 
-__all__ = ["RunLog"]
+__all__ = ["NoLog", "RunLog"]
 
 
 class RunLog:
@@ -135,6 +135,38 @@ class RunLog:
         for watch in self._watches:
             watch.close()
         self._watches = []
+
+
+class NoLog(RunLog):
+    """That of a process that neither writes nor prints: another one does it for all of them."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __enter__(self) -> "NoLog":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def begin(self, phase: str, total_steps: int, done_steps: int) -> None:
+        """Nothing."""
+
+    def step(self, phase: str, step: int, figures: dict[str, float]) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
+    def flush(self) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def rows(self, phase: str) -> list[dict[str, Any]]:
+        """Nothing: ask the process that writes."""
+        return []
 
 
 def _brief(figures: dict[str, float]) -> str:

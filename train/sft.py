@@ -12,8 +12,10 @@ from replay_sessions.errors import BadConfig
 from train.loop import Optimizer, OptimizerConfig
 from train.policy import Policy
 from train.policy_stats import log_probabilities
+from train.ranks import ALONE, Ranks
 from train.sampler import SessionPlan, SessionSteps
 from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
+from train.sharding import idle_pass, passes_behind
 from train.tokens import ReplySpan, SessionTokens
 
 __all__ = ["SftConfig", "SftStage", "SftTrainer", "sft_packs"]
@@ -89,30 +91,43 @@ def _steps(stage: SftStage) -> int:
 
 
 class SftTrainer:
-    """Trains `policy` on the logged replies of `trunks`."""
+    """Trains `policy` on the logged replies of `trunks`, each of the `ranks` on its share of every batch."""
 
-    def __init__(self, policy: Policy, trunks: Sequence[SessionTokens], config: SftConfig, *, seed: int) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        trunks: Sequence[SessionTokens],
+        config: SftConfig,
+        *,
+        seed: int,
+        ranks: Ranks = ALONE,
+    ) -> None:
         if not trunks:
             raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
-        self._policy, self._config = policy.train(), config.in_steps(trunks)
-        self._plan = SessionPlan(trunks, config.sessions_per_batch, config.tokens_per_batch, f"{seed} sft")
+        self._policy, self._config, self._ranks = policy.train(), config.in_steps(trunks), ranks
+        size, tokens = config.sessions_per_batch, config.tokens_per_batch
+        self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", rank=ranks.rank, ranks=ranks.count)
         self.total_steps = self._config.total_steps
-        self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps)
+        self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps, ranks)
 
     def step(self, step: int) -> dict[str, float]:
         """One optimiser step; returns its figures. Depends on the weights and `step` only."""
         wanted = self._config.replies_at(step)
         batch = [(trunk, replies[:wanted]) for trunk, replies in self._plan.batch(step)]
-        reply_tokens = sum(_taught_tokens(reply) for _, replies in batch for reply in replies)
+        reply_tokens = self._ranks.total(sum(_taught_tokens(reply) for _, replies in batch for reply in replies))
         figures = {"loss": 0.0, "tokens": 0.0}
-        for packed in sft_packs(batch, self._config.max_batch_tokens):
+        passes = list(_passes(batch, self._config.max_batch_tokens))
+        behind = passes_behind(self._policy, self._ranks, len(passes))
+        for packed in map(_pack, passes):
             packed = packed.to(self._policy.device)
             for piece in self._policy.pieces(packed, log_probabilities):
                 loss = -piece.found.sum() / reply_tokens
                 loss.backward()
                 figures["loss"] += loss.item()
             figures["tokens"] += packed.input_ids.numel()
-        return {**figures, **self.optimizer.step(step)}
+        for _ in range(behind):
+            idle_pass(self._policy)
+        return {**self._ranks.sums(figures), **self.optimizer.step(step)}
 
 
 def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[PackedTrees]:
@@ -134,7 +149,8 @@ def _passes(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[list[Ses
             part, tokens = [], 0
         part.append((trunk, replies))
         tokens += length
-    yield part
+    if part:
+        yield part
 
 
 def _pack(part: Sequence[SessionSteps]) -> PackedTrees:

@@ -14,7 +14,7 @@ from replay_sessions.schema import Split
 from shop_env.context import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
-from train.attention.choice import check_name
+from train.attention.choice import asked_stretch, check_name
 from train.grpo.trainer import GrpoConfig
 from train.lora import LoraConfig
 from train.policy import Precision
@@ -51,6 +51,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             device, memory and size, and says so (train/attention/choice.py).
         stretch_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
             session and one step's replies are kept at a time; None: all that max_batch_tokens allows.
+        sharded: Lays weights, gradients and moments over the processes of a run, where there are several
+            (train/sharding.py), for a model that does not fit one GPU; otherwise each process holds all of them.
     """
 
     path: str | None = None
@@ -64,9 +66,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     gradient_checkpointing: bool = False
     attention: str = "auto"
     stretch_tokens: int | None = None
+    sharded: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.attention, self.stretch_tokens)
+        depth_first = asked_stretch(self.attention, self.stretch_tokens) is not None
+        if self.sharded and (self.lora is not None or depth_first):
+            other = "model.lora" if self.lora is not None else "depth-first passes (model.stretch_tokens, attention)"
+            raise BadConfig(f"model.sharded does not go with {other}; leave out one of them.")
         if self.lora is not None and self.path is None:
             raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
         if self.stretch_tokens is not None and self.stretch_tokens < 1:
@@ -192,7 +199,8 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         seed: The same seed gives the same run on CPU.
         reward: A preset's name (shop_env.reward.presets) or a table of numbers.
         threads: CPU threads; 0 leaves it to torch. The same seed and thread count give the same run on CPU.
-        save_every_s: The training state is saved so often, and when the run is stopped.
+        save_every_s: The training state is saved so often, and when the run is stopped; more rarely where a save takes
+            more than 2% of that time, but every half an hour (train/save_clock.py). 0: after every step.
         watch: Who is shown the figures besides metrics.jsonl: tensorboard, wandb, trackio.
     """
 
@@ -237,6 +245,17 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         labels = [phase.label for phase in self.phases.values()]
         if doubled := {label for label in labels if labels.count(label) > 1}:
             raise BadConfig(f"two phases are labelled '{min(doubled)}'; the table could not tell them apart.")
+
+    def drawn_by_prompt(self) -> "TrainConfig":
+        """The same with `draws` of every phase of GRPO as several processes draw (train/grpo/config.py)."""
+
+        def by_prompt(grpo: GrpoConfig | None) -> GrpoConfig | None:
+            return grpo and msgspec.structs.replace(grpo, draws="prompt")
+
+        phases = {
+            name: msgspec.structs.replace(phase, grpo=by_prompt(phase.grpo)) for name, phase in self.phases.items()
+        }
+        return msgspec.structs.replace(self, phases=phases, grpo=by_prompt(self.grpo))
 
     @property
     def reward_config(self) -> RewardConfig:

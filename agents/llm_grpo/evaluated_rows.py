@@ -13,10 +13,10 @@ from functools import partial
 import msgspec
 
 from agents.agent_code import code_digest
-from agents.evaluate import evaluate
 from agents.folder_names import folder_name
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import EvaluationConfig, TrainConfig
+from agents.llm_grpo.shared_evaluation import evaluate_shared
 from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
 from agents.protocol import Agent
 from agents.registry import make_agent, parse_spec
@@ -110,10 +110,11 @@ def _rows(run: TrainingRun) -> Iterator[_Row]:
 
 def _records(run: TrainingRun, row: _Row) -> list[StepRecord]:
     file = run.folder / row.file
-    if file.exists():
+    if run.ranks.first(file.exists):
         return msgspec.json.Decoder(StepRecord).decode_lines(file.read_bytes())
     config = run.config
-    records = evaluate(
+    records = evaluate_shared(
+        run.ranks,
         row.make(),
         run.store,
         config.evaluation.split,
@@ -122,8 +123,9 @@ def _records(run: TrainingRun, row: _Row) -> list[StepRecord]:
         seed=config.seed,
         max_sessions=config.evaluation.sessions,
         batch_size=EVALUATION_BATCH,
-        progress=row.label,
+        progress=row.label if run.ranks.writes else None,
     )
-    file.parent.mkdir(exist_ok=True)
-    replace_file(file, msgspec.json.Encoder().encode_lines(records))
+    if run.ranks.writes:
+        file.parent.mkdir(exist_ok=True)
+        replace_file(file, msgspec.json.Encoder().encode_lines(records))
     return records

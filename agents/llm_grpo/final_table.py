@@ -36,8 +36,9 @@ def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     records = evaluated_rows(run)
     rows = [summarise(rows, label=label, cluster=CLUSTER) for label, rows in records.items()]
     table = _Table(rows, _comparisons(records, run.config), over_best_agent(records, rows, run.config))
-    _print(run, table)
-    _write(run, table)
+    if run.ranks.writes:
+        _print(run, table)
+        _write(run, table)
     return rows
 
 

@@ -8,23 +8,28 @@ it may be cut off.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 import msgspec
+from torch import Tensor
 
 from replay_sessions.stop_signals import handling
 from train.checkpoints import load_state, model_tensors, save_state
 from train.loop import Optimizer
+from train.ranks import ALONE, Ranks, held_like, whole_tensor
 from train.run_log import RunLog
+from train.save_clock import SaveClock
 
 __all__ = ["Phase", "PhaseResult", "Stopped", "run_phase"]
 
-StepFunction = Callable[[int], dict[str, float]]
+MOMENTS = "optimizer/"  # before the names of AdamW's moments in a state
 
 
 class Stopped(KeyboardInterrupt):
@@ -67,6 +72,7 @@ class Phase:
         patience: The phase ends after so many validations in a row without a better one; None: it never does.
         validate: Exact match of the weights as they are.
         save: Writes them as the phase's checkpoint; called with the number of steps taken.
+        ranks: Who takes the steps together, each of them in a process that runs the phase.
     """
 
     name: str
@@ -77,6 +83,7 @@ class Phase:
     patience: int | None
     validate: Callable[[], float]
     save: Callable[[int], None]
+    ranks: Ranks = ALONE
 
 
 def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> PhaseResult:
@@ -86,8 +93,8 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
         return PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
     place = _restore(phase, phase.trainer, folder)
     log.begin(phase.name, phase.total_steps, place.logged)
-    last_saved = time.monotonic()
-    with _stop_after_step() as stop:
+    clock = SaveClock(save_every_s)
+    with _stop_after_step(phase.ranks) as stop:
         while not _is_over(phase, place):
             if place.unvalidated is None:
                 place = _step(phase, phase.trainer, place, log)
@@ -95,11 +102,14 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
                 with stop.at_once():
                     exact = phase.validate()
                 place = _keep_better(phase, place, exact, log)
-            if stop.wanted or place.unvalidated is not None or time.monotonic() - last_saved > save_every_s:
+            is_due = phase.ranks.writes and clock.is_due()
+            stop_wanted, save_wanted = phase.ranks.any(stop.wanted, is_due)  # all do the same
+            if stop_wanted or save_wanted or place.unvalidated is not None:
                 log.flush()  # first, so that no state says of a step that it is done which the log does not have
-                _save(phase, phase.trainer, folder, place)
-                last_saved = time.monotonic()
-            if stop.wanted:
+                with clock.saving():
+                    _save(phase, phase.trainer, folder, place)
+                (stop_wanted,) = phase.ranks.any(stop.wanted)
+            if stop_wanted:
                 raise Stopped
     log.flush()
     if place.best_step is None:
@@ -163,9 +173,14 @@ def _is_over(phase: Phase, place: Place) -> bool:
 
 
 def _save(phase: Phase, trainer: Trainer, folder: Path, place: Place) -> None:
-    tensors = {f"model/{name}": tensor for name, tensor in model_tensors(phase.model).items()}
-    tensors |= {f"optimizer/{name}": tensor for name, tensor in trainer.optimizer.state().items()}
-    save_state(folder, tensors, {"phase": phase.name, **msgspec.structs.asdict(place)})
+    """Every rank gathers, tensor by tensor; one writes."""
+    learnt = ((f"model/{name}", tensor) for name, tensor in model_tensors(phase.model).items())
+    moments = ((f"{MOMENTS}{name}", tensor) for name, tensor in trainer.optimizer.state().items())
+    whole = ((name, whole_tensor(tensor)) for name, tensor in chain(learnt, moments))
+    if phase.ranks.writes:
+        save_state(folder, whole, {"phase": phase.name, **msgspec.structs.asdict(place)})
+    else:
+        deque(whole, maxlen=0)
 
 
 def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Place:
@@ -174,21 +189,28 @@ def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Place:
         return Place()
     tensors, place = saved
     for name, tensor in model_tensors(phase.model).items():
-        tensor.copy_(tensors[f"model/{name}"])
-    moments = {name.removeprefix("optimizer/"): t for name, t in tensors.items() if name.startswith("optimizer/")}
-    trainer.optimizer.load(moments)
+        tensor.copy_(held_like(tensors[f"model/{name}"], tensor))
+    trainer.optimizer.load(_moments(tensors))
     return msgspec.convert({key: value for key, value in place.items() if key != "phase"}, Place)
 
 
-class _Stop:
-    """What SIGINT (Ctrl-C) and SIGTERM do: the first is noted until the step has ended, a second one stops at once."""
+def _moments(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    return ((name.removeprefix(MOMENTS), tensors[name]) for name in tensors if name.startswith(MOMENTS))
 
-    def __init__(self) -> None:
+
+class _Stop:
+    """What SIGINT (Ctrl-C) and SIGTERM do: the first is noted until the step has ended, a second one stops at once.
+
+    Among several ranks a second one is not heard: a launcher hands each on that the terminal has sent already.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
         self.wanted = False
+        self._ranks = ranks
         self._nothing_to_lose = False
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        if self.wanted or self._nothing_to_lose:
+        if self._nothing_to_lose or (self.wanted and self._ranks.alone):
             raise Stopped
         self.wanted = True
 
@@ -203,7 +225,7 @@ class _Stop:
 
 
 @contextmanager
-def _stop_after_step() -> Iterator[_Stop]:
-    stop = _Stop()
+def _stop_after_step(ranks: Ranks) -> Iterator[_Stop]:
+    stop = _Stop(ranks)
     with handling(stop.note):
         yield stop

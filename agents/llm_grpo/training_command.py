@@ -5,7 +5,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,9 @@ from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
 from shop_env.reward.presets import REWARD_PRESETS
-from train.run_log import RunLog
+from train.joining import joined
+from train.ranks import Ranks
+from train.run_log import NoLog, RunLog
 from train.watching.watch import load_watches
 
 __all__ = ["RunOptions", "prepare", "run"]
@@ -75,6 +77,11 @@ class TrainOptions(RunOptions, frozen=True, kw_only=True):
 
 def run(words: Sequence[str], *, text: str | None) -> int:
     """Runs the command with what was given after its name; `text` is the head of its help."""
+    with joined() as (ranks, advise):
+        return _run(words, text, ranks, advise)
+
+
+def _run(words: Sequence[str], text: str | None, ranks: Ranks, advise: Callable[[str], None]) -> int:
     known = (
         f"Presets: {', '.join(preset_names())}. Rows: {', '.join(rows_names())}. Rewards: {', '.join(REWARD_PRESETS)}."
     )
@@ -91,9 +98,15 @@ def run(words: Sequence[str], *, text: str | None) -> int:
     if start.for_trl is not None:
         return _tell(write_for_trl(config, store, start.for_trl, folder))
     watches = load_watches(config.watch)
-    _begin(folder, config, store)
-    with RunLog(folder, watches) as log:
-        training = TrainingRun(config, store, folder, log)
+    advise(f"To go on from the last state that was saved, launch as many or another number with --resume {folder}")
+    asked, config = config, config if ranks.alone else config.drawn_by_prompt()
+    ranks.meet()  # from here on no other looks whether there is a run
+    if ranks.writes:
+        _begin(folder, config, store)
+    with RunLog(folder, watches) if ranks.writes else NoLog() as log:
+        if start.resume is not None and config != asked:
+            log.say("this run began in one process; several draw other replies than that would have (grpo.draws)")
+        training = TrainingRun(config, store, folder, log, ranks)
         training.train()
         evaluate_run(training)
     return 0

@@ -15,13 +15,13 @@ import msgspec
 import numpy as np
 import torch
 
-from agents.evaluate import evaluate
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
 from agents.llm_grpo.rollouts import READ_MODEL, vllm_engine
+from agents.llm_grpo.shared_evaluation import evaluate_shared
 from agents.llm_grpo.training_data import TrainingData, first_info
-from replay_sessions.errors import CheckpointMismatch
+from replay_sessions.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import step_metrics
@@ -32,11 +32,13 @@ from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
 from train.models import load_model
 from train.policy import Policy, autocast_dtype
+from train.ranks import ALONE, Ranks
 from train.rollout_engines.sampling import RolloutEngine
 from train.rollout_engines.vllm import VllmEngine
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftConfig, SftStage, SftTrainer
+from train.sharding import ShardedPolicy
 from train.tiny import build_model, train_tokenizer
 
 __all__ = ["TrainingRun"]
@@ -46,14 +48,21 @@ EVALUATION_BATCH = 2048  # steps asked about at once; those of one session share
 
 
 class TrainingRun:
-    """One run in `folder`.
+    """One run in `folder`, of one process or of several that each hold one of these.
 
     Attributes:
         results: The finished phases by name.
+
+    Raises:
+        BadConfig: vLLM is to sample in several processes.
     """
 
-    def __init__(self, config: TrainConfig, store: SessionStore, folder: Path, log: RunLog) -> None:
-        self.config, self.store, self.folder, self.log = config, store, folder, log
+    def __init__(
+        self, config: TrainConfig, store: SessionStore, folder: Path, log: RunLog, ranks: Ranks = ALONE
+    ) -> None:
+        if config.rollouts.engine == "vllm" and not ranks.alone:
+            raise BadConfig("rollouts.engine 'vllm' samples in a run of one process; launch one, or take 'local'.")
+        self.config, self.store, self.folder, self.log, self.ranks = config, store, folder, log, ranks
         self.results = self._finished_phases()
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._data = TrainingData(store, folder / "tokens", log.say)
@@ -74,7 +83,8 @@ class TrainingRun:
         phase = self._phase(name)
         result = run_phase(phase, self.folder, self.log, self.config.save_every_s)
         self.results[name] = result
-        self._write_finished_phases()
+        if self.ranks.writes:
+            self._write_finished_phases()
         if result.steps:
             self.log.say(
                 f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, kept step {result.best_step}"
@@ -86,55 +96,78 @@ class TrainingRun:
         if self.config.model.lora is not None and config.method != "none" and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         info = msgspec.structs.replace(started_from, context=self.config.context_of(name))
-        trainer, total_steps = self._trainer(name, model, tokenizer, info)
+        policy = self._policy(name, model, info) if config.method != "none" else Policy(model)
+        trainer, total_steps = self._trainer(name, policy, tokenizer, info)
         rule = config.validation or self.config.validation
         validation_sessions = len(self.store.session_ids("validation"))
 
         def validate() -> float:
             self.log.note(f"validating on {min(rule.sessions, validation_sessions)} sessions")
-            agent = PolicyAgent(policy=(model, tokenizer, info))
-            records = evaluate(
-                agent,
-                self.store,
-                "validation",
-                context=info.context,
-                reward=self.config.reward_config,
-                seed=self.config.seed,
-                max_sessions=rule.sessions,
-                batch_size=EVALUATION_BATCH,
-            )
+            with policy.whole() as whole:
+                records = evaluate_shared(
+                    self.ranks,
+                    PolicyAgent(policy=(whole.model, tokenizer, info)),
+                    self.store,
+                    "validation",
+                    context=info.context,
+                    reward=self.config.reward_config,
+                    seed=self.config.seed,
+                    max_sessions=rule.sessions,
+                    batch_size=EVALUATION_BATCH,
+                )
             return step_metrics(records)["exact_accuracy"]
 
         def save(step: int) -> None:
-            made_by = f"{name} step {step}"
-            save_checkpoint(self.folder / name, model, tokenizer, msgspec.structs.replace(info, made_by=made_by))
+            made_by = msgspec.structs.replace(info, made_by=f"{name} step {step}")
+            with policy.whole() as whole:
+                if self.ranks.writes:
+                    save_checkpoint(self.folder / name, whole.model, tokenizer, made_by)
+                self.ranks.meet()
 
         times = rule.times if total_steps and validation_sessions else 0
         validate_at = validation_steps(total_steps, times, throughout=rule.when == "throughout") if times else set()
-        return Phase(name, model, trainer, total_steps, validate_at, rule.patience, validate, save)
+        return Phase(name, model, trainer, total_steps, validate_at, rule.patience, validate, save, self.ranks)
 
-    def _trainer(self, name: str, model: Any, tokenizer: Any, info: CheckpointInfo) -> tuple[Trainer | None, int]:
+    def _policy(self, name: str, model: Any, info: CheckpointInfo) -> Policy:
+        """What learns: the model whole in each process, or laid over several."""
+        config, passes, autocast = self.config.model, self._passes(name, model), autocast_dtype(info.precision)
+        if self._lays_out:
+            return ShardedPolicy(
+                model,
+                self.ranks,
+                autocast=autocast,
+                gradient_checkpointing=config.gradient_checkpointing,
+                attention=passes.attention,
+            )
+        return Policy(
+            model,
+            autocast=autocast,
+            gradient_checkpointing=config.gradient_checkpointing,
+            stretch_tokens=passes.stretch_tokens,
+            attention=passes.attention,
+        )
+
+    @property
+    def _lays_out(self) -> bool:
+        return self.config.model.sharded and not self.ranks.alone
+
+    def _trainer(self, name: str, policy: Policy, tokenizer: Any, info: CheckpointInfo) -> tuple[Trainer | None, int]:
         """What takes the steps of a phase, and how many; no one takes any where weights are tested as they are."""
         config = self.config.phases[name]
         if config.method == "none":
             return None, 0
         limit = self.config.prompt_tokens_of(name)
+        seed, ranks = self.config.seed + config.seed, self.ranks
+        if ranks.writes:
+            self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales, limit=limit)
+        ranks.meet()  # from here on the tokens are in a file
         trunks = self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales, limit=limit)
-        seed = self.config.seed + config.seed
-        passes = self._passes(name, model)
-        policy = Policy(
-            model,
-            autocast=autocast_dtype(info.precision),
-            gradient_checkpointing=self.config.model.gradient_checkpointing,
-            stretch_tokens=passes.stretch_tokens,
-            attention=passes.attention,
-        )
         if config.method == "sft":
-            sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed)
+            sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed, ranks=ranks)
             return sft, sft.total_steps
         grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
-        reference, engine = policy.frozen(), self._engine(model)
-        trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine)
+        reference, engine = policy.frozen(), self._engine(policy.model)
+        trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine, ranks=ranks)
         return trainer, grpo.steps
 
     def _passes(self, name: str, model: Any) -> Passes:
@@ -148,6 +181,7 @@ class TrainingRun:
             autocast=autocast_dtype(config.precision),
             recomputed=config.gradient_checkpointing,
             tokens=numbers.max_batch_tokens,
+            whole_packs=self._lays_out,
         )
         if passes.line != self._told:
             self.log.say(passes.line)
@@ -164,7 +198,8 @@ class TrainingRun:
         config, phase = self.config.sft_of(name), self.config.phases[name]
         if phase.same_time_as is None:
             return config
-        steps = self._steps_in_time_of(phase.same_time_as, started_from=phase.start)
+        other, start = phase.same_time_as, phase.start
+        steps = self.ranks.first(lambda: self._steps_in_time_of(other, started_from=start))
         return msgspec.structs.replace(config, stages=(SftStage(steps=steps),))
 
     def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
@@ -194,10 +229,12 @@ class TrainingRun:
         read = self.folder / READ_MODEL
         if not path.endswith(".gguf"):
             return load_model(path, max_tokens=limit, device=self._device)
-        if not read.exists():
+        if self.ranks.first(lambda: not read.exists()):
             self.log.say(f"model: reading {path}")
             model, tokenizer = load_model(path, max_tokens=limit, device=self._device)
-            save_model(read, model, tokenizer)
+            if self.ranks.writes:
+                save_model(read, model, tokenizer)
+            self.ranks.meet()
             return model, tokenizer
         model, tokenizer = load_model(str(read), max_tokens=limit, device=self._device)
         model.name_or_path = path  # what an adapter names as its base, wherever the run is moved

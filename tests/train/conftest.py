@@ -57,6 +57,11 @@ class Tiny:
 @pytest.fixture(scope="session")
 def tiny() -> Tiny:
     torch.set_num_threads(2)
+    return make_tiny()
+
+
+def make_tiny() -> Tiny:
+    """The same in every process."""
     sessions = list(generate_sessions(24, seed=3))
     tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(min_count=2), COMPACT)
     config = TinyModelConfig(hidden_size=32, layers=2, heads=4, key_value_heads=2, intermediate_size=48)

@@ -36,7 +36,7 @@ def test_moments_saved_and_loaded_take_the_same_next_step() -> None:
         model(torch.ones(1, 3)).sum().backward()
         optimizer.step(0)
     models[1].load_state_dict(models[0].state_dict())
-    optimizers[1].load(optimizers[0].state())
+    optimizers[1].load(optimizers[0].state().items())
     for model, optimizer in zip(models, optimizers, strict=True):
         (model(torch.ones(1, 3)) ** 2).sum().backward()
         optimizer.step(1)

@@ -71,7 +71,14 @@ def asked_stretch(name: str, stretch_tokens: int | None) -> int | None:
 
 
 def choose_passes(
-    model: Any, name: str, *, stretch_tokens: int | None, autocast: torch.dtype | None, recomputed: bool, tokens: int
+    model: Any,
+    name: str,
+    *,
+    stretch_tokens: int | None,
+    autocast: torch.dtype | None,
+    recomputed: bool,
+    tokens: int,
+    whole_packs: bool = False,
 ) -> Passes:
     """How `model` goes through packs on its device.
 
@@ -81,6 +88,7 @@ def choose_passes(
         autocast: What matrix products are computed in; None: as the weights are.
         recomputed: Layers are computed again in the backward pass.
         tokens: Of the largest pack.
+        whole_packs: Not depth-first, whatever the memory: the model is laid over several processes.
     """
     if (asked := asked_stretch(name, stretch_tokens)) is not None:
         return _depth_first(asked, "as asked for")
@@ -89,7 +97,7 @@ def choose_passes(
     if name == "auto":
         needed, there = _needed_bytes(model, tokens, autocast, recomputed), _memory(shape.device)
         size = f"a pack of {tokens:,} tokens takes some {needed / 2**30:.1f} GiB of {there / 2**30:.0f}"
-        if needed > ROOM * there:
+        if needed > ROOM * there and not whole_packs:
             return _depth_first(STRETCH, f"auto: {size}")
         name = _usual(shape)
         why = f"auto: {_device_name(shape.device)}, {size}"

@@ -1,5 +1,7 @@
 """How GRPO is run: the numbers of one phase."""
 
+from typing import Literal
+
 import msgspec
 
 from replay_sessions.errors import BadConfig
@@ -39,6 +41,9 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         loss_mean: What tokens are averaged over: each reply and then replies, all tokens alike, or a constant.
         skip_equal_groups: Leave out groups whose action rewards are all equal.
         max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
+        draws: `batch` draws all replies of a batch from one stream of random numbers; `prompt` gives each prompt one of
+            its own, so that a reply does not depend on what is sampled beside it, nor on how many processes share the
+            batch. Several processes always do the latter.
     """
 
     optimizer: OptimizerConfig
@@ -61,6 +66,7 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     loss_mean: LossMean = "reply"
     skip_equal_groups: bool = True
     max_batch_tokens: int = 32_768
+    draws: Literal["batch", "prompt"] = "batch"
 
     def __post_init__(self) -> None:
         if self.replies < 2:

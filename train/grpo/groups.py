@@ -4,7 +4,7 @@ Shape letters here and in the trainer: P groups (one per prompt), G replies in e
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -50,6 +50,10 @@ class Group:
     def exact(self) -> float:
         hits = sum(isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.rollouts)
         return hits / len(self.rollouts)
+
+    def without_trunk(self) -> "Group":
+        """The same, small enough to be given to other processes."""
+        return replace(self, trunk=replace(self.trunk, tokens=(), replies=[]))
 
     @property
     def reply_tokens(self) -> int:

@@ -42,6 +42,14 @@ class LocalEngine:
         """Replies to each prompt, from a generator of this seed."""
         return generate(self._policy, prompts, config, torch.Generator(self._policy.device).manual_seed(seed))
 
+    def replies(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, seeds: Sequence[int]
+    ) -> list[list[SampledReply]]:
+        """Replies to each prompt, from a generator of its own seed."""
+        sources = [np.random.default_rng(seed) for seed in seeds]
+        uniforms = uniform_draws(sources, config.replies, config.max_new_tokens)
+        return generate(self._policy, prompts, config, uniforms=uniforms)
+
 
 @torch.no_grad()
 def generate(

@@ -68,3 +68,9 @@ class RolloutEngine(Protocol):
     ) -> list[list[SampledReply]]:
         """To each prompt, in their order, `config.replies` replies; the same ones for the same weights and seed."""
         ...
+
+    def replies(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, seeds: Sequence[int]
+    ) -> list[list[SampledReply]]:
+        """The same, with a seed for each prompt, on which its replies depend whatever is sampled beside it."""
+        ...

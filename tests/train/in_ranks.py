@@ -1,0 +1,212 @@
+"""What tests/train/test_ranks.py trains in one process and in two: small phases of every kind, on the tiny model.
+
+    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER
+
+FOLDER/one holds what one process saved half-way; what the two of them do is in FOLDER/two.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from safetensors.torch import save_file
+
+from agents.llm_grpo.phases import Phase, Stopped, run_phase
+from shop_env.reward import RewardConfig
+from tests.train.conftest import Tiny, make_tiny
+from train.checkpoints import model_tensors
+from train.grpo.trainer import GrpoConfig, GrpoTrainer
+from train.joining import joined
+from train.loop import OptimizerConfig
+from train.lora import LoraConfig, add_adapter
+from train.models import load_model
+from train.policy import Policy
+from train.ranks import ALONE, Ranks, whole_tensor
+from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.run_log import NoLog, RunLog
+from train.sampler import SessionPlan
+from train.session_tree import enable_tree_attention
+from train.sft import SftConfig, SftStage, SftTrainer
+from train.sharding import ShardedPolicy
+
+STEPS = 4
+OPTIMIZER = OptimizerConfig(lr=1e-3, weight_decay=0.1)
+SFT = SftConfig(
+    optimizer=OPTIMIZER, stages=(SftStage(steps=STEPS),), sessions_per_batch=5, max_batch_tokens=900
+)  # fmt: skip
+GRPO = GrpoConfig(
+    optimizer=OPTIMIZER, steps=STEPS, sessions_per_batch=5, replies=3, beta=0.05, max_new_tokens=8, draws="prompt",
+    max_batch_tokens=900,
+)  # fmt: skip
+WITHOUT_GROUPS = {0: 1, 1: 0}  # step: the rank whose share has no group that teaches
+NOTHING_TO_LEARN = 2  # the step at which no one has
+
+
+@dataclass(frozen=True)
+class Case:
+    """How something is trained."""
+
+    method: str
+    grpo: GrpoConfig = GRPO
+    engine: str = "scripted"
+    sharded: bool = False
+    lora: bool = False
+    gradient_checkpointing: bool = False
+
+
+def changed(**options: Any) -> GrpoConfig:
+    return msgspec.structs.replace(GRPO, **options)
+
+
+CASES = {
+    "sft": Case("sft"),
+    "sft_sharded": Case("sft", sharded=True, gradient_checkpointing=True),
+    "grpo": Case("grpo"),
+    "grpo_sharded": Case("grpo", changed(updates=2), sharded=True),
+    "grpo_batch": Case("grpo", changed(advantage_scale="batch", updates=2, loss_mean="token")),
+    "grpo_steps": Case("grpo", changed(steps_per_batch=3, skip_equal_groups=False)),
+    "grpo_sampled": Case("grpo", changed(skip_equal_groups=False), engine="local"),
+    "grpo_lora": Case("grpo", lora=True),
+}
+
+
+class Scripted:
+    """Writes the logged reply, another one and one that cannot be read, or three times the last where none teach."""
+
+    def __init__(self, tiny: Tiny, plans: Sequence[SessionPlan]) -> None:
+        self._tiny, self._plans, self._step = tiny, plans, -1
+        self._logged = {
+            tuple(trunk.tokens[: reply.start]): trunk.tokens[reply.start : reply.end]
+            for trunk in tiny.trunks
+            for reply in trunk.replies
+        }
+
+    def take(self, policy: Policy) -> None:
+        """A new batch."""
+        self._step += 1
+
+    def at(self, step: int) -> None:
+        """Goes on after so many steps."""
+        self._step = step - 1
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
+    ) -> list[list[SampledReply]]:
+        raise AssertionError("each prompt has a seed")
+
+    def replies(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, seeds: Sequence[int]
+    ) -> list[list[SampledReply]]:
+        dull = set(self._dull())
+        return [list(self._group(tuple(prompt), tuple(prompt) in dull)) for prompt in prompts]
+
+    def _dull(self) -> Iterator[tuple[int, ...]]:
+        for rank, plan in enumerate(self._plans):
+            if self._step == NOTHING_TO_LEARN or WITHOUT_GROUPS.get(self._step) == rank:
+                for trunk, replies in plan.batch(self._step):
+                    yield from (tuple(trunk.tokens[: reply.start]) for reply in replies)
+
+    def _group(self, prompt: tuple[int, ...], dull: bool) -> Iterator[SampledReply]:
+        logged = self._logged[prompt]
+        end = self._tiny.tokenizer.eos_token_id
+        other = next(reply for reply in self._logged.values() if reply != logged)
+        unreadable = [*logged[:3], end]
+        for tokens in [unreadable] * 3 if dull else [logged, other, unreadable]:
+            yield SampledReply(list(tokens), [-0.01] * len(tokens), StopReason.END)
+
+
+def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, Callable[[int], None]]:
+    """A phase from the same weights each time, and what tells its engine after how many steps it goes on."""
+    if case.lora:
+        model = add_adapter(load_model(str(base), own_tokenizer=True)[0], LoraConfig(rank=4, alpha=8.0), seed=0)
+    else:
+        model = tiny.plain_model()
+        enable_tree_attention(model)
+    policy: Policy
+    if case.sharded and not ranks.alone:
+        policy = ShardedPolicy(model, ranks, gradient_checkpointing=case.gradient_checkpointing)
+    else:
+        policy = Policy(model, gradient_checkpointing=case.gradient_checkpointing)
+    trainer: SftTrainer | GrpoTrainer
+    at: Callable[[int], None] = lambda _step: None  # noqa: E731
+    if case.method == "sft":
+        trainer = SftTrainer(policy, tiny.trunks, SFT, seed=0, ranks=ranks)
+    else:
+        plans = [
+            SessionPlan(tiny.trunks, GRPO.sessions_per_batch, GRPO.tokens_per_batch, "0 grpo", rank=rank, ranks=2)
+            for rank in range(2)
+        ]
+        engine = None if case.engine == "local" else Scripted(tiny, plans)
+        at = at if engine is None else engine.at
+        reference = policy.frozen()
+        if case.engine == "local":  # fresh weights write nothing that is paid: something else has to teach
+            for parameter in reference.parameters():
+                parameter.mul_(0.9)
+        trainer = GrpoTrainer(
+            policy,
+            reference,
+            tiny.tokenizer,
+            tiny.trunks,
+            case.grpo,
+            RewardConfig(),
+            seed=0,
+            engine=engine,
+            ranks=ranks,
+        )
+    return Phase("phase", policy.model, trainer, STEPS, set(), None, lambda: 0.0, lambda _step: None, ranks), at
+
+
+def train(
+    name: str, tiny: Tiny, folder: Path, ranks: Ranks = ALONE, *, after: int = 0, stop_after: int | None = None
+) -> None:
+    """Trains a case in FOLDER/NAME, where it may go on after so many steps; weights.safetensors is what it ends in.
+
+    Args:
+        stop_after: The last rank is told to end (SIGTERM) in this step, counted from 1, and it ends there.
+    """
+    phase, at = phase_of(CASES[name], tiny, folder / "base", ranks)
+    at(after)
+    trainer = phase.trainer
+    assert trainer is not None
+    step = trainer.step
+
+    def step_and_stop(number: int) -> dict[str, float]:
+        if number + 1 == stop_after and ranks.rank == ranks.count - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(number)
+
+    trainer.step = step_and_stop  # type: ignore[method-assign]
+    with RunLog(folder / name) if ranks.writes else NoLog() as log:
+        try:
+            run_phase(phase, folder / name, log, save_every_s=1e9)
+        except Stopped:
+            return
+    weights = {own: whole_tensor(tensor).clone() for own, tensor in model_tensors(phase.model).items()}
+    if ranks.writes:
+        save_file(weights, folder / name / "weights.safetensors")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    torch.set_num_threads(1)
+    tiny = make_tiny()
+    with joined() as (ranks, _):
+        for name in CASES:
+            train(name, tiny, folder / "two", ranks)
+            train(name, tiny, folder / "two_then_one", ranks, stop_after=2)
+            train(name, tiny, folder / "one_then_two", ranks, after=2)
+        shared = ranks.gather([ranks.rank, *ranks.share(range(5))])
+        once = ranks.first(lambda: {"by": ranks.rank})
+        if ranks.writes:
+            (folder / "said.json").write_text(json.dumps({"shared": shared, "once": once}))
+
+
+if __name__ == "__main__":
+    main()
