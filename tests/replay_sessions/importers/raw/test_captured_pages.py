@@ -442,7 +442,7 @@ class TestDamage:
         path = source if source.is_file() else source / "0.mhtml"
         content = bytearray(path.read_bytes())
         for _ in range(data.draw(st.integers(1, 6))):
-            place = data.draw(st.integers(0, len(content) - 1))
+            place = data.draw(st.integers(0, 9_999)) * len(content) // 10_000  # archives hold ids that are drawn anew
             content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
         path.write_bytes(content)
         try:
