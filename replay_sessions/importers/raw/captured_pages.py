@@ -187,7 +187,7 @@ class CaptureJoin:
             return Cause.NO_FILE, f" [{named}]"
         found = self._index.find(address, time, self._joining.tolerance, file)
         if found == Cause.NO_CAPTURE and self._index.has_path(address):
-            sought = f"{sought} with these parameters"
+            sought = f"{sought}, whose path was captured with other parameters"
         return found, sought
 
     def _shown(self, place: CapturePlace) -> str:

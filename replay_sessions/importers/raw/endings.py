@@ -21,7 +21,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.errors import BadConfig
-from replay_sessions.importers.raw.rows import NO_PAGE, NO_PAGE_WHY, Row
+from replay_sessions.importers.raw.rows import NO_PAGE, Row
 from replay_sessions.importers.sources.timestamps import seconds
 
 __all__ = ["ACTION_TYPES", "NO_ENDINGS", "PURCHASE", "VIEW", "Endings", "ended_sessions", "endings_of"]
@@ -79,9 +79,11 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
     recordings = list(_without_pauses(rows, endings.idle_minutes))
     for number, recording in enumerate(recordings, start=1):
         session = _bought(recording, endings.purchase_url)
-        if number < len(recordings):
+        if any(row["type"] == PURCHASE for row in session):
+            pass  # who bought did not leave, even if the element that was clicked is not found
+        elif number < len(recordings):
             shown = session[-1] if session[-1]["type"] == VIEW else recordings[number][0]
-            if shown is session[-1] or shown["type"] != VIEW:
+            if (shown is session[-1] or shown["type"] != VIEW) and not shown.get(NO_PAGE):
                 session = [*session, _terminate(shown)]
         elif endings.terminate_at_end and session[-1]["type"] not in ACTION_TYPES and session[-1].get("page"):
             session = [*session, _terminate(session[-1])]
@@ -118,8 +120,9 @@ def _bought(rows: list[Row], purchase_url: str | None) -> list[Row]:
 
 def _terminate(row: Row) -> Row:
     """A terminate on the page of a row."""
-    kept = ("session_id", "user_id", "page", "url", "timestamp", "row", NO_PAGE, NO_PAGE_WHY)
-    return {name: row[name] for name in kept if name in row} | {"type": "terminate"}
+    return {name: row.get(name) for name in ("session_id", "user_id", "page", "url", "timestamp", "row")} | {
+        "type": "terminate"
+    }
 
 
 def _user(row: Row) -> str | None:

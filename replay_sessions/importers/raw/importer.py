@@ -61,8 +61,8 @@ Pages may also be captured ones, .har, .warc or .mhtml, a file or a folder of th
 the table one of events of web analytics. A page is then the newest that was captured
 at the row's url before its timestamp:
 
-  python -m replay_sessions import raw visit.har --actions actions.csv --out stores/mine
-  python -m replay_sessions import raw crawl.warc.gz --actions events \
+  python -m replay_sessions import raw visit.har --actions done.csv --out mine
+  python -m replay_sessions import raw crawl.warc.gz --actions events \\
     --mapping ga4 --out stores/mine
 
 columns, in any order (those with * must be there; a cell may be empty):

@@ -175,7 +175,7 @@ class TestWhatIsShown:
 
     def test_parameters_that_tell_no_pages_apart_are_passed_over_if_that_is_said(self, tmp_path: Path) -> None:
         source = write_form("har", tmp_path / "pages", [Shown("/?session=7", 0, page("Home", "sale"))])
-        with pytest.raises(ImportFailed, match=r"1 no capture of its address .* with these parameters"):
+        with pytest.raises(ImportFailed, match=r"1 no capture of its address .* path was captured with other"):
             imported(source, [click(1, "/?session=8")])
         assert imported(source, [click(1, "/?session=8")], ignore_parameters="sess*").manifest.steps == 1
 
@@ -442,7 +442,7 @@ class TestDamage:
         path = source if source.is_file() else source / "0.mhtml"
         content = bytearray(path.read_bytes())
         for _ in range(data.draw(st.integers(1, 6))):
-            place = data.draw(st.integers(0, len(content) - 1))
+            place = data.draw(st.integers(0, 9_999)) * len(content) // 10_000  # archives hold ids that are drawn anew
             content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
         path.write_bytes(content)
         try:

@@ -220,6 +220,12 @@ class TestEndings:
         first, second = self.steps(tmp_path, self.events(viewed[0], *back), "--idle-minutes", "30")
         assert [type(step.action).__name__ for step in first] == ["Click"]  # nobody knows which page was left
 
+    def test_who_bought_did_not_leave_even_if_the_button_is_not_found(self, tmp_path: Path) -> None:
+        bought = ga4("purchase", 21, "/thanks", page_referrer=f"{SHOP}/kettle")
+        events = [*self.events((15, "select_item", "/search?q=kettle")), bought, *self.events((22, "page_view", "/"))]
+        (steps,) = self.steps(tmp_path, events, "--terminate-at-end")
+        assert [type(step.action).__name__ for step in steps] == ["Click"]
+
 
 RECORD = {
     "a": {"b": '{"c": 1}'},
