@@ -7,6 +7,7 @@ import torch
 
 from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
+from train.attention.structured import Structured
 from train.policy import Policy, autocast_dtype
 from train.rollout_engines.local import generate
 from train.rollout_engines.sampling import SamplingConfig
@@ -72,8 +73,10 @@ def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny:
         [SessionTree(trunk.tokens[: forks[-1]], forks, [[reply.tokens for reply in group] for group in replies])]
     )
     with torch.no_grad():
-        seen = policy.logits(packed.input_ids, packed.position_ids, packed, packed.predicted_from)
-        exact = Policy(policy.model).logits(packed.input_ids, packed.position_ids, packed, packed.predicted_from)
+        seen = policy.logits(packed.input_ids, packed.position_ids, Structured(packed), packed.predicted_from)
+        exact = Policy(policy.model).logits(
+            packed.input_ids, packed.position_ids, Structured(packed), packed.predicted_from
+        )
     assert seen.dtype == torch.float32
     assert torch.equal(seen, seen.bfloat16().float())  # what the product gave
     assert not torch.equal(exact, exact.bfloat16().float())
@@ -123,6 +126,6 @@ def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        states = policy(packed.input_ids, packed.position_ids, packed, None, lambda states, _: states)
+        states = policy(packed.input_ids, packed.position_ids, Structured(packed), None, lambda states, _: states)
     assert states.requires_grad
     return sum(kept.values())

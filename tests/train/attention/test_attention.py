@@ -18,7 +18,8 @@ from train.attention.flex import Flex, block_mask
 from train.attention.ranges import visible_ranges
 from train.attention.structured import Structured
 from train.policy import Policy
-from train.session_tree import PackedTrees, SessionTree, TreeAttention, pack, pack_trunks
+from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack, pack_trunks
+from train.tiny import TinyModelConfig, build_model
 
 TOLERANCE = 1e-5
 CPU = torch.device("cpu")
@@ -62,7 +63,10 @@ def small_trees(tiny: Tiny) -> list[SessionTree]:
 )
 @pytest.mark.usefixtures("flex_learns_on_cpu")
 def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny, way: str, device: str) -> None:
-    trees, plain = small_trees(tiny), tiny.plain_model()
+    # Heads of 16 coordinates: FlexAttention's kernels take no fewer.
+    shape = TinyModelConfig(hidden_size=64, layers=2, heads=4, key_value_heads=2, intermediate_size=48)
+    trees, (plain, own) = small_trees(tiny), (build_model(tiny.tokenizer, shape, seed=0) for _ in range(2))
+    enable_tree_attention(own)
     rows = [
         unpacked_log_probs(plain, tree.trunk[:fork], reply, 0.6)
         for tree in trees
@@ -72,7 +76,7 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     wanted = torch.cat(rows)
     weights = torch.randn(len(wanted), generator=torch.Generator().manual_seed(0)) / len(wanted)
     (wanted * weights).sum().backward()
-    policy = Policy(own_model(tiny).to(device), **WAYS[way])
+    policy = Policy(own.to(device), **WAYS[way])
     found, gradients = learnt(policy, pack(trees).to(device))
     # Half precision keeps 8 bits of each product.
     tolerance = TOLERANCE if WAYS[way].get("autocast") is None else 0.05
