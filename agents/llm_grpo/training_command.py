@@ -98,7 +98,7 @@ def _run(words: Sequence[str], text: str | None, ranks: Ranks, advise: Callable[
     if start.for_trl is not None:
         return _tell(write_for_trl(config, store, start.for_trl, folder))
     watches = load_watches(config.watch)
-    advise(f"To go on from the last state that was saved, launch as many or another number with --resume {folder}")
+    advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
     asked, config = config, config if ranks.alone else config.drawn_by_prompt()
     ranks.meet()  # from here on no other looks whether there is a run
     if ranks.writes:

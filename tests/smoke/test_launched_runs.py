@@ -70,19 +70,21 @@ def assert_ends_like(out: Path, straight: Path) -> None:
     assert (out / "results.json").exists()
 
 
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_ends_all_with_one_line_and_one_process_goes_on(
     store: Path,  # noqa: F811 - the fixture
     straight: Path,
     tmp_path: Path,
+    rank: int,
 ) -> None:
     out = tmp_path / "killed"
     launcher = launch(*flags(store, out))
-    _, said = after_some_steps(out, lambda: os.kill(worker(launcher, 1), signal.SIGKILL), launcher)
+    _, said = after_some_steps(out, lambda: os.kill(worker(launcher, rank), signal.SIGKILL), launcher)
     assert launcher.returncode != 0
     told = [line for line in said.splitlines() if line.startswith("error:")]
     assert told == [
-        "error: process 1 of 2 (numbered from 0) was killed or has crashed, and so all end. To go on from the last "
-        f"state that was saved, launch as many or another number with --resume {out}"
+        f"error: process {rank} of 2 (numbered from 0) was killed or has crashed, and so all end. To go on from the "
+        f"last saved state, launch any number of processes with --resume {out}"
     ], said
     assert said.count("Traceback") <= 1, "the launcher's own, at most"
     assert load_state(out) is not None

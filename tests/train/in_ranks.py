@@ -1,6 +1,6 @@
 """What tests/train/test_ranks.py trains in one process and in two: small phases of every kind, on the tiny model.
 
-    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER
+    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER CASE…
 
 FOLDER/one holds what one process saved half-way; what the two of them do is in FOLDER/two.
 """
@@ -45,6 +45,7 @@ GRPO = GrpoConfig(
     optimizer=OPTIMIZER, steps=STEPS, sessions_per_batch=5, replies=3, beta=0.05, max_new_tokens=8, draws="prompt",
     max_batch_tokens=900,
 )  # fmt: skip
+FEW = ("sft", "grpo", "grpo_sharded")  # the cases that the quick tests train
 WITHOUT_GROUPS = {0: 1, 1: 0}  # step: the rank whose share has no group that teaches
 NOTHING_TO_LEARN = 2  # the step at which no one has
 
@@ -194,11 +195,11 @@ def train(
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, names = Path(sys.argv[1]), sys.argv[2:]
     torch.set_num_threads(1)
     tiny = make_tiny()
     with joined() as (ranks, _):
-        for name in CASES:
+        for name in names:
             train(name, tiny, folder / "two", ranks)
             train(name, tiny, folder / "two_then_one", ranks, stop_after=2)
             train(name, tiny, folder / "one_then_two", ranks, after=2)

@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.train.conftest import Tiny
-from tests.train.in_ranks import CASES, NOTHING_TO_LEARN, STEPS, WITHOUT_GROUPS, train
+from tests.train.in_ranks import CASES, FEW, NOTHING_TO_LEARN, STEPS, WITHOUT_GROUPS, train
 from train.checkpoints import load_state
 from train.metrics_file import read_metrics
 
@@ -27,27 +29,45 @@ def free_port() -> int:
         return port
 
 
+def case(name: str) -> Any:
+    """A case to be tested in; the others take too long for the quick tests."""
+    return name if name in FEW else pytest.param(name, marks=pytest.mark.slow)
+
+
+EACH = pytest.mark.parametrize("name", [case(name) for name in CASES])
+
+
 @pytest.fixture(scope="module")
-def trained(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every case in one process, in two, and handed on from the one to the two and back after two steps."""
-    folder = tmp_path_factory.mktemp("ranks")
+def trained(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a case that was trained in one process, in two, and handed on from one to two and back."""
+
+    @cache
+    def folder_of(few: bool) -> Path:
+        folder = tmp_path_factory.mktemp("ranks")
+        train_all(tiny, folder, [name for name in CASES if (name in FEW) == few])
+        return folder
+
+    return lambda name: folder_of(name in FEW)
+
+
+def train_all(tiny: Tiny, folder: Path, names: Sequence[str]) -> None:
+    """Every case in one process, in two, and handed on after two steps."""
     for kind in ("one", "two", "one_then_two", "two_then_one"):
         tiny.plain_model().save_pretrained(folder / kind / "base")
         tiny.tokenizer.save_pretrained(folder / kind / "base")
-    for name in CASES:
+    for name in names:
         train(name, tiny, folder / "one")
         train(name, tiny, folder / "one_then_two", stop_after=2)
     shared = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    words = [sys.executable, "-m", "tests.train.in_ranks", str(folder)]
+    words = [sys.executable, "-m", "tests.train.in_ranks", str(folder), *names]
     processes = [
         subprocess.Popen(words, env={**shared, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
         for rank in range(2)
     ]
     said = [process.communicate(timeout=600)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
-    for name in CASES:
+    for name in names:
         train(name, tiny, folder / "two_then_one", after=2)
-    return folder
 
 
 def figures(folder: Path) -> list[dict[str, float]]:
@@ -63,45 +83,49 @@ def assert_same_weights(one: Path, other: Path) -> None:
     assert max((first[name] - second[name]).abs().max().item() for name in first) < 1e-5
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_two_processes_have_the_figures_and_weights_of_one(trained: Path, name: str) -> None:
-    ours, one = figures(trained / "two" / name), figures(trained / "one" / name)
+@EACH
+def test_two_processes_have_the_figures_and_weights_of_one(trained: Callable[[str], Path], name: str) -> None:
+    folder = trained(name)
+    ours, one = figures(folder / "two" / name), figures(folder / "one" / name)
     assert len(one) == STEPS
     for step, (first, second) in enumerate(zip(ours, one, strict=True)):
         assert first == pytest.approx(second, rel=1e-4, abs=1e-5), step
-    assert_same_weights(trained / "two" / name, trained / "one" / name)
+    assert_same_weights(folder / "two" / name, folder / "one" / name)
 
 
 @pytest.mark.parametrize("kind", ["one_then_two", "two_then_one"])
-@pytest.mark.parametrize("name", CASES)
-def test_a_run_goes_on_in_another_number_of_processes(trained: Path, name: str, kind: str) -> None:
-    saved = load_state(trained / kind / name)
+@EACH
+def test_a_run_goes_on_in_another_number_of_processes(trained: Callable[[str], Path], name: str, kind: str) -> None:
+    folder = trained(name)
+    saved = load_state(folder / kind / name)
     assert saved is not None
     assert saved[1]["done"] == 2
-    assert len(figures(trained / kind / name)) == STEPS
-    assert_same_weights(trained / kind / name, trained / "one" / name)
+    assert len(figures(folder / kind / name)) == STEPS
+    assert_same_weights(folder / kind / name, folder / "one" / name)
 
 
-def test_steps_at_which_a_process_or_all_have_no_group_to_learn_from_were_among_them(trained: Path) -> None:
-    used = [row["groups_used"] for row in figures(trained / "two" / "grpo")]
-    groups = [row["groups"] for row in figures(trained / "two" / "grpo")]
+def test_steps_at_which_a_process_or_all_have_no_group_to_learn_from_were_among_them(
+    trained: Callable[[str], Path],
+) -> None:
+    rows = figures(trained("grpo") / "two" / "grpo")
+    used, groups = [row["groups_used"] for row in rows], [row["groups"] for row in rows]
     for step in WITHOUT_GROUPS:
         assert 0 < used[step] < groups[step]
     assert used[NOTHING_TO_LEARN] == 0
     assert used[3] == groups[3]
 
 
-def test_weights_moved_in_every_case(trained: Path, tiny: Tiny) -> None:
+@EACH
+def test_weights_moved(trained: Callable[[str], Path], tiny: Tiny, name: str) -> None:
     """Or nothing would have been compared."""
     before = dict(tiny.model.named_parameters())
-    for name, case in CASES.items():
-        after = load_file(trained / "two" / name / "weights.safetensors")
-        if case.lora:
-            assert any(tensor.abs().max() > 0 for own, tensor in after.items() if "lora_B" in own)
-        else:
-            assert not torch.equal(next(iter(after.values())), before[next(iter(after))].detach())
+    after = load_file(trained(name) / "two" / name / "weights.safetensors")
+    if CASES[name].lora:
+        assert any(tensor.abs().max() > 0 for own, tensor in after.items() if "lora_B" in own)
+    else:
+        assert not any(torch.equal(tensor, before[own].detach()) for own, tensor in after.items())
 
 
-def test_what_processes_share_is_dealt_out_and_what_one_does_is_told_to_all(trained: Path) -> None:
-    said: dict[str, Any] = json.loads((trained / "said.json").read_text())
+def test_what_processes_share_is_dealt_out_and_what_one_does_is_told_to_all(trained: Callable[[str], Path]) -> None:
+    said: dict[str, Any] = json.loads((trained("sft") / "said.json").read_text())
     assert said == {"shared": [[0, 0, 2, 4], [1, 1, 3]], "once": {"by": 0}}
