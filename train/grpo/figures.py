@@ -32,6 +32,7 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply
 from shop_env.reward.terms import unlogged_fields
 from train.grpo.groups import Group, Part
+from train.ranks import Ranks
 from train.rollout_engines.sampling import StopReason
 from train.session_tree import PackedTrees
 
@@ -71,10 +72,11 @@ def certainty_figures(certainties: Sequence[float | None]) -> dict[str, float]:
     return _mean_and_deviation("self_certainty", measured) if measured else {}
 
 
-def packed_share(packs: Sequence[PackedTrees]) -> dict[str, float]:
+def packed_share(packs: Sequence[PackedTrees], ranks: Ranks) -> dict[str, float]:
     """What is left of the tokens of plain rows, and so at the least of their work; nothing where there is no pack."""
-    rows = sum(packed.row_tokens for packed in packs)
-    return {"packed_share": sum(packed.input_ids.numel() for packed in packs) / rows} if rows else {}
+    packed = ranks.total(sum(one.input_ids.numel() for one in packs))
+    rows = ranks.total(sum(one.row_tokens for one in packs))
+    return {"packed_share": packed / rows} if rows else {}
 
 
 def tokens_processed(groups: Sequence[Group], batch: Sequence[Part], *, updates: int, old: bool) -> int:

@@ -83,7 +83,7 @@ class GrpoTrainer:
         kept_P = [group for group in groups_P if not config.skip_equal_groups or _is_informative(group)]
         figures["groups_used"] = self._ranks.total(len(kept_P))
         batch = list(parts(kept_P, config.max_batch_tokens))
-        figures |= packed_share([part.packed for part in batch])
+        figures |= packed_share([part.packed for part in batch], self._ranks)
         old = self._statistics(batch) if config.updates > 1 or config.advantage_scale == "batch" else None
         for update in range(config.updates):
             figures |= self._learn(batch, old) | self.optimizer.step(step * config.updates + update)
