@@ -346,6 +346,7 @@ class TestDamage:
             ("typeless", b"\x89PNG", {"Content_Type": ""}, "not HTML"),
             ("told", b"<p>half", {"warc": {"WARC-Truncated": "length"}}, "truncated body"),
         ],
+        ids=lambda given: given if isinstance(given, str) else "",  # gzip's bytes hold the time
     )
     def test_bodies_of_warc_records(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, body: bytes, headers: Any, cause: str
