@@ -1,9 +1,14 @@
-"""Shared by all tests: where the real data for tests lies."""
+"""Shared by all tests: where the real data for tests lies, and that Ctrl-C reaches what they start."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# What a shell starts in the background ignores Ctrl-C, and hands that on to the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
