@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from replay_sessions.progress_bar import progress_bar
+
 __all__ = ["Measurement", "median_times"]
 
 
@@ -28,18 +30,25 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def median_times(
-    tasks: Mapping[str, Callable[[], object]], runs: int, *, clock: Callable[[], float] = time.process_time
+    tasks: Mapping[str, Callable[[], object]],
+    runs: int,
+    *,
+    clock: Callable[[], float] = time.process_time,
+    warm: bool = False,
 ) -> dict[str, float]:
-    """Median time of each task in seconds, after one call to warm up; of the processor, unless `clock` is another.
+    """Median time of each task in seconds; of the processor, unless `clock` is another.
 
-    The tasks take turns, so that whatever else the machine does meets all of them alike.
+    Each is called once to warm up, unless they are `warm`. The tasks take turns, so that whatever else the machine does
+    meets all of them alike.
     """
     times: dict[str, list[float]] = {name: [] for name in tasks}
-    for task in tasks.values():
-        task()
-    for _ in range(runs):
-        for name, task in tasks.items():
-            start = clock()
-            task()
-            times[name].append(clock() - start)
+    rounds = range(runs) if warm else range(-1, runs)
+    with progress_bar(f"timing {', '.join(tasks)}", len(rounds) * len(tasks)) as advance:
+        for number in rounds:
+            for name, task in tasks.items():
+                start = clock()
+                task()
+                if number >= 0:
+                    times[name].append(clock() - start)
+                advance(1)
     return {name: statistics.median(values) for name, values in times.items()}

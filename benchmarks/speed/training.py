@@ -15,7 +15,8 @@ pass, on torch's threads, and what the peer takes:
 
 `training.pass.SHAPE.depth_first.packed` is the depth-first pass beside that one. `training.memory.SHAPE.PEER` is the
 most memory in MiB that the packed pass adds to a process at some 8,000 tokens, and what the peer adds, each in a
-process of its own; `training.memory.SHAPE.depth_first.packed` sets the two schedules beside each other.
+process of its own (rows: those of the last step, the longest); `training.memory.SHAPE.depth_first.packed` sets the two
+schedules beside each other.
 """
 
 import importlib.util
@@ -32,6 +33,7 @@ from benchmarks.speed.measurement import Measurement, median_times
 from benchmarks.speed.passes import SHAPES, Size, Way, model_of, session, ways_of
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.plugins import load
+from replay_sessions.progress_bar import progress_bar
 from train.session_tree import SessionTree
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ _RUNS = 3
 _USUAL = ("31m", "3.7m")
 _SIZE, _LONG = Size(300), Size(850)  # the second is about 8,000 tokens with its replies
 _QUICK = Size(20, steps=2, replies=2, reply=5)
+_BY_ROWS = ("rows", "trl")  # a step after the other, so that the longest takes most
 _PEERS = ("rows", "trl", "prefix", "trie")
 
 
@@ -66,7 +69,7 @@ def _times(shape: str, size: Size, runs: int) -> Iterator[Measurement]:
     tree = session(size, SHAPES[shape]["vocab_size"])
     ways: dict[str, Callable[[], float]] = {name: partial(way, tree) for name, way in _all_ways(shape).items()}
     _check_sums(shape, ways)
-    seconds = median_times(ways, runs, clock=time.perf_counter)
+    seconds = median_times(ways, runs, clock=time.perf_counter, warm=True)
     for peer in _PEERS:
         if peer in ways:
             yield _measurement(f"training.pass.{shape}.{peer}", "s", seconds["packed"], peer, seconds[peer], runs)
@@ -75,7 +78,11 @@ def _times(shape: str, size: Size, runs: int) -> Iterator[Measurement]:
 
 
 def _memory(shape: str, size: Size) -> Iterator[Measurement]:
-    added = {name: _added_memory(shape, size, name) for name in _all_ways(shape)}
+    added, ways = {}, _all_ways(shape)
+    with progress_bar(f"{shape}: memory of each way", len(ways)) as advance:
+        for name in ways:
+            added[name] = _added_memory(shape, size, name)
+            advance(1)
     for peer in _PEERS:
         if peer in added:
             name = f"training.memory.{shape}.{peer}"
@@ -122,7 +129,12 @@ class _TrlRows:
 
 
 def _check_sums(shape: str, ways: dict[str, Callable[[], float]]) -> None:
-    sums = {name: way() for name, way in ways.items()}
+    """Every way computes the same; it warms them up too."""
+    sums = {}
+    with progress_bar(f"{shape}: every way once", len(ways)) as advance:
+        for name, way in ways.items():
+            sums[name] = way()
+            advance(1)
     wanted = sums["rows"]
     if any(abs(found - wanted) > 1e-4 * abs(wanted) for found in sums.values()):
         raise RuntimeError(f"the ways differ at {shape}, so their times say nothing: {sums}")
@@ -143,8 +155,11 @@ def _added_memory(shape: str, size: Size, way: str) -> float:
 def _pass_in_process(shape: str, size: Size, way: str, sender: Any) -> None:
     vocabulary, taken = SHAPES[shape]["vocab_size"], _all_ways(shape)[way]
     taken(session(_QUICK, vocabulary))  # weights and gradients are there, threads have started
+    tree = session(size, vocabulary)
+    if way in _BY_ROWS:
+        tree = SessionTree(tree.trunk, tree.forks[-1:], tree.replies[-1:])
     before = _most_mebibytes()
-    taken(session(size, vocabulary))
+    taken(tree)
     sender.send(_most_mebibytes() - before)
 
 
