@@ -4,7 +4,8 @@ Each trunk is one causal attention, and each step's replies are one masked atten
 and themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -23,17 +24,21 @@ class Structured:
 
     def __init__(self, packed: PackedTrees) -> None:
         self._spans = packed.spans
+        self._lengths = [part.end - part.start for span in packed.spans for part in (span, *span.groups)]
         self._biases: dict[tuple[int, torch.dtype], Tensor] = {}
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        # The gradient of a slice is a whole tensor of zeros around it; that of a split is laid side by side.
+        queries, keys, values = (iter(of.split(self._lengths, dim=2)) for of in (query, key, value))
         parts = []
         for span in self._spans:
-            trunk = slice(span.start, span.end)
-            parts.append(attend_causally(query[:, :, trunk], key[:, :, trunk], value[:, :, trunk], scale))
+            trunk_keys, trunk_values = next(keys), next(values)
+            parts.append(attend_causally(next(queries), trunk_keys, trunk_values, scale))
+            forks = [group.visible for group in span.groups]
+            seen_keys, seen_values = _before(trunk_keys, forks), _before(trunk_values, forks)
             for group in span.groups:
-                seen, own = slice(span.start, span.start + group.visible), slice(group.start, group.end)
-                keys, values = ([of[:, :, seen], of[:, :, own]] for of in (key, value))
-                parts.append(attend_by(self._bias(group, query), query[:, :, own], keys, values, scale))
+                seen = [*seen_keys[group.visible], next(keys)], [*seen_values[group.visible], next(values)]
+                parts.append(attend_by(self._bias(group, query), next(queries), *seen, scale))
         return torch.cat(parts, dim=2)
 
     def _bias(self, group: PackedGroup, query: Tensor) -> Tensor:
@@ -41,6 +46,13 @@ class Structured:
         if key not in self._biases:
             self._biases[key] = attention_bias(group.mask, query)
         return self._biases[key]
+
+
+def _before(trunk: Tensor, forks: Iterable[int]) -> dict[int, tuple[Tensor, ...]]:
+    """The pieces of a trunk (1, heads, n, d) that lie before each fork."""
+    ends = sorted({*forks, trunk.shape[2]})
+    pieces = trunk.split([end - start for start, end in pairwise([0, *ends])], dim=2)
+    return {end: pieces[: number + 1] for number, end in enumerate(ends)}
 
 
 def attention_dtype(query: Tensor) -> torch.dtype:
