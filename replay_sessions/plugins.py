@@ -16,7 +16,17 @@ import msgspec
 
 from replay_sessions.errors import BadConfig, MissingExtra, did_you_mean
 
-__all__ = ["OUR_PACKAGES", "Entry", "NoSuchName", "load", "load_entry", "load_file", "load_with_extra", "member", "summaries"]
+__all__ = [
+    "OUR_PACKAGES",
+    "Entry",
+    "NoSuchName",
+    "load",
+    "load_entry",
+    "load_file",
+    "load_with_extra",
+    "member",
+    "summaries",
+]
 
 OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
 

@@ -18,7 +18,16 @@ from replay_sessions.errors import BadConfig
 from shop_env.metrics.statistics import ClusteredError, clustered_error
 from shop_env.metrics.statistics.clustered_errors import t_interval
 
-__all__ = ["MEASURES", "Effect", "Prediction", "alarms_in_parts", "difference_error", "effect_of", "paired_effect", "prediction"]
+__all__ = [
+    "MEASURES",
+    "Effect",
+    "Prediction",
+    "alarms_in_parts",
+    "difference_error",
+    "effect_of",
+    "paired_effect",
+    "prediction",
+]
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
 POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%

@@ -44,7 +44,7 @@ from rich.table import Table
 from agents.results import results_console
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, PagesRow, run_pages
-from benchmarks.ab.pages.report import HEADINGS, LIMITS, cells, markdown, sentences, shown, title
+from benchmarks.ab.pages.report import HEADINGS, LEGEND, LIMITS, cells, markdown, sentences, shown, title
 from benchmarks.leaderboard.agent_files import working_alone_in
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.plugins import load_with_extra
@@ -71,8 +71,8 @@ def _run(config: PagesConfig) -> int:
     console = results_console()
     for row in results.rows:
         if row.shifts:
-            console.print(_table(results, row))
-    for sentence in (*sentences(results), *([] if config.dry_run else [LIMITS])):
+            console.print(_table(results, row), "")
+    for sentence in (*sentences(results), *([] if config.dry_run else [LEGEND, LIMITS])):
         console.print(sentence, markup=False, highlight=False)
     if config.dry_run:
         console.print("Nobody was asked (--dry-run).", highlight=False)
@@ -86,16 +86,20 @@ def _write(results: PagesResults, config: PagesConfig, draw: Callable[[PagesResu
     record = {"results": results, "provenance": made_with}
     replace_file(config.out / "pages.json", msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     replace_file(config.out / "pages.md", markdown(results))
-    plots = [f"shifts.{kind}" for kind in ("png", "svg") if any(row.shifts for row in results.rows)]
+    plots = ["shifts.png", "shifts.svg"]
+    if not any(row.shifts for row in results.rows):
+        for plot in plots:  # of an earlier call
+            (config.out / plot).unlink(missing_ok=True)
+        plots = []
     for plot in plots:
         draw(results, config.out / plot)
     return ["pages.json", "pages.md", "change.diff", *plots]
 
 
 def _table(results: PagesResults, row: PagesRow) -> Table:
-    table = Table(title=title(row), box=SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
+    table = Table(title=title(row), box=SIMPLE_HEAD, title_justify="left", show_edge=False, pad_edge=False)
     for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == HEADINGS[0] else "right")
+        table.add_column(heading, justify="left" if heading == HEADINGS[0] else "right", no_wrap=True)
     for kind in shown(results, row):
         table.add_row(*(cell.replace(" [", "\n[") for cell in cells(results, row, kind)))
     return table

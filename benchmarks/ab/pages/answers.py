@@ -32,6 +32,7 @@ from benchmarks.leaderboard.config import asked_with
 from benchmarks.leaderboard.ranking import gives_probabilities
 from replay_sessions.elements import page_names
 from replay_sessions.errors import AgentFailed
+from replay_sessions.progress_bar import progress_bar as counting_bar
 from replay_sessions.provenance import provenance
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
@@ -148,6 +149,7 @@ class _Asking:
             decided_by["pages"] = self._changed.digests[version]
         return KeptReplies(AgentFiles(self._config.out, self._spec.label).replies(decided_by), decided_by)
 
+    @cached_property
     def _asked_by(self) -> dict[str, Any]:
         described = provenance({}, store=self._store, seed=self._config.seed)
         return {name: described[name] for name in ("time", "commit", "dirty", "python", "packages", "machine")}
@@ -156,11 +158,9 @@ class _Asking:
         missing = [key for key in self._changed.keys if kept.probabilities(key) is None]
         if not missing or not isinstance(self._agent, ProbabilityAgent):
             return
-        kept.begin_run(self._asked_by())
+        kept.begin_run(self._asked_by)
         steps = self._changed.steps(version, missing)
-        asked = ask_probabilities(
-            self._agent, steps, seed=self._config.seed, batch_size=self._config.batch_size
-        )
+        asked = ask_probabilities(self._agent, steps, seed=self._config.seed, batch_size=self._config.batch_size)
         with progress_bar(f"{self._spec.label}, {version}", "steps") as bar:
             task = bar.add_task(f"{self._spec.label}, {version}", total=len(missing))
             for step, found in asked:
@@ -169,13 +169,15 @@ class _Asking:
 
     def _ask_replies(self, side: Side, version: PageVersion, kept: Sequence[KeptReplies], seed: int) -> None:
         missing = [[key for key in self._changed.keys if one.reply(key) is None] for one in kept]
+        if not any(missing):
+            return
         with progress_bar(f"{self._spec.label}, {side}", "replies") as bar:
             task = bar.add_task(f"{self._spec.label}, {side}", total=sum(map(len, missing)))
             for draw, (one, keys) in enumerate(zip(kept, missing, strict=True)):
                 if not keys:
                     continue
                 agent = self._agent
-                one.begin_run(self._asked_by())
+                one.begin_run(self._asked_by)
                 steps = self._changed.steps(version, keys)
                 for step, answer in ask_all(agent, steps, seed=seed + draw, batch_size=self._config.batch_size):
                     one.keep(step.key, answer)
@@ -192,17 +194,17 @@ class _Asking:
             actions[read.action if isinstance(read, Reply) else None] += 1
         return {action: count / len(kept) for action, count in actions.items()}
 
-    def _counted(
-        self, version: PageVersion, answer: Callable[[StepKey], Distribution]
-    ) -> tuple[Floats, str | None]:
+    def _counted(self, version: PageVersion, answer: Callable[[StepKey], Distribution]) -> tuple[Floats, str | None]:
         """The shares of each step, (steps, kinds), and why the first without an answer has none."""
         rows = dict.fromkeys(self._changed.keys, np.full(len(self._kinds.labels), np.nan))
         first_error = None
-        for step in self._changed.steps(version):
-            try:
-                rows[step.key] = self._kinds.shares(answer(step.key), page_names(step.observation["page"]))
-            except AgentFailed as error:
-                first_error = first_error or str(error)
+        with counting_bar(f"{self._spec.label}, {version}: counting", len(rows)) as advance:
+            for step in self._changed.steps(version):
+                try:
+                    rows[step.key] = self._kinds.shares(answer(step.key), page_names(step.observation["page"]))
+                except AgentFailed as error:
+                    first_error = first_error or str(error)
+                advance(1)
         return np.array(list(rows.values())), first_error
 
 

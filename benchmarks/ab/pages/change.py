@@ -102,7 +102,9 @@ class Change:
         except Exception as error:
             raise BadConfig(f"change '{self.source}' failed: {type(error).__name__}: {error}") from error
         if not isinstance(changed, str):
-            raise BadConfig(f"change '{self.source}' gave {type(changed).__name__}, and the text of a page was expected")
+            raise BadConfig(
+                f"change '{self.source}' gave {type(changed).__name__}, and the text of a page was expected"
+            )
         return changed
 
     @property
@@ -151,7 +153,9 @@ def load_change(given: str) -> Change:
     try:
         inspect.signature(function).bind("")
     except TypeError as error:
-        raise BadConfig(f"change '{given}' takes no page alone ({error}): expected def change(page: str) -> str") from error
+        raise BadConfig(
+            f"change '{given}' takes no page alone ({error}): expected def change(page: str) -> str"
+        ) from error
     return Change(given, function)
 
 
@@ -255,8 +259,6 @@ def _renamed(page: str, place: Place, last: str) -> str:
 def _moved(page: str, places: list[Place], target: Place, *, before: bool) -> str:
     if any(place.start < target.start < place.end for place in places):
         raise BadConfig("an element cannot be moved into what it holds")
-    if target in places:  # it is there already, and the others come to it
-        places = [place for place in places if place != target]
     at = target.start if before else target.end
     moved = "".join(page[place.start : place.end] for place in places)
     return spliced(page, [(at, at, moved), *((place.start, place.end, "") for place in places)])

@@ -64,7 +64,8 @@ class ChangedSteps:
             raise BadConfig(self._nothing_touched(change, first_pages=len(touched)))
         user_ids = [touched[key] for key in self.keys]
         self.users: NDArray[np.int64] = np.unique(user_ids, return_inverse=True)[1]
-        learners = {session.user_id for session in store.sessions("train")} if config.split == "all" else set()
+        learnt = store.sessions("train") if config.split in ("all", "train") else ()
+        learners = {session.user_id for session in learnt}
         self.learnt_from = len(learners.intersection(user_ids))
         self.names: set[str] = set()
         self.digests = {version: self._digest(version) for version in self._pages}
@@ -107,10 +108,12 @@ class ChangedSteps:
 
     def _digest(self, version: PageVersion) -> str:
         digest = hashlib.blake2b(digest_size=16)
-        for step in self.steps(version):
-            page = step.observation["page"]
-            digest.update(f"{step.key}\0{page}\0".encode("utf-8", "surrogatepass"))
-            self.names |= page_names(page)
+        with progress_bar(f"names on {version}", len(self.keys)) as advance:
+            for step in self.steps(version):
+                page = step.observation["page"]
+                digest.update(f"{step.key}\0{page}\0".encode("utf-8", "surrogatepass"))
+                self.names |= page_names(page)
+                advance(1)
         return digest.hexdigest()
 
     def _nothing_touched(self, change: Change, first_pages: int) -> str:

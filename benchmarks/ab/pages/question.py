@@ -120,10 +120,10 @@ def _check_users(changed: ChangedSteps, kinds: Kinds) -> None:
     needed = users_needed(len(kinds.labels))
     if changed.people < needed:
         raise BadConfig(
-            f"the change touches {len(changed.keys)} pages of {changed.people} users, and of fewer than {needed} nothing "
-            f"can be told: even if every answer differed, by 100 points, chance could not be ruled out (the exact test's "
-            f"p is {2.0 ** (1 - changed.people):.2g} at best, for {len(kinds.labels)} kinds of action). Ask about more "
-            "people: more sessions, or --split all, whose train split the agents have learnt from"
+            f"the change touches {len(changed.keys)} pages of {changed.people} users, and of fewer than {needed} "
+            "nothing can be told: even if every answer differed, by 100 points, chance could not be ruled out (the "
+            f"exact test's p is {2.0 ** (1 - changed.people):.2g} at best, for {len(kinds.labels)} kinds of action). "
+            "Ask about more people: more sessions, or --split all, whose train split agents have learnt from"
         )
 
 

@@ -3,19 +3,25 @@
 from collections.abc import Iterator, Sequence
 
 from benchmarks.ab.effects import Effect
-from benchmarks.ab.pages.question import PagesResults, PagesRow, Shift
+from benchmarks.ab.pages.question import PagesResults, PagesRow
 from benchmarks.ab.pages.shifts import LEVEL, Difference
 
-__all__ = ["HEADINGS", "LIMITS", "cells", "markdown", "sentences", "shown", "title"]
+__all__ = ["HEADINGS", "LEGEND", "LIMITS", "cells", "markdown", "sentences", "shown", "title"]
 
-HEADINGS = ("share of", "shoppers on A", "on A", "on B", "B less A", "Holm p", "could be seen", "placebo", "A again")
+HEADINGS = ("share of", "logged", "on A", "on B", "B less A", "Holm p", "seen from", "placebo", "A/A")
+LEGEND = (
+    "Logged: what shoppers did on A. B less A with 95% intervals over users (CR2). Holm p: of swapping A and B, user "
+    f"by user, adjusted for the kinds of action; a shift is told from chance where it is {LEVEL:g} or less. Seen from: "
+    "the shift that would have been found with 80% probability. Placebo less A, and A with other seeds less A (A/A; – "
+    "where an agent gives probabilities, in which there is no chance); ! marks a false alarm."
+)
 LIMITS = (
-    "What this is: the agents' next action on the pages that the change touches, each reached as a shopper reached it on A, "
-    "after all that this shopper really did. What it is not: whole visits (nothing that B does to later pages adds up), "
-    "shoppers who come or stay away because of B, or anything of pages that nobody saw on A. And the agents never saw B: "
-    "whether they are right about changes at all is measured where the truth is known, on the demo shop (python -m "
-    "benchmarks.ab; docs/demo_shop.md), and agents that had learnt from logs of A did badly there. Take it as a reason to "
-    "test, or to look again, and not as the test."
+    "What this is: the agents' next action on the pages that the change touches, each reached as a shopper reached it "
+    "on A, after all that this shopper really did. What it is not: whole visits (nothing that B does to later pages "
+    "adds up), shoppers who come or stay away because of B, or anything of pages that nobody saw on A. And the agents "
+    "never saw B: whether they are right about changes at all is measured where the truth is known, on the demo shop "
+    "(python -m benchmarks.ab; docs/demo_shop.md), and agents that had learnt from logs of A did badly there. Take it "
+    "as a reason to test, or to look again, and not as the test."
 )
 
 
@@ -44,7 +50,7 @@ def cells(results: PagesResults, row: PagesRow, kind: str) -> list[str]:
         f"{100 * shift.on_a:.1f}",
         f"{100 * shift.on_b:.1f}",
         _points(found.effect),
-        f"{found.holm_p_value:.2g}",
+        "<.001" if found.holm_p_value < 0.001 else f"{found.holm_p_value:.3f}",
         "–" if found.could_be_seen is None else f"{100 * found.could_be_seen:.1f}",
         _marked(shift.placebo),
         "–" if shift.again is None else _marked(shift.again),
@@ -55,7 +61,7 @@ def sentences(results: PagesResults) -> Iterator[str]:
     """What the change touches, what each agent says of it, and what is to be known beside it."""
     yield (
         f"'{results.change}' touches {results.touched:,} of {results.looked_at:,} pages, of {results.users} users; "
-        "agents were asked about those."
+        "agents are asked about those."
     )
     if results.learnt_from:
         yield (
@@ -65,7 +71,7 @@ def sentences(results: PagesResults) -> Iterator[str]:
     for row in results.rows:
         if row.failed:
             where = "any page" if not row.steps else f"{row.failed} of {row.failed + row.steps} pages"
-            yield f"{row.label}: no answer to {where}, in no figure here; the first: {row.first_error}. The same command asks again."
+            yield f"{row.label}: no answer to {where}, in no figure here (the same command asks again): {row.first_error}"
         if row.shifts:
             yield f"{row.label}: {_said(row)}"
         yield from (f"{row.label}: {remark}" for remark in row.remarks)
@@ -73,16 +79,17 @@ def sentences(results: PagesResults) -> Iterator[str]:
 
 def _said(row: PagesRow) -> str:
     found = {kind: shift.difference for kind, shift in row.shifts.items()}
-    if all(map(_is_still, found.values())):
-        return "answers B exactly as A, on every page: it does not see this change, or does not mind it."
     told = {kind: one for kind, one in found.items() if one.told}
-    if told:
+    if all(map(_is_still, found.values())):
+        said = "answers B exactly as A, on every page: it does not see this change, or does not mind it"
+    elif told:
         said = "; ".join(f"{kind} {_points(one.effect)} points" for kind, one in told.items())
     else:
         said = "no shift that can be told from chance"
     seen = [one.could_be_seen for kind, one in found.items() if one.could_be_seen and kind not in told]
     if seen:
-        said += f"; of the {'others' if told else 'kinds of action'}, shifts from {_range(seen)} points on would have been found"
+        others = "others" if told else "kinds of action"
+        said += f"; of the {others}, shifts from {_range(seen)} points on would have been found"
     return f"{said}. {_checked(row, told)}"
 
 
@@ -90,13 +97,15 @@ def _checked(row: PagesRow, told: dict[str, Difference]) -> str:
     """What the two checks say."""
     placebos = [kind for kind, shift in row.shifts.items() if shift.placebo.told]
     said = f"Placebo: {_alarms(placebos)}"
-    small = [kind for kind in told if abs(row.shifts[kind].placebo.effect.difference) >= abs(told[kind].effect.difference)]
+    small = [
+        kind for kind in told if abs(row.shifts[kind].placebo.effect.difference) >= abs(told[kind].effect.difference)
+    ]
     if small:
         said += f", and it moves {', '.join(small)} as far as the change does"
-    again = [shift.again for shift in row.shifts.values() if shift.again is not None]
+    again = {kind: shift.again for kind, shift in row.shifts.items() if shift.again is not None}
     if not again:
         return f"{said}. A against A: no chance is in its answers."
-    return f"{said}. A against A: {_alarms([kind for kind, shift in row.shifts.items() if shift.again and shift.again.told])}."
+    return f"{said}. A against A: {_alarms([kind for kind, one in again.items() if one.told])}."
 
 
 def _alarms(kinds: Sequence[str]) -> str:
@@ -121,10 +130,7 @@ def markdown(results: PagesResults) -> str:
             parts += [f"\n{title(row)}\n", _line(HEADINGS), "|---|" + "--:|" * (len(HEADINGS) - 1)]
             parts += [_line(cells(results, row, kind)) for kind in shown(results, row)]
     parts += [
-        "\nB less A with 95% intervals over users (CR2). Holm p: of swapping A and B, user by user, adjusted for the kinds "
-        f"of action; a shift is told from chance where it is {LEVEL:g} or less. Could be seen: the shift that would have been "
-        "found with 80% probability. Placebo less A, and A with other seeds less A (– where an agent gives probabilities, "
-        "in which there is no chance); ! marks what is told from chance there: a false alarm.\n",
+        f"\n{LEGEND}\n",
         LIMITS,
     ]
     return "\n".join(parts) + "\n"

@@ -91,7 +91,8 @@ def kinds_of(given: Sequence[str] | None, names: Iterable[str]) -> tuple[Kinds, 
         patterns = clicks[absent[0]]
         hint = did_you_mean(patterns[0].strip("*"), {name.rpartition(".")[2] for name in known})
         raise BadConfig(
-            f"--clicks {absent[0]}={'|'.join(patterns)}: no element of these pages has such a name. {hint:.{LONGEST_HINT}}"
+            f"--clicks {absent[0]}={'|'.join(patterns)}: no element of these pages has such a name. "
+            f"{hint:.{LONGEST_HINT}}"
         )
     return Kinds({label: patterns for label, patterns in clicks.items() if label not in absent}), absent
 

@@ -1,6 +1,6 @@
 """How much the share of a kind of action differs between two pages, step by step, and whether that is more than chance.
 
-    shares on A, shares on B, users ─► mean difference, CR2 error over users, exact test ─► Difference ─► Holm over kinds
+    shares on A and on B, users ─► mean difference, CR2 error over users, exact test ─► Holm over kinds
 
 A difference is *told* where the exact test's p (swap A and B, user by user), adjusted over the kinds by Holm, is 5% or
 less: so a change that does nothing is called one that does something, in any kind, in at most 5% of cases, however few
@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 LEVEL = 0.05
+ROUNDING = 1e-9
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +52,10 @@ def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]
     p_values = [_p_value(one, other, users) for one, other in pairs]
     return [
         Difference(
-            effect=paired_effect(one, other, users), p_value=p, holm_p_value=adjusted, could_be_seen=_seen(one, other, users)
+            effect=paired_effect(one, other, users),
+            p_value=p,
+            holm_p_value=adjusted,
+            could_be_seen=_seen(one, other, users),
         )
         for (one, other), p, adjusted in zip(pairs, p_values, holm(p_values), strict=True)
     ]
@@ -65,7 +69,7 @@ def _p_value(before: Floats, after: Floats, users: Codes) -> float:
 
 def _seen(before: Floats, after: Floats, users: Codes) -> float | None:
     error = difference_error(after - before, users)
-    if error.standard_error == 0 or math.isinf(error.standard_error):
+    if error.standard_error < ROUNDING or math.isinf(error.standard_error):
         return None
     return smallest_difference(error)
 
@@ -77,4 +81,3 @@ def users_needed(kinds: int) -> int:
     (6, 8)
     """
     return math.ceil(math.log2(2 * kinds / LEVEL))
-

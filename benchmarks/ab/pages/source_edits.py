@@ -23,7 +23,7 @@ _ATTRIBUTES = r"""(?:[^>"']|"[^"]*"|'[^']*')*"""
 _TAG = re.compile(rf"<!--.*?-->|<!{_ATTRIBUTES}>|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*){_ATTRIBUTES}>", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
 _RAW = re.compile(r"script|style|textarea|title", re.IGNORECASE)  # no tags inside
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_VOID = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr")
 
 Edit = tuple[int, int, str]  # from where to where in the source, and what comes there
 
@@ -90,7 +90,7 @@ def _read(source: str) -> tuple[list[Place], str]:
         marked += [source[done:after_name], f' {_MARK}="{number}"']
         done = after_name
         places.append(Place(tag.start(), at, at, at))
-        if name in _VOID:
+        if _VOID.fullmatch(name):
             continue
         opened.append((name, number))
         if _RAW.fullmatch(name):
