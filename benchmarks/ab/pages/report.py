@@ -71,7 +71,8 @@ def sentences(results: PagesResults) -> Iterator[str]:
     for row in results.rows:
         if row.failed:
             where = "any page" if not row.steps else f"{row.failed} of {row.failed + row.steps} pages"
-            yield f"{row.label}: no answer to {where}, in no figure here (the same command asks again): {row.first_error}"
+            said = "which are in no figure here; the same command asks again"
+            yield f"{row.label}: no answer to {where}, {said}. The first: {row.first_error}."
         if row.shifts:
             yield f"{row.label}: {_said(row)}"
         yield from (f"{row.label}: {remark}" for remark in row.remarks)

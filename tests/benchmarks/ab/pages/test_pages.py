@@ -243,7 +243,7 @@ def test_a_step_without_an_answer_is_in_no_share_and_is_asked_again(shop: Shop) 
     text = shop.ask("fails_once")
     assert (shop.results.rows[0].steps, shop.results.rows[0].failed) == (9, 1)
     assert shop.shifts("fails_once")["purchase"].on_b == 1.0
-    assert "no answer to 1 of 10 pages, in no figure here" in text
+    assert "no answer to 1 of 10 pages, which are in no figure" in text
     (shop.folder / "up").touch()
     text = shop.ask("fails_once")
     assert shop.results.rows[0].failed == 0 and "no answer" not in text
