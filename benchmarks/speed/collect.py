@@ -11,8 +11,8 @@ is on the disk. Twice:
     paced       each posts a batch every --pause-s seconds: what a shop with so many shoppers at one time asks of it
 
 Browsers and collector share the machine, and so does whatever else runs on it: the load average before stands beside
-the figures, and how much processor time the collector took. What was acknowledged is counted in the files afterwards; an acknowledgement of what is not there, or
-another answer, is an error.
+the figures, and how much processor time the collector took. What was acknowledged is counted in the files afterwards;
+an acknowledgement of what is not there, or another answer, is an error.
 """
 
 import asyncio
@@ -71,8 +71,9 @@ class Collect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Posted(NamedTuple):
-    """A batch that was acknowledged."""
+    """A batch that was acknowledged, and after how long."""
 
+    is_page: bool
     seconds: float
     events: int
     bytes: int
@@ -122,18 +123,22 @@ def measure(folder: Path, browsers: int, batches: int, pause_s: float) -> dict[s
     return found | {"load_average_before": round(load_before, 1)}
 
 
-def _figures(posted: Sequence[Posted], seconds: float) -> dict[str, float]:
-    waited = np.array([one.seconds for one in posted]) * 1e3
-    p50, p99 = np.percentile(waited, [50, 99])
+def _figures(posted: Sequence[Posted], seconds: float) -> dict[str, Any]:
     return {
         "seconds": round(seconds, 2),
         "batches_per_s": round(len(posted) / seconds, 1),
         "events_per_s": round(sum(one.events for one in posted) / seconds),
         "megabytes_per_s": round(sum(one.bytes for one in posted) / seconds / 1e6, 2),
-        "latency_ms_p50": round(float(p50), 1),
-        "latency_ms_p99": round(float(p99), 1),
-        "latency_ms_max": round(float(waited.max()), 1),
+        "latency_ms": {
+            "pages": _latencies([one.seconds for one in posted if one.is_page]),
+            "batches after": _latencies([one.seconds for one in posted if not one.is_page]),
+        },
     }
+
+
+def _latencies(seconds: Sequence[float]) -> dict[str, float]:
+    p50, p99, most = np.percentile(np.array(seconds) * 1e3, [50, 99, 100])
+    return {"p50": round(float(p50), 1), "p99": round(float(p99), 1), "most": round(float(most), 1)}
 
 
 def visit_bodies(batches: int) -> list[tuple[bytes, int]]:
@@ -185,7 +190,7 @@ async def post_visits(
                     begun = time.perf_counter()
                     await _post(reader, writer, address, _body(number, place, batch))
                     now = time.perf_counter()
-                    posted.append(Posted(now - begun, count, len(batch)))
+                    posted.append(Posted(place == 0, now - begun, count, len(batch)))
                     advance(1)
                     await asyncio.sleep(max(0.0, begun + pause_s - now))
 
