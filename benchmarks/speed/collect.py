@@ -119,7 +119,7 @@ def measure(folder: Path, browsers: int, batches: int, pause_s: float) -> dict[s
             posted = asyncio.run(post_visits(address, visit, browsers, pause, name))
             seconds, used = time.perf_counter() - started, _processor_seconds(process) - before
         _check_kept(folder / name, browsers, visit)
-        found[name] = _figures(posted, seconds) | {"processor_s": round(used, 2)}
+        found[name] = _figures(posted, seconds) | {"collector_processor_s": round(used, 2)}
     return found | {"load_average_before": round(load_before, 1)}
 
 

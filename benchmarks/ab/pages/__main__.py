@@ -71,7 +71,8 @@ def _run(config: PagesConfig) -> int:
     console = results_console()
     for row in results.rows:
         if row.shifts:
-            console.print(_table(results, row), "")
+            console.print(_table(results, row))
+            console.print()
     for sentence in (*sentences(results), *([] if config.dry_run else [LEGEND, LIMITS])):
         console.print(sentence, markup=False, highlight=False)
     if config.dry_run:

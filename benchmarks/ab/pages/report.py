@@ -9,6 +9,7 @@ from benchmarks.ab.pages.shifts import LEVEL, Difference
 __all__ = ["HEADINGS", "LEGEND", "LIMITS", "cells", "markdown", "sentences", "shown", "title"]
 
 HEADINGS = ("share of", "logged", "on A", "on B", "B less A", "Holm p", "seen from", "placebo", "A/A")
+SMALLEST_SHOWN = 0.05  # points
 LEGEND = (
     "Logged: what shoppers did on A. B less A with 95% intervals over users (CR2). Holm p: of swapping A and B, user "
     f"by user, adjusted for the kinds of action; a shift is told from chance where it is {LEVEL:g} or less. Seen from: "
@@ -80,13 +81,13 @@ def sentences(results: PagesResults) -> Iterator[str]:
 
 def _said(row: PagesRow) -> str:
     found = {kind: shift.difference for kind, shift in row.shifts.items()}
-    told = {kind: one for kind, one in found.items() if one.told}
+    told = {kind: one for kind, one in found.items() if one.told and abs(one.effect.difference) >= SMALLEST_SHOWN / 100}
     if all(map(_is_still, found.values())):
         said = "answers B exactly as A, on every page: it does not see this change, or does not mind it"
     elif told:
         said = "; ".join(f"{kind} {_points(one.effect)} points" for kind, one in told.items())
     else:
-        said = "no shift that can be told from chance"
+        said = "no shift of 0.1 points or more that can be told from chance"
     seen = [one.could_be_seen for kind, one in found.items() if one.could_be_seen and kind not in told]
     if seen:
         others = "others" if told else "kinds of action"
@@ -151,4 +152,4 @@ def _points(effect: Effect) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")
+    return "0.0" if abs(value) < SMALLEST_SHOWN else f"{value:+.1f}".replace("-", "−")
