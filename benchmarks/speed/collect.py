@@ -119,7 +119,7 @@ def measure(folder: Path, browsers: int, batches: int, pause_s: float) -> dict[s
             posted = asyncio.run(post_visits(address, visit, browsers, pause, name))
             seconds, used = time.perf_counter() - started, _processor_seconds(process) - before
         _check_kept(folder / name, browsers, visit)
-        found[name] = _figures(posted, seconds) | {"collector_processor_s": round(used, 2)}
+        found[name] = _figures(posted, seconds) | {"processor_s": round(used, 2)}
     return found | {"load_average_before": round(load_before, 1)}
 
 
@@ -194,9 +194,12 @@ async def post_visits(
                     advance(1)
                     await asyncio.sleep(max(0.0, begun + pause_s - now))
 
-        async with asyncio.TaskGroup() as group:
-            for number in range(browsers):
-                group.create_task(browse(number))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(browsers):
+                    group.create_task(browse(number))
+        except* ShopR1Error as errors:
+            raise errors.exceptions[0] from None
     return posted
 
 
@@ -221,10 +224,15 @@ async def _post(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, addr
     writer.write(
         f"POST {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
     )
-    async with asyncio.timeout(LONGEST_S):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
-        answer = await reader.readexactly(length)
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+            answer = await reader.readexactly(length)
+    except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
+        raise ShopR1Error(
+            f"no answer to a batch in {LONGEST_S:.0f} s ({type(error).__name__}): is the machine too busy to measure?"
+        ) from error
     if not head.startswith("http/1.1 200") or json.loads(answer) != {"new": True}:
         raise ShopR1Error(f"a batch was not acknowledged: {head.splitlines()[0]}, {answer.decode()}")
 
