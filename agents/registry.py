@@ -13,7 +13,6 @@ Classes are imported when they are asked for, so that a missing extra costs noth
 """
 
 import importlib.metadata
-import importlib.util
 import inspect
 import json
 import os
@@ -31,7 +30,7 @@ from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, is_poli
 from agents.protocol import Agent
 from agents.train_view import TrainView
 from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
-from replay_sessions.plugins import NoSuchName, load, member
+from replay_sessions.plugins import NoSuchName, load, load_file, member
 from replay_sessions.store import SessionStore
 
 __all__ = [
@@ -212,27 +211,12 @@ def _imported(address: str, target: str) -> Callable[..., Any]:
 
 
 def _load_file(file: Path, target: str) -> ModuleType:
-    """Imports one file as a module of its own; the files beside it can be imported by it."""
     if not os.path.isfile(file):
         raise UnknownAgent(f"No file '{file}' for agent '{target}'")
-    name = f"shop_r1_agent_file.{file.resolve()}"
-    if name in sys.modules:
-        return sys.modules[name]
-    specification = importlib.util.spec_from_file_location(name, file)
-    assert specification is not None and specification.loader is not None  # a .py file always has a loader
-    module = importlib.util.module_from_spec(specification)
-    if str(file.resolve().parent) not in sys.path:
-        sys.path.append(str(file.resolve().parent))
-    sys.modules[name] = module  # pickling, dataclasses and msgspec look a class's module up here
     try:
-        specification.loader.exec_module(module)
+        return load_file(file)
     except ModuleNotFoundError as error:
-        del sys.modules[name]
         raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def _callable(find: Callable[[], Any], class_name: str, target: str) -> Callable[..., Any]:

@@ -4,8 +4,11 @@ So a registry can name what needs an extra package, or what would otherwise impo
 """
 
 import importlib
+import importlib.util
 import inspect
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +16,17 @@ import msgspec
 
 from replay_sessions.errors import BadConfig, MissingExtra, did_you_mean
 
-__all__ = ["OUR_PACKAGES", "Entry", "NoSuchName", "load", "load_entry", "load_with_extra", "member", "summaries"]
+__all__ = [
+    "OUR_PACKAGES",
+    "Entry",
+    "NoSuchName",
+    "load",
+    "load_entry",
+    "load_file",
+    "load_with_extra",
+    "member",
+    "summaries",
+]
 
 OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
 
@@ -41,6 +54,32 @@ def load(target: str) -> Any:
     """
     module, _, name = target.partition(":")
     return member(importlib.import_module(module), name)
+
+
+def load_file(file: Path) -> ModuleType:
+    """A file as a module of its own; the files beside it can be imported by it.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ImportError: Something that it imports is missing.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"no file '{file}'")
+    name = f"shop_r1_agent_file.{file.resolve()}"
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = importlib.util.spec_from_file_location(name, file)
+    assert specification is not None and specification.loader is not None  # a .py file always has a loader
+    module = importlib.util.module_from_spec(specification)
+    if str(file.resolve().parent) not in sys.path:
+        sys.path.append(str(file.resolve().parent))
+    sys.modules[name] = module  # pickling, dataclasses and msgspec look a class's module up here
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
 
 
 def member(module: ModuleType, name: str) -> Any:

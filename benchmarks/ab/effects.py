@@ -18,7 +18,16 @@ from replay_sessions.errors import BadConfig
 from shop_env.metrics.statistics import ClusteredError, clustered_error
 from shop_env.metrics.statistics.clustered_errors import t_interval
 
-__all__ = ["MEASURES", "Effect", "Prediction", "alarms_in_parts", "effect_of", "paired_effect", "prediction"]
+__all__ = [
+    "MEASURES",
+    "Effect",
+    "Prediction",
+    "alarms_in_parts",
+    "difference_error",
+    "effect_of",
+    "paired_effect",
+    "prediction",
+]
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
 POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%
@@ -87,9 +96,7 @@ def paired_effect(before: Floats, after: Floats, users: Codes) -> Effect:
     """The mean of after - before with its interval over users."""
     differences = after - before
     mean, count = float(differences.mean()), len(differences)
-    codes = np.unique(users, return_inverse=True)[1]
-    influences = np.bincount(codes, weights=differences - mean) / count
-    error = clustered_error(influences, np.bincount(codes) / count) or ClusteredError(math.inf, 1.0)
+    error = difference_error(differences, users)
     low, high = (mean, mean) if error.standard_error == 0 else t_interval(mean, error)
     return Effect(
         difference=mean,
@@ -99,6 +106,14 @@ def paired_effect(before: Floats, after: Floats, users: Codes) -> Effect:
         visits=count,
         before=float(before.mean()),
     )
+
+
+def difference_error(differences: Floats, users: Codes) -> ClusteredError:
+    """The CR2 error of a mean difference over users; infinite where one user has all of them."""
+    codes = np.unique(users, return_inverse=True)[1]
+    count = len(differences)
+    influences = np.bincount(codes, weights=differences - differences.mean()) / count
+    return clustered_error(influences, np.bincount(codes) / count) or ClusteredError(math.inf, 1.0)
 
 
 def prediction(effect: Effect, true: Effect) -> Prediction:

@@ -3,18 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from benchmarks.ab.effects import MEASURES, Effect, Prediction
+from benchmarks.ab.forest import MARKS, Interval, Series, draw_forest
 from benchmarks.ab.lab import LabResults, LabRow
 from benchmarks.ab.variants import PLACEBOS
 
 __all__ = ["draw", "markdown", "sentences"]
 
-# Okabe and Ito's colours, and a mark of its own for each.
-MARKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "v"), ("#E69F00", "P"), ("#56B4E9", "X"))
 SCALE = {"bought": 100.0, "steps": 1.0, "dollars": 1.0}
-WIDTH, DOTS_PER_INCH = 8.0, 150
 
 
 def markdown(results: LabResults) -> str:
@@ -86,31 +82,17 @@ def _cell(effect: Effect, measure: str) -> str:
 
 def draw(results: LabResults, path: Path, measure: str = "bought") -> None:
     """A forest plot: the true effect of each change as a black diamond, below it each agent's; PNG or SVG."""
-    rows = _rows(results, measure)
-    variants = list(results.true)
-    step = 1 / (len(rows) + 2)
-    figure = Figure(figsize=(WIDTH, 1.0 + 0.22 * len(variants) * (len(rows) + 1)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.axvline(0, color="#999999", linewidth=0.8)
-    for place, variant in enumerate(variants):
-        if place % 2:
-            axes.axhspan(place - step, place + 1 - step, color="#F2F2F2", zorder=0)
-        _mark(axes, results.true[variant][measure], place, measure, "black", "D", "true" if not place else None)
-        for number, row in enumerate(rows):
-            found = row.predictions[variant].get(measure)
-            if found is not None:
-                colour, mark = MARKS[number % len(MARKS)]
-                label = row.label if not place else None
-                _mark(axes, found.effect, place + (number + 1) * step, measure, colour, mark, label)
-    axes.set_yticks([place + 0.5 - step for place in range(len(variants))], variants)
-    axes.set_ylim(len(variants) - step, -step)
+    true = {variant: _interval(found[measure], measure) for variant, found in results.true.items()}
+    series = [Series("true", "black", "D", true)]
+    for number, row in enumerate(_rows(results, measure)):
+        colour, mark = MARKS[number % len(MARKS)]
+        said = {name: found[measure].effect for name, found in row.predictions.items() if measure in found}
+        intervals = {name: _interval(effect, measure) for name, effect in said.items()}
+        series.append(Series(row.label, colour, mark, intervals))
     unit = ", points" if measure == "bought" else ""
-    axes.set_xlabel(f"effect on the {MEASURES[measure]}{unit}")
-    figure.legend(loc="outside upper center", ncols=min(4, len(rows) + 1), frameon=False)
-    figure.savefig(path, dpi=DOTS_PER_INCH, metadata={"Date": None} if path.suffix == ".svg" else None)
+    draw_forest(list(results.true), series, path, f"effect on the {MEASURES[measure]}{unit}")
 
 
-def _mark(axes, effect: Effect, place: float, measure: str, colour: str, mark: str, label: str | None) -> None:  # type: ignore[no-untyped-def]
+def _interval(effect: Effect, measure: str) -> Interval:
     scale = SCALE[measure]
-    axes.plot([scale * effect.low, scale * effect.high], [place, place], color=colour, linewidth=1.4)
-    axes.plot([scale * effect.difference], [place], color=colour, marker=mark, markersize=5, linestyle="", label=label)
+    return Interval(scale * effect.low, scale * effect.difference, scale * effect.high)

@@ -162,7 +162,7 @@ def floors(results: Path) -> str:
 
 def speed(results: Path) -> str:
     """What is measured, beside its peers in the same run."""
-    lines = [*_steps_and_replies(results), *_pages(results), *_imports(results)]
+    lines = [*_steps_and_replies(results), *_pages(results), *_imports(results), _collecting(results)]
     return _table(["what", "here", "peer"], lines, numbers=1)
 
 
@@ -217,6 +217,19 @@ def _imports(results: Path) -> Iterable[Sequence[str]]:
         f"import of {scale['sessions']:,} sessions ({scale['corpus_bytes'] / 1e9:.1f} GB of JSON lines), both cores",
         f"{scale['seconds']:.0f} s, {scale['peak_memory_mib']} MiB at most",
         f"killed {scale['kills']} times on the way: {after}",
+    ]
+
+
+def _collecting(results: Path) -> Sequence[str]:
+    found = _read(results / "speed/collect.json")
+    most, paced = found["saturated"], found["paced"]
+    pause = found["provenance"]["config"]["pause_s"]
+    return [
+        f"recordings collected from {found['browsers']} browsers at once, each batch on the disk before it is "
+        "acknowledged, beside other work",
+        f"{most['megabytes_per_s']:.1f} MB/s, {most['events_per_s']:,} events a second; with a batch every {pause:g} s "
+        f"each, {paced['latency_ms']['batches after']['p50']:.0f} ms to an acknowledgement (median)",
+        MISSING,
     ]
 
 

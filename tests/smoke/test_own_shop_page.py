@@ -1,5 +1,6 @@
-"""docs/own_shop.md from its first command to its last, as they stand there."""
+"""docs/own_shop.md from its first command to its last, as they stand there: from the snippet to an A/B answer."""
 
+import json
 import os
 import re
 import shlex
@@ -19,8 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "own_shop.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
+(CHANGE,) = re.findall(r"```toml\n# change.toml\n(.*?)```", PAGE, flags=re.DOTALL)
 SERVING = ("shop", "collect")
-VISITORS = 20  # each of whom likes another colour
+VISITORS = 60  # of whom ten are held out
 
 
 @pytest.fixture
@@ -33,6 +35,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
 
 
 def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "change.toml").write_text(CHANGE, encoding="utf-8")
     served = []
     for command in COMMANDS:
         words = shlex.split(command)
@@ -46,6 +49,19 @@ def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dic
             assert done.returncode == 0, (command, done.stdout, done.stderr)
     assert served == ["shop", "collect"]
     assert (tmp_path / "boards" / "mine" / "report.html").is_file()
+    answer = json.loads((tmp_path / "ab" / "mine" / "pages.json").read_text(encoding="utf-8"))["results"]
+    assert answer["users"] == 10
+    assert answer["notes"] == []  # both rules changed pages, and there are purchases and carts on them
+    assert [row["label"] for row in answer["rows"]] == ["ngram", "nearest"]
+    bought = [row["shifts"]["purchase"] for row in answer["rows"]]
+    assert all(shift["on_a"] == 0 < shift["on_b"] for shift in bought)  # A has no such button
+
+
+def test_no_command_of_the_page_is_left_out() -> None:
+    """Also those within sentences."""
+    asked = set(re.findall(r"python -m [\w.]+", PAGE))
+    assert asked == {" ".join(shlex.split(command)[:3]) for command in COMMANDS}
+    assert "--placebo" in PAGE and "--clicks" in PAGE
 
 
 def serve(call: list[str], environment: dict[str, str], folder: Path) -> None:
@@ -58,9 +74,11 @@ def serve(call: list[str], environment: dict[str, str], folder: Path) -> None:
     if "collect" in call:
         collecting = Collecting(told[1].split('"')[1])
         for number in range(VISITORS):
-            clicked = Random(number).choices(NOUNS, k=9)
-            shop = "".join(f"<a id='{noun}' href='/{noun}'>{STYLES[number]} {noun}</a>" for noun in NOUNS)
-            for posted in batches_of_a_visit(10, session=f"visit-{number}", clicked=clicked, shop=shop):
+            clicked = Random(number).choices([*NOUNS, "add"], k=5)
+            style = STYLES[number % len(STYLES)]
+            shop = "".join(f"<a id='{noun}' href='/{noun}'>{style} {noun}</a>" for noun in NOUNS)
+            shop += "<button id='add'>Add to cart</button>"
+            for posted in batches_of_a_visit(6, session=f"visit-{number}", clicked=clicked, shop=shop):
                 assert collecting.post({**posted, "user_id": f"visitor-{number}"})[0] == 200
     process.send_signal(signal.SIGINT)
     last, wrong = process.communicate(timeout=60)

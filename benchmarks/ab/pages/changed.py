@@ -1,0 +1,146 @@
+"""The logged steps that a change touches, and what an agent sees there: the page of A, of B, or of the placebo.
+
+Only the page that is answered is another: the pages before it, and what was done on them, are the shopper's own. So a
+step whose page the change leaves alone is the same question twice, and only the others are asked.
+"""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at
+from benchmarks.ab.pages.change import Change, spaced
+from benchmarks.ab.pages.config import PagesConfig
+from replay_sessions.elements import page_names
+from replay_sessions.errors import BadConfig
+from replay_sessions.progress_bar import progress_bar
+from replay_sessions.schema import Session
+from replay_sessions.store import SessionStore
+from shop_env.observation import ObservedSession
+from shop_env.personas import persona_texts
+
+__all__ = ["ChangedSteps", "PageVersion", "difference_of"]
+
+PageVersion = Literal["A", "B", "placebo"]
+SHOWN_IN_DIFF = 5
+NAMES_TOLD = 12
+
+
+class ChangedSteps:
+    """The steps that a change touches.
+
+    Attributes:
+        keys: Which they are, in the order of the store.
+        users: For each the number of its user, (steps,).
+        learnt_from: How many of these users are in the train split.
+        looked_at: How many steps there are with the others.
+        names: Of all elements on these pages.
+        digests: Of the pages of A, B and the placebo: answers to other pages are other answers.
+
+    Raises:
+        BadConfig: There is none, or the placebo changes none of them.
+    """
+
+    def __init__(self, config: PagesConfig, store: SessionStore, change: Change, placebo: Change | None) -> None:
+        self._config, self._store = config, store
+        self._personas = persona_texts(store, config.context)
+        self._pages: Mapping[PageVersion, Callable[[str], str]] = {
+            "A": lambda page: page,
+            "B": change,
+            "placebo": placebo or spaced,
+        }
+        every = scored_keys(store, config.split, skip_first_action=False, max_sessions=config.sessions)
+        wanted = [key for key in every if key[1] or config.first_action]
+        self.looked_at = len(wanted)
+        touched = self._touched(every)
+        self.keys = [key for key in wanted if key in touched]
+        if not self.keys:
+            raise BadConfig(self._nothing_touched(change, first_pages=len(touched)))
+        user_ids = [touched[key] for key in self.keys]
+        self.users: NDArray[np.int64] = np.unique(user_ids, return_inverse=True)[1]
+        learnt = store.sessions("train") if config.split in ("all", "train") else ()
+        learners = {session.user_id for session in learnt}
+        self.learnt_from = len(learners.intersection(user_ids))
+        self.names: set[str] = set()
+        self.digests = {version: self._digest(version) for version in self._pages}
+        if self.digests["placebo"] == self.digests["A"]:
+            raise BadConfig(f"the placebo '{config.placebo}' changes none of the pages that the change does")
+
+    @property
+    def people(self) -> int:
+        """How many users have a touched page."""
+        return int(self.users.max()) + 1
+
+    def steps(self, version: PageVersion, keys: Collection[StepKey] | None = None) -> Iterator[ScoredStep]:
+        """These steps, or all, as an agent sees them."""
+        for session, indices in sessions_at(self._store, self._config.split, self.keys if keys is None else keys):
+            for index in indices:
+                yield self._seen(session, index, version)
+
+    def _seen(self, session: Session, index: int, version: PageVersion) -> ScoredStep:
+        steps = list(session.steps[: index + 1])
+        try:
+            page = self._pages[version](steps[-1].page)
+        except BadConfig as error:
+            raise BadConfig(f"{error} (step {index} of session {session.session_id!r})") from error
+        steps[-1] = msgspec.structs.replace(steps[-1], page=page)
+        shown = msgspec.structs.replace(session, steps=tuple(steps))
+        observation = ObservedSession(shown, self._config.context, self._personas).at(index)
+        return ScoredStep(session, index, observation)
+
+    def _touched(self, keys: Sequence[StepKey]) -> dict[StepKey, str]:
+        """The steps at which an agent sees another page on B than on A, with their users."""
+        found = {}
+        with progress_bar("pages of B", len(keys)) as advance:
+            for session, indices in sessions_at(self._store, self._config.split, keys):
+                for index in indices:
+                    before, after = (self._seen(session, index, version).observation["page"] for version in ("A", "B"))
+                    if before != after:
+                        found[session.session_id, index] = session.user_id
+                    advance(1)
+        return found
+
+    def _digest(self, version: PageVersion) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        with progress_bar(f"names on {version}", len(self.keys)) as advance:
+            for step in self.steps(version):
+                page = step.observation["page"]
+                digest.update(f"{step.key}\0{page}\0".encode("utf-8", "surrogatepass"))
+                self.names |= page_names(page)
+                advance(1)
+        return digest.hexdigest()
+
+    def _nothing_touched(self, change: Change, first_pages: int) -> str:
+        config = self._config
+        said = f"the change '{change.source}' touches none of the {self.looked_at:,} pages of split '{config.split}'"
+        if first_pages:
+            return f"{said} but {first_pages} first pages of sessions: --first-action asks about those too"
+        names: dict[str, None] = {}
+        for session in self._store.sessions(config.split):
+            for step in session.steps:
+                names |= dict.fromkeys(re.findall(r'\bname="([^"]+)"', step.page))
+            if len(names) > NAMES_TOLD:
+                break
+        return f"{said}. Names that stand on them: {', '.join(list(names)[:NAMES_TOLD])}, …"
+
+
+def difference_of(changed: ChangedSteps) -> str:
+    """The first few touched pages, as a unified diff of their tags and texts."""
+    lines: list[str] = []
+    keys = changed.keys[:SHOWN_IN_DIFF]
+    for before, after in zip(changed.steps("A", keys), changed.steps("B", keys), strict=True):
+        place = f"session {before.session.session_id}, step {before.step_index}"
+        a, b = (_in_lines(step.observation["page"]) for step in (before, after))
+        lines += difflib.unified_diff(a, b, f"A: {place}", f"B: {place}", lineterm="")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _in_lines(page: str) -> list[str]:
+    """A page with a line for each tag that begins."""
+    return [line for line in re.sub(r"(?<=\S)(?=<[^/])", "\n", page).splitlines() if line.strip()]

@@ -1,0 +1,161 @@
+"""The question from end to end: which pages the change touches, what agents do there, and what shoppers did on A.
+
+store, change ─► ChangedSteps ─► ask_agent, each ─► shares on A, B, placebo and on A again ─► Difference ─► PagesResults
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.registry import AgentSpec, agent_class
+from benchmarks.ab.pages.answers import AGAIN, Answers, ask_agent
+from benchmarks.ab.pages.change import load_change
+from benchmarks.ab.pages.changed import ChangedSteps, difference_of
+from benchmarks.ab.pages.config import PagesConfig
+from benchmarks.ab.pages.shares import Kinds, kinds_of
+from benchmarks.ab.pages.shifts import Difference, differences, users_needed
+from benchmarks.leaderboard.config import agent_specs
+from replay_sessions.elements import page_names
+from replay_sessions.errors import BadConfig
+from replay_sessions.store import SessionStore
+from replay_sessions.store.durable_files import replace_file
+
+__all__ = ["PagesResults", "PagesRow", "Shift", "run_pages"]
+
+Floats = NDArray[np.float64]
+
+
+class Shift(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent says of one kind of action, as a share of what is done on the touched pages.
+
+    Attributes:
+        on_a, on_b: The share on each.
+        difference: B less A.
+        placebo: Placebo less A.
+        again: A with other seeds less A; None where the agent gives probabilities, in which there is no chance.
+    """
+
+    on_a: float
+    on_b: float
+    difference: Difference
+    placebo: Difference
+    again: Difference | None
+
+
+class PagesRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent answers.
+
+    Attributes:
+        shifts: By kind of action; empty where it gave no answer at all.
+        steps: Touched steps that it answered on every page.
+        failed: Touched steps at which it did not, once or more.
+        draws: Replies to each page; None where it gives probabilities.
+    """
+
+    label: str
+    shifts: dict[str, Shift]
+    steps: int
+    failed: int
+    first_error: str | None
+    draws: int | None
+    remarks: list[str] = []
+
+
+class PagesResults(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer.
+
+    Attributes:
+        touched, looked_at: Steps whose page the change touches, of how many.
+        users, learnt_from: Users with such a step, and how many of them are in the train split.
+        shoppers: What they really did on these pages: the share of each kind.
+        notes: What of the change, or of the kinds, does nothing here.
+        rows: None has been asked yet in a dry run.
+    """
+
+    change: str
+    touched: int
+    looked_at: int
+    users: int
+    learnt_from: int
+    shoppers: dict[str, float]
+    notes: list[str]
+    rows: list[PagesRow]
+
+
+def run_pages(config: PagesConfig) -> PagesResults:
+    """Asks what has not been asked yet, and compares.
+
+    Raises:
+        BadConfig: The change touches no page, or pages of so few users that nothing could be told.
+    """
+    store = SessionStore.open(config.store)
+    specs = agent_specs(config.agents)
+    for spec in specs:
+        agent_class(spec)  # a misspelt agent is found before hours of work, not after
+    change = load_change(config.change)
+    changed = ChangedSteps(config, store, change, load_change(config.placebo) if config.placebo else None)
+    replace_file(config.out / "change.diff", difference_of(changed))
+    kinds, absent = kinds_of(config.clicks, changed.names)
+    notes = [*change.unmatched, *(f"no element of these pages is a {label} (--clicks)" for label in absent)]
+    results = PagesResults(
+        change=change.source,
+        touched=len(changed.keys),
+        looked_at=changed.looked_at,
+        users=changed.people,
+        learnt_from=changed.learnt_from,
+        shoppers=_logged(changed, kinds),
+        notes=notes,
+        rows=[],
+    )
+    if config.dry_run:
+        return results
+    _check_users(changed, kinds)
+    rows = [_row(spec, config, store, changed, kinds) for spec in specs]
+    return msgspec.structs.replace(results, rows=rows)
+
+
+def _check_users(changed: ChangedSteps, kinds: Kinds) -> None:
+    needed = users_needed(len(kinds.labels))
+    if changed.people < needed:
+        raise BadConfig(
+            f"the change touches {len(changed.keys)} pages of {changed.people} users, and of fewer than {needed} "
+            "nothing can be told: even if every answer differed, by 100 points, chance could not be ruled out (the "
+            f"exact test's p is {2.0 ** (1 - changed.people):.2g} at best, for {len(kinds.labels)} kinds of action). "
+            "Ask about more people: more sessions, or --split all, whose train split agents have learnt from"
+        )
+
+
+def _logged(changed: ChangedSteps, kinds: Kinds) -> dict[str, float]:
+    rows = [kinds.shares({step.logged: 1.0}, page_names(step.observation["page"])) for step in changed.steps("A")]
+    return dict(zip(kinds.labels, np.mean(rows, axis=0).tolist(), strict=True))
+
+
+def _row(spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds) -> PagesRow:
+    answers = ask_agent(spec, config, store, changed, kinds)
+    shifts: dict[str, Shift] = {}
+    if answers.known.any():
+        shifts = dict(zip(kinds.labels, _shifts(answers, changed.users[answers.known]), strict=True))
+    return PagesRow(
+        label=spec.label,
+        shifts=shifts,
+        steps=int(answers.known.sum()),
+        failed=answers.failed,
+        first_error=answers.first_error,
+        draws=None if answers.by_probabilities else config.draws,
+        remarks=answers.remarks,
+    )
+
+
+def _shifts(answers: Answers, users: NDArray[np.int64]) -> list[Shift]:
+    on_a, on_b = answers.shares("A"), answers.shares("B")
+    of_b, of_placebo = differences(on_a, on_b, users), differences(on_a, answers.shares("placebo"), users)
+    again: Sequence[Difference | None] = [None] * len(of_b)
+    if AGAIN in answers.sides:
+        again = differences(on_a, answers.shares(AGAIN), users)
+    means = (on_a.mean(axis=0).tolist(), on_b.mean(axis=0).tolist())
+    return [
+        Shift(on_a=a, on_b=b, difference=one, placebo=placebo, again=other)
+        for a, b, one, placebo, other in zip(*means, of_b, of_placebo, again, strict=True)
+    ]
