@@ -3,7 +3,8 @@
   python -m benchmarks.ab.pages --store stores/mine --change change.toml \\
     --agents ngram,nearest --out ab/mine --dry-run
   python -m benchmarks.ab.pages --store stores/mine --change change.toml \\
-    --agents ngram,nearest,runs/mine/shop_r1 --out ab/mine
+    --agents ngram "SFT=runs/mine-{seed}/sft" --trained-seeds 0 1 2 \\
+    --out ab/mine
   python -m benchmarks.ab.pages --store stores/mine --agents nearest \\
     --change my_change.py:cheaper --placebo other_words.toml --out ab/cheaper \\
     --clicks "cart=*add_to_cart*" "banner=hero.*"

@@ -75,7 +75,8 @@ class Answers:
     @property
     def known(self) -> NDArray[np.bool_]:
         """Which steps were answered on every side, (steps,)."""
-        return np.all([~np.isnan(shares).any(axis=1) for shares in self._shares.values()], axis=0)
+        known: NDArray[np.bool_] = np.all([~np.isnan(one).any(axis=1) for one in self._shares.values()], axis=0)
+        return known
 
     @property
     def failed(self) -> int:
@@ -213,4 +214,4 @@ def _weighed(kept: KeptReplies, key: StepKey) -> Distribution:
     if found is None:
         raise AgentFailed(kept.probabilities_error(key) or "the agent gave probabilities at other steps, and none here")
     checked_distribution(found)
-    return found
+    return dict(found.items())

@@ -33,6 +33,7 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         context: What of a session the agents are shown.
         extraction: How an action is read out of a reply, `strict` or `lenient`, as in a leaderboard.
         seed: Seeds the agents, on A and on B alike.
+        trained_seeds: Of the trainings that {seed} in --agents stands for; their shifts are pooled too.
         batch_size: Steps in one call of an agent that answers batches.
         dry_run: Say what the change touches, write change.diff, and ask nobody.
     """
@@ -51,6 +52,7 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     context: ContextConfig = ContextConfig()
     extraction: Extraction = "strict"
     seed: int = 0
+    trained_seeds: tuple[int, ...] = ()
     batch_size: int = 64
     dry_run: bool = False
 
@@ -59,6 +61,11 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        if any("{seed}" in text for text in self.agents) != bool(self.trained_seeds):
+            raise BadConfig(
+                f"--agents {' '.join(self.agents)} and --trained-seeds {self.trained_seeds}: {{seed}} in an agent and "
+                "what it stands for go together, for example --agents SFT=runs/mine-{seed}/sft --trained-seeds 0 1 2"
+            )
 
     def as_leaderboard(self, seed: int) -> LeaderboardConfig:
         """The leaderboard that would ask the same of A: replies that it kept are these."""
