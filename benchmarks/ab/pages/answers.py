@@ -145,10 +145,15 @@ class _Asking:
         return answers
 
     def _kept(self, version: PageVersion, seed: int) -> KeptReplies:
-        decided_by = asked_with(self._spec, self._config.as_leaderboard(seed), self._store)
+        decided_by = {**self._decided_by, "seed": seed}
         if version != "A":
             decided_by["pages"] = self._changed.digests[version]
         return KeptReplies(AgentFiles(self._config.out, self._spec.label).replies(decided_by), decided_by)
+
+    @cached_property
+    def _decided_by(self) -> dict[str, Any]:
+        """What decides an answer to A, as a leaderboard has it; worked out once, since it reads the agent's code."""
+        return asked_with(self._spec, self._config.as_leaderboard(), self._store)
 
     @cached_property
     def _asked_by(self) -> dict[str, Any]:

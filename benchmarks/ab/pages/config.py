@@ -67,14 +67,14 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "what it stands for go together, for example --agents SFT=runs/mine-{seed}/sft --trained-seeds 0 1 2"
             )
 
-    def as_leaderboard(self, seed: int) -> LeaderboardConfig:
+    def as_leaderboard(self) -> LeaderboardConfig:
         """The leaderboard that would ask the same of A: replies that it kept are these."""
         return LeaderboardConfig(
             agents=self.agents,
             out=str(self.out),
             store=self.store,
             split=self.split,
-            seed=seed,
+            seed=self.seed,
             sessions=self.sessions,
             context=self.context,
             extraction=self.extraction,
