@@ -23,9 +23,10 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         out: The folder for pages.json, pages.md, change.diff, plots and kept answers.
         store: `demo` or the path of a session store.
         split: Which of its splits to ask about; agents have learnt from train.
-        placebo: Another change, one that should do nothing (another wording, say); nothing: blank lines alone.
+        placebo: Another change, one that should do nothing (another wording, say); None: blank lines alone.
         clicks: Clicks that are counted by themselves, as LABEL=PATTERN|PATTERN: * stands for anything, and a pattern
             without a dot is about the last part of an element's name. A click counts for the first label that fits.
+            None: purchase and cart, by the names that shops mostly use.
         draws: Replies to each page of agents that do not give probabilities; as many more tell chance on A against A.
         by_replies: Draw replies also of agents that give probabilities: a language model's take many times as long.
         sessions: Only the first so many sessions of the split; None: all.

@@ -119,11 +119,9 @@ def run_pages(config: PagesConfig) -> PagesResults:
     _check_users(changed, kinds)
     rows = {spec.label: _row(spec, config, store, changed, kinds) for spec in specs}
     of_trainings = {label: [rows[parse_spec(text).label] for text in texts] for label, texts in trained.items()}
-    return msgspec.structs.replace(
-        results,
-        rows=list(rows.values()),
-        pooled={label: _pooled(of_one) for label, of_one in of_trainings.items() if all(row.shifts for row in of_one)},
-    )
+    several = {label: of_one for label, of_one in of_trainings.items() if len(of_one) > 1}
+    whole = {label: _pooled(of_one) for label, of_one in several.items() if all(row.shifts for row in of_one)}
+    return msgspec.structs.replace(results, rows=list(rows.values()), pooled=whole)
 
 
 def _trained(config: PagesConfig) -> dict[str, list[str]]:
