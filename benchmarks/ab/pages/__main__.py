@@ -3,7 +3,8 @@
   python -m benchmarks.ab.pages --store stores/mine --change change.toml \\
     --agents ngram,nearest --out ab/mine --dry-run
   python -m benchmarks.ab.pages --store stores/mine --change change.toml \\
-    --agents ngram,nearest,runs/mine/shop_r1 --out ab/mine
+    --agents ngram "SFT=runs/mine-{seed}/sft" --trained-seeds 0 1 2 \\
+    --out ab/mine
   python -m benchmarks.ab.pages --store stores/mine --agents nearest \\
     --change my_change.py:cheaper --placebo other_words.toml --out ab/cheaper \\
     --clicks "cart=*add_to_cart*" "banner=hero.*"
@@ -18,12 +19,12 @@ of rules, or a function from the text of a simplified page to that of B:
   select = "[name$=add_to_cart]"
   text = "Put it into my basket"
 
-At every logged step whose page it touches the agents are asked twice, on the page
-as it was (A) and as changed (B), after the same logged past and with the same
-seeds. Told are the shares of what they would do (purchase, cart, other clicks,
-search, leave, what cannot be done there), and how far B shifts them, over users;
-beside it what blank lines alone do (placebo), and A against A with other seeds.
-It refuses a change that touches nothing, and users too few to tell anything.
+At every logged step whose page it touches, agents are asked on the page as it was
+(A) and as changed (B), after the same logged past and with the same seeds. The
+answer is what they would do next (purchase, cart, other clicks, search, leave, or
+what cannot be done there) and how far B shifts that, with intervals over users;
+beside it what blank lines alone do (placebo), and A against A with other seeds. A
+change that touches nothing, or too few users to tell anything, is refused.
 
 Leaves pages.json, pages.md, change.diff (what B looks like), shifts.png and
 shifts.svg in OUT. Answers are kept there, so the same call goes on after a stop;

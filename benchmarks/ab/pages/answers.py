@@ -75,7 +75,8 @@ class Answers:
     @property
     def known(self) -> NDArray[np.bool_]:
         """Which steps were answered on every side, (steps,)."""
-        return np.all([~np.isnan(shares).any(axis=1) for shares in self._shares.values()], axis=0)
+        known: NDArray[np.bool_] = np.all([~np.isnan(one).any(axis=1) for one in self._shares.values()], axis=0)
+        return known
 
     @property
     def failed(self) -> int:
@@ -144,10 +145,15 @@ class _Asking:
         return answers
 
     def _kept(self, version: PageVersion, seed: int) -> KeptReplies:
-        decided_by = asked_with(self._spec, self._config.as_leaderboard(seed), self._store)
+        decided_by = {**self._decided_by, "seed": seed}
         if version != "A":
             decided_by["pages"] = self._changed.digests[version]
         return KeptReplies(AgentFiles(self._config.out, self._spec.label).replies(decided_by), decided_by)
+
+    @cached_property
+    def _decided_by(self) -> dict[str, Any]:
+        """What decides an answer to A, as a leaderboard has it; worked out once, since it reads the agent's code."""
+        return asked_with(self._spec, self._config.as_leaderboard(), self._store)
 
     @cached_property
     def _asked_by(self) -> dict[str, Any]:
@@ -213,4 +219,4 @@ def _weighed(kept: KeptReplies, key: StepKey) -> Distribution:
     if found is None:
         raise AgentFailed(kept.probabilities_error(key) or "the agent gave probabilities at other steps, and none here")
     checked_distribution(found)
-    return found
+    return dict(found.items())

@@ -23,9 +23,10 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         out: The folder for pages.json, pages.md, change.diff, plots and kept answers.
         store: `demo` or the path of a session store.
         split: Which of its splits to ask about; agents have learnt from train.
-        placebo: Another change, one that should do nothing (another wording, say); nothing: blank lines alone.
+        placebo: Another change, one that should do nothing (another wording, say); None: blank lines alone.
         clicks: Clicks that are counted by themselves, as LABEL=PATTERN|PATTERN: * stands for anything, and a pattern
             without a dot is about the last part of an element's name. A click counts for the first label that fits.
+            None: purchase and cart, by the names that shops mostly use.
         draws: Replies to each page of agents that do not give probabilities; as many more tell chance on A against A.
         by_replies: Draw replies also of agents that give probabilities: a language model's take many times as long.
         sessions: Only the first so many sessions of the split; None: all.
@@ -33,6 +34,7 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         context: What of a session the agents are shown.
         extraction: How an action is read out of a reply, `strict` or `lenient`, as in a leaderboard.
         seed: Seeds the agents, on A and on B alike.
+        trained_seeds: Of the trainings that {seed} in --agents stands for; their shifts are pooled too.
         batch_size: Steps in one call of an agent that answers batches.
         dry_run: Say what the change touches, write change.diff, and ask nobody.
     """
@@ -51,6 +53,7 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     context: ContextConfig = ContextConfig()
     extraction: Extraction = "strict"
     seed: int = 0
+    trained_seeds: tuple[int, ...] = ()
     batch_size: int = 64
     dry_run: bool = False
 
@@ -59,15 +62,20 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        if any("{seed}" in text for text in self.agents) != bool(self.trained_seeds):
+            raise BadConfig(
+                f"--agents {' '.join(self.agents)} and --trained-seeds {self.trained_seeds}: {{seed}} in an agent and "
+                "what it stands for go together, for example --agents SFT=runs/mine-{seed}/sft --trained-seeds 0 1 2"
+            )
 
-    def as_leaderboard(self, seed: int) -> LeaderboardConfig:
+    def as_leaderboard(self) -> LeaderboardConfig:
         """The leaderboard that would ask the same of A: replies that it kept are these."""
         return LeaderboardConfig(
             agents=self.agents,
             out=str(self.out),
             store=self.store,
             split=self.split,
-            seed=seed,
+            seed=self.seed,
             sessions=self.sessions,
             context=self.context,
             extraction=self.extraction,

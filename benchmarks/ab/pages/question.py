@@ -9,18 +9,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.registry import AgentSpec, agent_class
+from agents.registry import AgentSpec, agent_class, parse_spec
 from benchmarks.ab.pages.answers import AGAIN, Answers, ask_agent
 from benchmarks.ab.pages.change import load_change
 from benchmarks.ab.pages.changed import ChangedSteps, difference_of
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.shares import Kinds, kinds_of
-from benchmarks.ab.pages.shifts import Difference, differences, users_needed
-from benchmarks.leaderboard.config import agent_specs
+from benchmarks.ab.pages.shifts import Difference, differences, pooled, users_needed
+from benchmarks.leaderboard.config import agent_specs, agent_texts
 from replay_sessions.elements import page_names
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
+from shop_env.metrics.statistics import OverSeeds
 
 __all__ = ["PagesResults", "PagesRow", "Shift", "run_pages"]
 
@@ -72,6 +73,7 @@ class PagesResults(msgspec.Struct, frozen=True, kw_only=True):
         shoppers: What they really did on these pages: the share of each kind.
         notes: What of the change, or of the kinds, does nothing here.
         rows: None has been asked yet in a dry run.
+        pooled: By agents with {seed} and kind of action, the differences of all trainings as one.
     """
 
     change: str
@@ -82,6 +84,7 @@ class PagesResults(msgspec.Struct, frozen=True, kw_only=True):
     shoppers: dict[str, float]
     notes: list[str]
     rows: list[PagesRow]
+    pooled: dict[str, dict[str, OverSeeds]] = {}
 
 
 def run_pages(config: PagesConfig) -> PagesResults:
@@ -91,7 +94,9 @@ def run_pages(config: PagesConfig) -> PagesResults:
         BadConfig: The change touches no page, or pages of so few users that nothing could be told.
     """
     store = SessionStore.open(config.store)
-    specs = agent_specs(config.agents)
+    trained = _trained(config)
+    plain = tuple(text for text in agent_texts(config.agents) if "{seed}" not in text)
+    specs = agent_specs((*plain, *(text for texts in trained.values() for text in texts)))
     for spec in specs:
         agent_class(spec)  # a misspelt agent is found before hours of work, not after
     change = load_change(config.change)
@@ -112,8 +117,27 @@ def run_pages(config: PagesConfig) -> PagesResults:
     if config.dry_run:
         return results
     _check_users(changed, kinds)
-    rows = [_row(spec, config, store, changed, kinds) for spec in specs]
-    return msgspec.structs.replace(results, rows=rows)
+    rows = {spec.label: _row(spec, config, store, changed, kinds) for spec in specs}
+    of_trainings = {label: [rows[parse_spec(text).label] for text in texts] for label, texts in trained.items()}
+    several = {label: of_one for label, of_one in of_trainings.items() if len(of_one) > 1}
+    whole = {label: _pooled(of_one) for label, of_one in several.items() if all(row.shifts for row in of_one)}
+    return msgspec.structs.replace(results, rows=list(rows.values()), pooled=whole)
+
+
+def _trained(config: PagesConfig) -> dict[str, list[str]]:
+    """The label of each agent with {seed} -> the agents that it stands for, each with a label of its own."""
+    found = {}
+    for text in agent_texts(config.agents):
+        if "{seed}" in text:
+            label = parse_spec(text).label
+            if label != text and "{seed}" not in label:
+                text = text.replace(label, f"{label} seed {{seed}}", 1)
+            found[label] = [text.replace("{seed}", str(seed)) for seed in config.trained_seeds]
+    return found
+
+
+def _pooled(rows: Sequence[PagesRow]) -> dict[str, OverSeeds]:
+    return {kind: pooled([row.shifts[kind].difference for row in rows]) for kind in rows[0].shifts}
 
 
 def _check_users(changed: ChangedSteps, kinds: Kinds) -> None:

@@ -77,6 +77,10 @@ def sentences(results: PagesResults) -> Iterator[str]:
         if row.shifts:
             yield f"{row.label}: {_said(row)}"
         yield from (f"{row.label}: {remark}" for remark in row.remarks)
+    for label, shifts in results.pooled.items():
+        moved = [f"{kind} {_interval(one.mean, one.low, one.high)} points" for kind, one in shifts.items() if one.mean]
+        trainings = f"{next(iter(shifts.values())).seeds} trainings as one"
+        yield f"{label}, {trainings}: {'; '.join(moved) or 'no shift'} (95%, over trainings and users)."
 
 
 def _said(row: PagesRow) -> str:
@@ -147,8 +151,12 @@ def _marked(one: Difference) -> str:
 
 
 def _points(effect: Effect) -> str:
-    middle, low, high = (100 * value for value in (effect.difference, effect.low, effect.high))
-    return _number(middle) if low == high else f"{_number(middle)} [{_number(low)}, {_number(high)}]"
+    return _interval(effect.difference, effect.low, effect.high)
+
+
+def _interval(middle: float, low: float, high: float) -> str:
+    shown = _number(100 * middle)
+    return shown if low == high else f"{shown} [{_number(100 * low)}, {_number(100 * high)}]"
 
 
 def _number(value: float) -> str:

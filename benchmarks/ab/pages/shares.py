@@ -80,11 +80,11 @@ def kinds_of(given: Sequence[str] | None, names: Iterable[str]) -> tuple[Kinds, 
     """
     clicks: dict[str, list[str]] = {}
     for text in CLICKS if given is None else given:
-        label, equals, patterns = (part.strip() for part in text.partition("="))
-        if not label or not patterns or label in {*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE}:
-            taken = f"'{label}' is taken" if equals and patterns and label else "expected LABEL=PATTERN|PATTERN"
-            raise BadConfig(f"--clicks {text!r}: {taken}, for example cart=*add_to_cart*")
-        clicks[label] = [pattern.strip() for pattern in patterns.split("|")]
+        label, _, fitting = (part.strip() for part in text.partition("="))
+        if not label or not fitting or label in {*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE}:
+            wrong = f"'{label}' is taken" if label and fitting else "expected LABEL=PATTERN|PATTERN"
+            raise BadConfig(f"--clicks {text!r}: {wrong}, for example cart=*add_to_cart*")
+        clicks[label] = [pattern.strip() for pattern in fitting.split("|")]
     known = set(names)
     absent = [label for label, patterns in clicks.items() if not any(_fits(name, patterns) for name in known)]
     if given is not None and absent:

@@ -8,15 +8,23 @@ the users. With G users that p cannot fall below 2/2^G, which is why so few user
 """
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.ab.effects import Effect, difference_error, paired_effect
-from shop_env.metrics.statistics import holm, sign_flip_p_value, smallest_difference
+from shop_env.metrics.statistics import (
+    ClusteredError,
+    OverSeeds,
+    holm,
+    pooled_over_seeds,
+    sign_flip_p_value,
+    smallest_difference,
+)
 
-__all__ = ["LEVEL", "Difference", "differences", "users_needed"]
+__all__ = ["LEVEL", "Difference", "differences", "pooled", "users_needed"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -30,6 +38,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         effect: The mean difference of the steps and its 95% interval over users.
+        degrees_of_freedom: That its standard error is known with.
         p_value: Of swapping the two, user by user.
         holm_p_value: The same, adjusted for all kinds.
         could_be_seen: What difference would have been found with 80% probability, going by how much users differed
@@ -37,6 +46,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     effect: Effect
+    degrees_of_freedom: float
     p_value: float
     holm_p_value: float
     could_be_seen: float | None
@@ -50,15 +60,25 @@ def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]
     """For each kind, of shares (steps, kinds) of steps of these users, (steps,)."""
     pairs = list(zip(before.T, after.T, strict=True))
     p_values = [_p_value(one, other, users) for one, other in pairs]
-    return [
-        Difference(
-            effect=paired_effect(one, other, users),
-            p_value=p,
-            holm_p_value=adjusted,
-            could_be_seen=_seen(one, other, users),
+    found = []
+    for (one, other), p, adjusted in zip(pairs, p_values, holm(p_values), strict=True):
+        error = difference_error(other - one, users)
+        found.append(
+            Difference(
+                effect=paired_effect(one, other, users),
+                degrees_of_freedom=error.degrees_of_freedom,
+                p_value=p,
+                holm_p_value=adjusted,
+                could_be_seen=_seen(error),
+            )
         )
-        for (one, other), p, adjusted in zip(pairs, p_values, holm(p_values), strict=True)
-    ]
+    return found
+
+
+def pooled(differences: Sequence[Difference]) -> OverSeeds:
+    """The differences of several trainings, of the same kind and of the same users, as one."""
+    errors = [ClusteredError(one.effect.standard_error, one.degrees_of_freedom) for one in differences]
+    return pooled_over_seeds([one.effect.difference for one in differences], errors, same_users=True)
 
 
 def _p_value(before: Floats, after: Floats, users: Codes) -> float:
@@ -67,8 +87,7 @@ def _p_value(before: Floats, after: Floats, users: Codes) -> float:
     return sign_flip_p_value(lambda found: found[..., 0], *sums)
 
 
-def _seen(before: Floats, after: Floats, users: Codes) -> float | None:
-    error = difference_error(after - before, users)
+def _seen(error: ClusteredError) -> float | None:
     if error.standard_error < ROUNDING or math.isinf(error.standard_error):
         return None
     return smallest_difference(error)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import statistics
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,11 @@ def fails_once(observation):
     if "Free" in observation["page"] and "never" in observation["persona"] and not UP.exists():
         raise OSError("server down")
     return sees_it(observation)
+
+def of_training(observation, seed_of_training):
+    """Buys on B, but for so many of ten people."""
+    spared = observation["persona"].startswith("I never") and seed_of_training > 0
+    return reply(BUY if "Free" in observation["page"] and not spared else ADD)
 
 def is_down(observation):
     raise OSError("server down")
@@ -265,6 +271,23 @@ def test_nothing_is_asked_twice_and_a_leaderboards_replies_to_a_are_taken(shop: 
     assert shop.results == first
 
 
+def test_the_shifts_of_several_trainings_are_pooled_over_trainings_and_users(shop: Shop) -> None:
+    words = shop.words("sees_it", more=("--trained-seeds", "0", "1", "2", "--draws", "1"))
+    words[1] = f"mine={shop.folder}/mine.py:of_training?seed_of_training={{seed}}"
+    config = parse_options(PagesConfig, words, program="pages")
+    config.out.mkdir()
+    results = run_pages(config)
+    assert [row.label for row in results.rows] == ["mine seed 0", "mine seed 1", "mine seed 2"]
+    assert [row.shifts["purchase"].on_b for row in results.rows] == pytest.approx([1, 0.9, 0.9])
+    found = results.pooled["mine"]["purchase"]
+    assert (found.mean, found.seeds) == (pytest.approx(2.8 / 3), 3)
+    within = (0 + 0.1**2 + 0.1**2) / 3  # squared errors over users, worked out above
+    between = statistics.variance([1, 0.9, 0.9]) / 3
+    reach = math.hypot(stats.t(9).ppf(0.975) * math.sqrt(within), stats.t(2).ppf(0.975) * math.sqrt(between))
+    assert (found.low, found.high) == pytest.approx((2.8 / 3 - reach, 2.8 / 3 + reach))
+    assert "mine, 3 trainings as one: purchase +93.3 [" in " ".join(sentences(results))
+
+
 def test_another_change_is_another_question_about_b_alone(shop: Shop) -> None:
     shop.ask("sees_it", more=("--draws", "1"))
     before = shop.asked
@@ -346,6 +369,7 @@ def test_a_kind_that_no_element_is_is_left_out_and_told(shop: Shop) -> None:
         (("--agents", "nearst"), "Did you mean 'nearest'?"),
         (("--store", "nowhere"), "nowhere"),
         (("--chang", "x"), "--chang"),
+        (("--trained-seeds", "0", "1"), "{seed} in an agent and what it stands for go together"),
     ],
 )
 def test_a_wrong_call_is_told_before_anybody_is_asked(more: tuple[str, ...], said: str, shop: Shop) -> None:

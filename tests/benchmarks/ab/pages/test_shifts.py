@@ -1,7 +1,7 @@
 """Differences of shares over users: nothing where nothing differs, told at the level that is said, and no oftener."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,6 +16,7 @@ def shares(draw: np.random.Generator, users: int, steps: int) -> Floats:
     return np.array([draw.dirichlet(1 + 5 * own) for own in leaning])
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 999), users=st.integers(2, 30), steps=st.integers(1, 4))
 def test_the_same_answers_differ_by_exactly_nothing(seed: int, users: int, steps: int) -> None:
     found = shares(np.random.default_rng(seed), users, steps)
@@ -24,6 +25,7 @@ def test_the_same_answers_differ_by_exactly_nothing(seed: int, users: int, steps
         assert (one.p_value, one.holm_p_value, one.could_be_seen, one.told) == (1, 1, None, False)
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 999))
 def test_what_one_kind_gains_the_others_lose(seed: int) -> None:
     draw = np.random.default_rng(seed)
