@@ -15,6 +15,7 @@ from agents.llm_grpo.train import main as llm_grpo_train
 from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.ab.__main__ import main as ab
+from benchmarks.ab.pages.__main__ import main as ab_pages
 from benchmarks.hacking.__main__ import main as hacking
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
@@ -24,6 +25,7 @@ from benchmarks.readme.__main__ import main as readme
 from benchmarks.seeds import main as seeds
 from benchmarks.series.__main__ import main as series
 from benchmarks.speed.__main__ import main as speed
+from benchmarks.speed.collect import main as speed_collect
 from benchmarks.speed.import_at_scale import main as import_at_scale
 from benchmarks.statistics.__main__ import main as statistics
 from replay_sessions.__main__ import main as replay_sessions
@@ -46,7 +48,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((human, words) for words in ([], ["agreement"])),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["take"], ["submit"])),
-    *((main, []) for main in (series, readme, ab)),
+    *((main, []) for main in (series, readme, ab, ab_pages)),
     *(
         (main, [])
         for main in (
@@ -58,6 +60,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
             seeds,
             speed,
             import_at_scale,
+            speed_collect,
             people,
             statistics,
         )
@@ -144,6 +147,7 @@ def run_without(packages: Sequence[str], folder: Path, *words: str) -> subproces
         (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
         (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
         (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "floors"),
+        (["matplotlib"], ["benchmarks.ab.pages", "--agents", "random", "--change", "x.toml", "--out", "x"], "report"),
         (["torch"], ["benchmarks.paper", "--table", "2"], "train"),
         (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
         (["openenv"], ["shop_env.serving", "openenv"], "openenv"),

@@ -1,14 +1,16 @@
 """The collector with many browsers at once: how much it takes in, how long a batch waits for its acknowledgement.
 
-    python -m benchmarks.speed.collect --out collect.json
+  python -m benchmarks.speed.collect --out collect.json
 
 `python -m replay_sessions collect` runs as its own process; this one is the browsers. Each has a connection and posts a
 visit as the snippet does: first the page (rrweb's full snapshot of a page of the demo shop on the web), then what
 happens on it within a second or so, moves of the mouse and a mutation, batch by batch. A batch is acknowledged once it
 is on the disk. Twice:
 
-    saturated   each browser posts its next batch as soon as the last one is acknowledged: the most that it takes
-    paced       each posts a batch every --pause-s seconds: what a shop with so many shoppers at one time asks of it
+  saturated  each browser posts its next batch as soon as the last one is
+             acknowledged: the most that the collector takes
+  paced      each posts a batch every --pause-s seconds: what a shop with so
+             many shoppers at one time asks of it
 
 Browsers and collector share the machine, and so does whatever else runs on it: the load average before stands beside
 the figures, and how much processor time the collector took. What was acknowledged is counted in the files afterwards;
