@@ -12,8 +12,9 @@ from replay_sessions.schema import Session
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
+from train.config import TinyModelConfig, TinyTokenizerConfig
 from train.session_tree import enable_tree_attention
-from train.tiny import TinyModelConfig, TinyTokenizerConfig, build_model, train_tokenizer
+from train.tiny import build_model, train_tokenizer
 from train.tokens import SessionTokens, tokenize_session
 
 COMPACT = PromptConfig(style="compact")

@@ -22,18 +22,20 @@ from agents.llm_grpo.phases import Phase, Stopped, run_phase
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny, make_tiny
 from train.checkpoints import model_tensors
-from train.grpo.trainer import GrpoConfig, GrpoTrainer
+from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
+from train.grpo.config import GrpoConfig
+from train.grpo.trainer import GrpoTrainer
 from train.joining import joined
-from train.loop import OptimizerConfig
-from train.lora import LoraConfig, add_adapter
+from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
 from train.ranks import ALONE, Ranks, whole_tensor
-from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.rollout_engines.config import SamplingConfig
+from train.rollout_engines.sampling import SampledReply, StopReason
 from train.run_log import NoLog, RunLog
 from train.sampler import SessionPlan
 from train.session_tree import enable_tree_attention
-from train.sft import SftConfig, SftStage, SftTrainer
+from train.sft import SftTrainer
 from train.sharding import ShardedPolicy
 
 STEPS = 4

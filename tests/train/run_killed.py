@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from agents.llm_grpo.phases import Phase, run_phase
-from train.loop import Optimizer, OptimizerConfig
+from train.config import OptimizerConfig
+from train.loop import Optimizer
 from train.run_log import RunLog
 
 STEPS = 30

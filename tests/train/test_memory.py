@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from train.lora import LoraConfig
+from train.config import LoraConfig
 from train.memory import PassOptions, Rollouts, _trace, memory_parts
 from train.policy import Policy, autocast_dtype
 from train.policy_stats import policy_stats

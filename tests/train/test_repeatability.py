@@ -11,11 +11,12 @@ import torch
 
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
-from train.grpo.trainer import GrpoConfig, GrpoTrainer
-from train.loop import OptimizerConfig
+from train.config import OptimizerConfig, TinyModelConfig
+from train.grpo.config import GrpoConfig
+from train.grpo.trainer import GrpoTrainer
 from train.policy import Policy
 from train.session_tree import SessionTree, enable_tree_attention, pack
-from train.tiny import TinyModelConfig, build_model
+from train.tiny import build_model
 
 BUSY = "import os, time\nend = time.monotonic() + 600\nwhile time.monotonic() < end and os.getppid() > 1: pass"
 # Backward passes whose threads add to one place in any order (torch.use_deterministic_algorithms names them).
