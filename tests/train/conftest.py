@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import torch
 
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Session
@@ -57,7 +56,6 @@ class Tiny:
 
 @pytest.fixture(scope="session")
 def tiny() -> Tiny:
-    torch.set_num_threads(2)
     return make_tiny()
 
 

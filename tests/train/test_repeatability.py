@@ -73,6 +73,14 @@ def operations(node: Any) -> set[str]:
 
 
 @pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def busy_machine() -> Iterator[None]:
     """More busy processes than the machine has cores, so that the threads of one operation run far apart."""
     with ExitStack() as started:
@@ -83,7 +91,7 @@ def busy_machine() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("busy_machine")
+@pytest.mark.usefixtures("busy_machine", "two_threads")
 def test_grpo_gives_the_same_weights_bit_for_bit_beside_busy_processes(tiny: Tiny) -> None:
     first, *others = [weights_after_grpo(tiny) for _ in range(6)]
     for other in others:
