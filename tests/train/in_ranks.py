@@ -1,8 +1,9 @@
 """What tests/train/test_ranks.py trains in one process and in two: small phases of every kind, on the tiny model.
 
-    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER CASE…
+    WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER CASE…
 
-FOLDER/one holds what one process saved half-way; what the two of them do is in FOLDER/two.
+The two are forks of one process, so that torch is loaded once. FOLDER/one holds what one process saved half-way; what
+the two of them do is in FOLDER/two.
 """
 
 import json
@@ -197,7 +198,16 @@ def train(
 
 
 def main() -> None:
-    folder, names = Path(sys.argv[1]), sys.argv[2:]
+    ranks = []
+    for rank in range(2):
+        ranks.append(os.fork())
+        if not ranks[-1]:
+            os.environ["RANK"] = str(rank)
+            return train_as_rank(Path(sys.argv[1]), sys.argv[2:])
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in ranks))
+
+
+def train_as_rank(folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     tiny = make_tiny()
     with joined() as (ranks, _):

@@ -18,7 +18,7 @@ BFLOAT16 = autocast_dtype("bfloat16_autocast")
 
 @pytest.fixture
 def packed(tiny: Tiny) -> PackedTrees:
-    return pack([random_tree(tiny, index) for index in range(4)])
+    return pack([random_tree(tiny, index) for index in range(2)])
 
 
 def model_of(tiny: Tiny) -> Any:
