@@ -1,10 +1,14 @@
-"""Shared by all tests: where the real data for tests lies, and that Ctrl-C reaches what they start."""
+"""Shared by all tests: where the real data lies, how many threads compute, and that Ctrl-C reaches what they start."""
 
 import os
 import signal
 from pathlib import Path
 
 import pytest
+
+# As many processes test as there are cores, and models are tiny: threads that wait for one another would take several
+# times as long as one does. Said before anything loads numpy or torch, and to the commands that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # What a shell starts in the background ignores Ctrl-C, and hands that on to the commands that tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

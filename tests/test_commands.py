@@ -1,11 +1,16 @@
 """What all command lines have in common: help that can be read and is complete, mistakes in one line."""
 
+import contextlib
+import io
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,16 +79,18 @@ def named(command: tuple[Main, list[str]]) -> str:
     return " ".join([main.__module__.removesuffix(".__main__"), *words])
 
 
-@pytest.fixture(params=LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
-def help_lines(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> list[str]:
+@pytest.fixture(scope="module", params=LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
+def help_lines(request: pytest.FixtureRequest) -> list[str]:
     main, words = request.param
-    monkeypatch.setenv("COLUMNS", "80")
-    assert main([*words, "--help"]) == 0
-    shown = capsys.readouterr()
-    assert shown.err == ""
-    return shown.out.splitlines()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as shown,
+        contextlib.redirect_stderr(io.StringIO()) as wrong,
+    ):
+        patch.setenv("COLUMNS", "80")
+        assert main([*words, "--help"]) == 0
+    assert wrong.getvalue() == ""
+    return shown.getvalue().splitlines()
 
 
 def test_help_fits_a_terminal_of_eighty_columns(help_lines: list[str]) -> None:
@@ -114,59 +121,99 @@ def test_a_misspelt_flag_is_one_line_and_exit_code_2(
     assert "--help`" in told
 
 
-WITHOUT = """
-import sys
+# What is not installed, what is called (STORE is a small store), and the extra that brings it.
+MISSING: list[tuple[list[str], list[str], str]] = [
+    (["torch"], ["agents.llm_grpo.train"], "train"),
+    (["transformers"], ["agents.llm_grpo.train"], "train"),
+    (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
+    (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
+    (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
+    (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
+    (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
+    (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
+    (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "floors"),
+    (["matplotlib"], ["benchmarks.ab.pages", "--agents", "random", "--change", "x.toml", "--out", "x"], "report"),
+    (["torch"], ["benchmarks.paper", "--table", "2"], "train"),
+    (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
+    (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
+    (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
+    (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
+    (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
+    (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
+]
+# What takes seconds to load, or is an extra.
+HEAVY = ["torch", "transformers", "tokenizers", "sklearn", "pandas", "matplotlib", "openai", "stable_baselines3"]
+
 
 class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {packages!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+    """Finds out for all modules of some packages that there are none."""
 
-sys.meta_path.insert(0, Absent())
-"""
+    def __init__(self, packages: Sequence[str]) -> None:
+        self.packages = packages
 
-
-def run_without(packages: Sequence[str], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process in which these packages cannot be imported."""
-    (folder / "sitecustomize.py").write_text(WITHOUT.format(packages=packages))
-    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
-    return subprocess.run(
-        [sys.executable, "-m", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
-    )
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name.partition(".")[0] in self.packages:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-@pytest.mark.parametrize(
-    ("absent", "words", "extra"),
-    [
-        (["torch"], ["agents.llm_grpo.train"], "train"),
-        (["transformers"], ["agents.llm_grpo.train", "--help"], "train"),
-        (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
-        (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
-        (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
-        (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
-        (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
-        (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
-        (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "floors"),
-        (["matplotlib"], ["benchmarks.ab.pages", "--agents", "random", "--change", "x.toml", "--out", "x"], "report"),
-        (["torch"], ["benchmarks.paper", "--table", "2"], "train"),
-        (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
-        (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
-        (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
-        (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
-        (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
-        (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
-    ],
-)
-def test_a_missing_extra_is_named_in_one_line(absent: list[str], words: list[str], extra: str, tmp_path: Path) -> None:
-    if "STORE" in words:
-        assert replay_sessions(["generate", "--sessions", "4", "--out", str(tmp_path / "STORE")]) == 0
-    done = run_without(absent, tmp_path, *words)
-    assert f"pip install 'shop-r1[{extra}]'" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.returncode == 2
+def call_where_packages_are_missing() -> None:
+    """Makes the calls of MISSING in forks, so that what all commands load is loaded once, before.
+
+    Prints a JSON list for each: its exit code, and what it wrote to the error stream.
+    """
+    assert not set(HEAVY) & sys.modules.keys()
+    mains = {named((main, [])): main for main, _ in LISTS + COMMANDS}
+    replay_sessions(["generate", "--sessions", "4", "--out", "STORE"])
+    for absent, (command, *words), _ in MISSING:
+        with tempfile.TemporaryFile("w+") as said:
+            child = os.fork()
+            if not child:
+                os.dup2(said.fileno(), sys.stderr.fileno())
+                sys.meta_path.insert(0, Absent(absent))  # type: ignore[arg-type]
+                os._exit(mains[command](words))
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            said.seek(0)
+            print(json.dumps([code, said.read()]), flush=True)
 
 
-@pytest.mark.parametrize("module", ["replay_sessions", "shop_env.serving", "agents", "benchmarks.leaderboard"])
-def test_help_loads_no_torch(module: str, tmp_path: Path) -> None:
-    done = run_without(["torch", "transformers"], tmp_path, module, "--help")
+def tell_help_and_mistakes() -> None:
+    """Asks all commands for their help, and calls them wrongly; prints those that did not tell it."""
+    sys.meta_path.insert(0, Absent(HEAVY))  # type: ignore[arg-type]
+    for main, words in LISTS + COMMANDS:
+        if main is ab:  # its options are told by the lab itself
+            continue
+        positional = ["x", "x", "x"] if (main, words) in COMMANDS else []
+        for last, expected in ((["--help"], 0), ([*positional, "--no-such-flag"], 2)):
+            told = io.StringIO()
+            with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+                code = main([*words, *last])
+            if code != expected or (code and last[-1] not in told.getvalue()):
+                print(named((main, words)), last[-1], code, told.getvalue())
+
+
+def in_a_process(do: Callable[[], None], folder: Path) -> str:
+    """What one of the functions above prints in a process of its own, which has loaded the commands alone."""
+    words = [sys.executable, "-c", f"from tests.test_commands import {do.__name__} as do; do()"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_help_and_mistakes_load_nothing_heavy(tmp_path: Path) -> None:
+    assert in_a_process(tell_help_and_mistakes, tmp_path) == ""
+
+
+@pytest.fixture(scope="module")
+def told_of_missing(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, str]]:
+    """How the calls of MISSING ended, and what they said."""
+    printed = in_a_process(call_where_packages_are_missing, tmp_path_factory.mktemp("missing"))
+    return [tuple(json.loads(line)) for line in printed.splitlines() if line.startswith("[")]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("number", range(len(MISSING)), ids=[f"{absent[0]}-{words[0]}" for absent, words, _ in MISSING])
+def test_a_missing_extra_is_named_in_one_line(number: int, told_of_missing: list[tuple[int, str]]) -> None:
+    code, said = told_of_missing[number]
+    assert f"pip install 'shop-r1[{MISSING[number][2]}]'" in said
+    assert said.count("\n") == 1
+    assert code == 2

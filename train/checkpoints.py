@@ -23,9 +23,9 @@ from replay_sessions.store.durable_files import sync_file, sync_folder, writing
 from replay_sessions.store.whole_folder import WorkFolder
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
+from train.config import Precision
 from train.lora import adapter_base, has_adapter, load_adapter, merged, save_adapter
 from train.models import load_tokenizer, load_weights
-from train.policy import Precision
 
 __all__ = [
     "CHECKPOINT_FILE",

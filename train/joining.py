@@ -23,6 +23,7 @@ from torch import distributed as dist
 from torch.distributed.rendezvous import rendezvous
 
 from replay_sessions.errors import BadConfig, ShopR1Error
+from train.launch import launched_processes
 from train.ranks import ALONE, POLL_S, Ranks
 
 __all__ = ["joined"]
@@ -41,7 +42,7 @@ def joined() -> Iterator[tuple[Ranks, Callable[[str], None]]]:
     Raises:
         BadConfig: A GPU for each process is not there.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if launched_processes() == 1:
         yield ALONE, lambda _advice: None
         return
     ranks = _join()

@@ -4,44 +4,16 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 import torch
 from torch import Tensor
 
-from replay_sessions.errors import BadConfig, TrainingDiverged
+from replay_sessions.errors import TrainingDiverged
+from train.config import OptimizerConfig
 from train.ranks import ALONE, Ranks, held_like, whole_tensor
 
-__all__ = ["Optimizer", "OptimizerConfig", "learning_rate", "validation_steps"]
+__all__ = ["Optimizer", "learning_rate", "validation_steps"]
 
 DECAYED = 0.9  # of a phase; from here on the learning rate is at its floor and validation picks the best weights
-
-
-class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """AdamW and its schedule: warm-up, cosine decay to `final_lr_fraction` until 90% of the steps, then constant.
-
-    Attributes:
-        lr: The highest learning rate.
-        warmup_steps: So many steps until it is reached.
-        final_lr_fraction: The share of it that is left at the end.
-        weight_decay: Of AdamW, on matrices.
-        beta1: Of AdamW, how long gradients are remembered.
-        beta2: Of AdamW, how long their squares are remembered.
-        max_grad_norm: Longer gradients are cut to this length.
-    """
-
-    lr: float
-    warmup_steps: int = 0
-    final_lr_fraction: float = 0.1
-    weight_decay: float = 0.0
-    beta1: float = 0.9
-    beta2: float = 0.999
-    max_grad_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.lr <= 0:
-            raise BadConfig(f"lr is {self.lr}; it must be above 0.")
-        if not 0 <= self.final_lr_fraction <= 1:
-            raise BadConfig(f"final_lr_fraction is {self.final_lr_fraction}; it must lie between 0 and 1.")
 
 
 class Optimizer:

@@ -21,7 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import AutoModelForCausalLM, PretrainedConfig
 
-from train.lora import LoraConfig, add_adapter
+from train.config import LoraConfig
+from train.lora import add_adapter
 from train.policy import Policy
 from train.policy_stats import policy_stats
 from train.rollout_engines.local import KeysAndValues, read_trunks

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +21,12 @@ from replay_sessions.errors import BadConfig
 from shop_env.reward.score import SelfCertainty
 from train.attention.depth_first import Head, Piece, depth_first
 from train.attention.structured import Structured
+from train.config import Precision
 from train.lora import copy_adapter, has_adapter, using_adapter
 from train.policy_stats import PolicyStats, log_probabilities, policy_stats
 from train.session_tree import Attention, PackedTrees, TreeAttention, hidden_states
 
-__all__ = ["Policy", "Precision", "autocast_dtype"]
+__all__ = ["Policy", "autocast_dtype"]
 
 # At the first of its vector functions in a process MKL finds out which processor it runs on. Where two threads make
 # that call at once, one of them may run other code: in one of some hundred processes the cosines of the first positions
@@ -33,7 +34,6 @@ __all__ = ["Policy", "Precision", "autocast_dtype"]
 torch.cos(torch.zeros(1))
 
 T = TypeVar("T")
-Precision = Literal["float32", "bfloat16_autocast"]
 
 
 def autocast_dtype(precision: Precision) -> torch.dtype | None:

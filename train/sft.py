@@ -6,10 +6,9 @@ Stages may begin with the first steps of the sessions, where copying is learnt s
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from replay_sessions.errors import BadConfig
-from train.loop import Optimizer, OptimizerConfig
+from train.config import SftConfig
+from train.loop import Optimizer
 from train.policy import Policy
 from train.policy_stats import log_probabilities
 from train.ranks import ALONE, Ranks
@@ -18,76 +17,7 @@ from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
 from train.sharding import idle_pass, passes_behind
 from train.tokens import ReplySpan, SessionTokens
 
-__all__ = ["SftConfig", "SftStage", "SftTrainer", "sft_packs"]
-
-
-class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of SFT.
-
-    Attributes:
-        steps: So many optimiser steps; or else
-        epochs: so many times through all sessions.
-        replies: On the first so many replies of each session; None: all of them.
-    """
-
-    steps: int | None = None
-    epochs: float | None = None
-    replies: int | None = None
-
-    def __post_init__(self) -> None:
-        if (self.steps is None) == (self.epochs is None):
-            raise BadConfig(f"a stage of SFT has either steps or epochs, not {self.steps} and {self.epochs}.")
-
-
-class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How SFT is run.
-
-    Attributes:
-        stages: What is trained on, one after the other.
-        sessions_per_batch: At most so many sessions go into one optimiser step.
-        tokens_per_batch: At most so many tokens in those sessions.
-        max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
-    """
-
-    optimizer: OptimizerConfig
-    stages: tuple[SftStage, ...]
-    sessions_per_batch: int = 8
-    tokens_per_batch: int = 32_768
-    max_batch_tokens: int = 32_768
-
-    def __post_init__(self) -> None:
-        if not self.stages:
-            raise BadConfig("sft.stages is empty; give at least one stage, such as {steps = 100}.")
-
-    def in_steps(self, trunks: Sequence[SessionTokens]) -> "SftConfig":
-        """The same with every stage's length in steps, as many as its epochs of these sessions take."""
-        per_epoch = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "").batches_per_epoch
-        stages = (
-            SftStage(
-                steps=max(1, round(stage.epochs * per_epoch)) if stage.epochs else stage.steps, replies=stage.replies
-            )
-            for stage in self.stages
-        )
-        return msgspec.structs.replace(self, stages=tuple(stages))
-
-    @property
-    def total_steps(self) -> int:
-        """Of all stages, each of them in steps."""
-        return sum(_steps(stage) for stage in self.stages)
-
-    def replies_at(self, step: int) -> int | None:
-        """How many replies of each session are trained on at step `step`."""
-        for stage in self.stages:
-            if step < _steps(stage):
-                return stage.replies
-            step -= _steps(stage)
-        return self.stages[-1].replies
-
-
-def _steps(stage: SftStage) -> int:
-    if stage.steps is None:
-        raise ValueError("a stage in epochs; use SftConfig.in_steps(trunks) first")
-    return stage.steps
+__all__ = ["SftTrainer", "sft_packs"]
 
 
 class SftTrainer:

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed
 
@@ -26,8 +25,9 @@ from shop_env.context import ContextConfig
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply
+from train.config import TinyModelConfig, TinyTokenizerConfig
 
-__all__ = ["TinyModelConfig", "TinyTokenizerConfig", "build_model", "train_tokenizer"]
+__all__ = ["build_model", "train_tokenizer"]
 
 # Qwen2's pre-tokenizer, as its released tokenizer.json states it.
 QWEN2_SPLIT = (
@@ -50,57 +50,6 @@ REPLY_PARTS = [
     '"}}',
 ]
 WORD = re.compile(r"[^\W_]+")
-
-
-class TinyTokenizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a store's tokenizer is made.
-
-    Attributes:
-        bpe_size: Size of the byte-level BPE vocabulary, the 256 bytes included.
-        max_words: At most so many tokens added for words, the most frequent first.
-        max_scaffolds: At most so many added for scaffolds, the most frequent first.
-        min_count: A word or scaffold seen in fewer sessions gets no token of its own.
-        common_share: A word that stands in more than this share of the goals is no word of the shopper's but scaffold.
-    """
-
-    bpe_size: int = 384
-    max_words: int = 2000
-    max_scaffolds: int = 600
-    min_count: int = 8
-    common_share: float = 0.5
-
-    def __post_init__(self) -> None:
-        if self.bpe_size < 256:
-            raise BadConfig(f"tokenizer.bpe_size is {self.bpe_size}; byte-level BPE needs at least 256.")
-
-
-class TinyModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The shape of a Qwen2 model built from nothing.
-
-    Attributes:
-        hidden_size: Width of the model; a multiple of heads.
-        layers: How many decoder layers.
-        heads: Attention heads; a multiple of key_value_heads.
-        key_value_heads: Heads of keys and values, which the others share.
-        intermediate_size: Width inside the MLP.
-        initial_std: Deviation of the fresh weights.
-        max_position: The longest sequence, in tokens.
-    """
-
-    hidden_size: int = 128
-    layers: int = 3
-    heads: int = 4
-    key_value_heads: int = 4
-    intermediate_size: int = 384
-    initial_std: float = 0.08
-    max_position: int = 8192
-
-    def __post_init__(self) -> None:
-        if self.hidden_size % self.heads or self.heads % self.key_value_heads:
-            raise BadConfig(
-                f"model: hidden_size {self.hidden_size} must be a multiple of heads {self.heads}, and heads of "
-                f"key_value_heads {self.key_value_heads}."
-            )
 
 
 def build_model(tokenizer: Any, config: TinyModelConfig, seed: int) -> Any:

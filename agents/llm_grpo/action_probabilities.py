@@ -23,8 +23,8 @@ from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import Reply, format_reply, parse_reply
 from train.policy import Policy
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import generate
-from train.rollout_engines.sampling import SamplingConfig
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token
 

@@ -16,8 +16,8 @@ from replay_sessions.schema import Action
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.policy import Policy, autocast_dtype
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import generate, uniform_draws
-from train.rollout_engines.sampling import SamplingConfig
 from train.tokens import decode_replies, prompt_tokens, stop_token
 
 __all__ = ["PolicyAgent", "usual_device"]

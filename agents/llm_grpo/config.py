@@ -14,13 +14,10 @@ from replay_sessions.schema import Split
 from shop_env.context import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
-from train.attention.choice import asked_stretch, check_name
-from train.grpo.trainer import GrpoConfig
-from train.lora import LoraConfig
-from train.policy import Precision
+from train.attention.names import asked_stretch, check_name
+from train.config import LoraConfig, Precision, SftConfig, TinyModelConfig, TinyTokenizerConfig
+from train.grpo.config import GrpoConfig
 from train.rollout_engines.config import RolloutsConfig
-from train.sft import SftConfig
-from train.tiny import TinyModelConfig, TinyTokenizerConfig
 
 __all__ = [
     "EvaluationConfig",

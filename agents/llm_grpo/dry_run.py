@@ -17,7 +17,8 @@ from agents.llm_grpo.training_data import TrainingData, info_of_phase
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
-from train.attention.choice import asked_stretch
+from train.attention.names import asked_stretch
+from train.config import SftConfig
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import Group, parts, score
 from train.grpo.trainer import grpo_plan
@@ -28,7 +29,7 @@ from train.rollout_engines.local import token_bytes, trunk_batches
 from train.rollout_engines.sampling import SampledReply, StopReason
 from train.sampler import SessionPlan, SessionSteps, StepPlan
 from train.session_tree import PackedTrees
-from train.sft import SftConfig, sft_packs
+from train.sft import sft_packs
 from train.tiny import build_model, train_tokenizer
 from train.tokens import SessionTokens, stop_token
 

@@ -5,17 +5,14 @@ checkpoint ─► agent ─► evaluate ─► records, kept in RUN/steps/ROW.js
 A row is asked once: a run that was stopped here goes on with the next, and reports read the records.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
-from agents.agent_code import code_digest
-from agents.folder_names import folder_name
 from agents.llm_grpo.agent import PolicyAgent
-from agents.llm_grpo.config import EvaluationConfig, TrainConfig
+from agents.llm_grpo.row_names import agent_file_name, decodings, decodings_of, record_file
 from agents.llm_grpo.shared_evaluation import evaluate_shared
 from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
 from agents.protocol import Agent
@@ -24,49 +21,8 @@ from agents.scripted.oracle import OracleAgent, is_demo_store
 from replay_sessions.store.durable_files import replace_file
 from shop_env.context import ContextConfig
 from shop_env.metrics import StepRecord
-from shop_env.versions import SCORING_VERSION
 
-__all__ = ["Decoding", "agent_file_name", "decodings", "decodings_of", "evaluated_rows", "record_file", "record_files"]
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """How a policy's replies are drawn."""
-
-    name: str
-    temperature: float
-
-    def label(self, phase: str) -> str:
-        """Of a row of the table."""
-        return f"{phase}, {self.name}"
-
-    def file_name(self, phase: str) -> str:
-        """Of a row's records."""
-        return f"{phase}-{self.name.replace(' ', '')}"
-
-
-def decodings(config: EvaluationConfig) -> list[Decoding]:
-    """Sampled as the papers do, and greedy where that is wanted."""
-    sampled = Decoding(f"T {config.temperature:g}", config.temperature)
-    return [sampled, Decoding("greedy", 0.0)] if config.greedy else [sampled]
-
-
-def decodings_of(config: TrainConfig, phase: str) -> list[Decoding]:
-    """How a phase's policy is tested: as all are, and at temperatures of its own."""
-    further = [Decoding(f"T {temperature:g}", temperature) for temperature in config.phases[phase].temperatures]
-    return list(dict.fromkeys([*decodings(config.evaluation), *further]))
-
-
-def agent_file_name(agent: str) -> str:
-    """Of an agent's records: what was edited since, or is given other arguments, is another agent and asked anew."""
-    spec = parse_spec(agent)
-    made_of = msgspec.json.encode([spec.target, spec.arguments, code_digest(spec)], order="sorted")
-    return f"{folder_name(spec.label)}-{hashlib.blake2b(made_of, digest_size=4).hexdigest()}"
-
-
-def record_file(name: str) -> str:
-    """Where the records of a row lie in a run's folder, by agent_file_name or Decoding.file_name."""
-    return f"steps/{name}.v{SCORING_VERSION}.jsonl"
+__all__ = ["evaluated_rows", "record_files"]
 
 
 def evaluated_rows(run: TrainingRun) -> dict[str, list[StepRecord]]:

@@ -15,7 +15,8 @@ import msgspec
 
 from agents.comparing import adjusted, compare_records
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluated_rows import decodings, decodings_of, evaluated_rows, record_files
+from agents.llm_grpo.evaluated_rows import evaluated_rows, record_files
+from agents.llm_grpo.row_names import decodings, decodings_of
 from agents.llm_grpo.training_run import TrainingRun
 from agents.registry import parse_spec
 from agents.results import Comparison, ResultRow, markdown_table, render_table, results_console, summarise

@@ -20,9 +20,12 @@ metrics.jsonl, tensorboard/, results.json, results.md, and the checkpoints sft/,
 
 import sys
 from collections.abc import Sequence
+from functools import cache, partial
 
+from agents.llm_grpo.run_options import prepare
 from replay_sessions.commands.command_line import run_command
 from replay_sessions.plugins import load_with_extra
+from train.launch import launched_processes
 
 __all__ = ["main"]
 
@@ -30,7 +33,15 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: load_with_extra("agents.llm_grpo.training_command:run", "train")(words, text=__doc__))
+    return run_command(lambda: _run(words))
+
+
+def _run(words: Sequence[str]) -> int:
+    asked_for = cache(partial(prepare, words, __doc__))
+    if launched_processes() == 1:
+        asked_for()  # help, or what is wrong with the call, before torch is loaded; of several processes one tells it
+    code: int = load_with_extra("agents.llm_grpo.training_command:run", "train")(words, asked_for)
+    return code
 
 
 if __name__ == "__main__":

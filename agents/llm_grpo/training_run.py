@@ -27,6 +27,7 @@ from replay_sessions.store.durable_files import replace_file
 from shop_env.metrics import step_metrics
 from train.attention.choice import Passes, choose_passes
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint, save_model
+from train.config import SftConfig, SftStage
 from train.grpo.trainer import GrpoTrainer
 from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
@@ -37,7 +38,7 @@ from train.rollout_engines.sampling import RolloutEngine
 from train.rollout_engines.vllm import VllmEngine
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
-from train.sft import SftConfig, SftStage, SftTrainer
+from train.sft import SftTrainer
 from train.sharding import ShardedPolicy
 from train.tiny import build_model, train_tokenizer
 

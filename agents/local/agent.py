@@ -17,9 +17,9 @@ from replay_sessions.errors import BadConfig, CheckpointMismatch
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
+from train.config import Precision
 from train.lora import adapter_base, load_adapter, merged
 from train.models import load_model
-from train.policy import Precision
 
 __all__ = ["local"]
 

@@ -12,7 +12,7 @@ from agents.llm_grpo.agent import PolicyAgent
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo
 from train.models import load_tokenizer
-from train.rollout_engines.sampling import SamplingConfig
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.vllm import LARGEST_SEED, VllmEngine
 from train.tokens import decode_replies, stop_token
 

@@ -23,7 +23,8 @@ input was wrong.
 import sys
 from collections.abc import Sequence
 
-from replay_sessions.commands.command_line import run_command
+from agents.rationales.options import RationaleOptions
+from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.plugins import load_with_extra
 
 __all__ = ["main"]
@@ -32,7 +33,15 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 1 not all steps were answered, 2 the call or its input was wrong."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: load_with_extra("agents.rationales.command:run", "api")(words, text=__doc__))
+    return run_command(lambda: _run(words))
+
+
+def _run(words: Sequence[str]) -> int:
+    given = parse_options(
+        RationaleOptions, words, program="python -m agents.rationales", text=__doc__, can_be_none=True
+    )
+    code: int = load_with_extra("agents.rationales.command:run", "api")(given)
+    return code
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `python -m agents.rationales` does: from its words to a new store and a report (__main__.py has the help)."""
+"""What `python -m agents.rationales` does: from its options to a new store and a report (__main__.py has the help)."""
 
 import hashlib
 import json
@@ -11,12 +11,12 @@ import msgspec
 from agents.prompting.chat import Chat
 from agents.prompting.failures import NoAnswer
 from agents.prompting.options import ServerOptions
+from agents.rationales.options import RationaleOptions
 from agents.rationales.report import Report, report_lines, report_on
 from agents.rationales.request import INSTRUCTIONS
 from agents.rationales.synthesis import Outcome, ask_rationales, steps_without, write_store
 from agents.results import results_console
 from agents.scored_steps import AnySplit, StepKey
-from replay_sessions.commands.command_line import parse_options
 from replay_sessions.errors import BadConfig
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.provenance import provenance
@@ -26,47 +26,9 @@ from replay_sessions.store.whole_folder import check_target
 
 __all__ = ["run"]
 
-PROGRAM = "python -m agents.rationales"
 
-
-class RationaleOptions(ServerOptions, frozen=True, kw_only=True):
-    """Writes the rationales that a store lacks.
-
-    Attributes:
-        store: `demo` or the path of a session store.
-        out: The folder of the new version.
-        split: Which of its splits to ask about; the others are taken over as they are.
-        overwrite: Replace the store at OUT.
-        partial: Write the store also where steps were not answered.
-        prompt: A text file (UTF-8) with instructions in place of the built-in ones.
-        page_characters: How much of a page is shown, around what was done on it.
-        schema: Guided decoding (response_format json_schema).
-        seed: What is drawn follows from it; greedy requests draw nothing.
-        cache: The file in which answers and what they cost are kept; None: OUT.rationales.sqlite.
-        request: Further fields of each request, as JSON, such as '{"top_p": 0.9}'.
-    """
-
-    store: str
-    out: Path
-    split: AnySplit = "all"
-    overwrite: bool = False
-    partial: bool = False
-    prompt: Path | None = None
-    page_characters: int = 30_000
-    schema: bool = False
-    seed: int = 0
-    cache: str | None = None
-    request: str = "{}"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.page_characters < 1:
-            raise BadConfig(f"--page-characters is {self.page_characters}; it must be 1 or more")
-
-
-def run(words: Sequence[str], *, text: str | None) -> int:
-    """Runs the command with what was given after its name; `text` is the head of its help."""
-    given = parse_options(RationaleOptions, words, program=PROGRAM, text=text, can_be_none=True)
+def run(given: RationaleOptions) -> int:
+    """Runs the command."""
     store = SessionStore.open(given.store)
     if given.out.resolve() == store.path.resolve():
         raise BadConfig(f"--out {given.out} is the store itself: a new version needs a place of its own")

@@ -14,7 +14,8 @@ logged, while exploring) and run.json. Exit codes: 0 done, 2 the call or its inp
 import sys
 from collections.abc import Sequence
 
-from replay_sessions.commands.command_line import run_command
+from agents.sb3.config import Sb3Config
+from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.plugins import load_with_extra
 
 __all__ = ["main"]
@@ -23,7 +24,13 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: load_with_extra("agents.sb3.training:run", "sb3")(words, text=__doc__))
+    return run_command(lambda: _run(words))
+
+
+def _run(words: Sequence[str]) -> int:
+    config = parse_options(Sb3Config, words, program="python -m agents.sb3.train", text=__doc__)
+    code: int = load_with_extra("agents.sb3.training:train", "sb3")(config)
+    return code
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""What `python -m agents.sb3.train` does: an env on the train split, a policy, its folder (train.py has the help)."""
+"""What `python -m agents.sb3.train` does: options (config.py) ─► an env on the train split ─► a policy, its folder."""
 
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,15 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
+from agents.sb3.config import Sb3Config
 from agents.sb3.policy import CandidatePolicy, MaskableCandidatePolicy
 from agents.sb3.saved import save_policy
-from replay_sessions.commands.command_line import parse_options
 from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.wrappers import DiscreteActions
 
-__all__ = ["Sb3Config", "make_env", "run", "train"]
+__all__ = ["make_env", "train"]
 
 # Algorithms for which there is a policy that scores candidates; the others take SB3's own network.
 POLICIES: dict[str, Any] = {
@@ -33,57 +32,6 @@ POLICIES: dict[str, Any] = {
     "PPO": CandidatePolicy,
     "A2C": CandidatePolicy,
 }
-# gamma 0 is the only value that has to be; the rest learned fast on the validation split of demo stores.
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "MaskablePPO": {"n_steps": 256, "batch_size": 256, "n_epochs": 6, "learning_rate": 1e-3, "ent_coef": 0.01},
-    "PPO": {"n_steps": 256, "batch_size": 256, "n_epochs": 6, "learning_rate": 1e-3, "ent_coef": 0.01},
-}
-
-
-class Sb3Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Trains a policy of Stable-Baselines3 on logged sessions.
-
-    Attributes:
-        out: The folder for the policy, its metrics and run.json.
-        algorithm: A class of sb3_contrib or stable_baselines3 that takes discrete actions.
-        store: `demo` or the path of a session store; its train split is used.
-        timesteps: How many steps to learn from.
-        seed: Seeds the weights, the exploration and the order of sessions.
-        envs: How many sessions are replayed side by side.
-        max_candidates: The most candidates that a page may offer.
-        reward: The reward preset.
-        persona: The persona arm.
-        arguments: The algorithm's own arguments as JSON, such as '{"learning_rate": 0.0003}'.
-    """
-
-    out: str
-    algorithm: str = "MaskablePPO"
-    store: str = "demo"
-    timesteps: int = 200_000
-    seed: int = 0
-    envs: int = 8
-    max_candidates: int = 32
-    reward: str = "binary"
-    persona: str = "matched"
-    arguments: str = "{}"
-
-    def __post_init__(self) -> None:
-        for name in ("timesteps", "envs"):
-            if (value := getattr(self, name)) < 1:
-                raise BadConfig(f"--{name} is {value}; it must be 1 or more")
-
-    def algorithm_arguments(self) -> dict[str, Any]:
-        """The algorithm's arguments: ours, then the user's over them."""
-        try:
-            own = msgspec.json.decode(self.arguments, type=dict[str, Any])
-        except msgspec.DecodeError as error:
-            raise BadConfig(f"--arguments {self.arguments} is no JSON object: {error}") from error
-        return {"gamma": 0.0, **DEFAULTS.get(self.algorithm, {}), **own}
-
-
-def run(words: Sequence[str], *, text: str | None) -> int:
-    """Runs the command with what was given after its name; `text` is the head of its help."""
-    return train(parse_options(Sb3Config, words, program="python -m agents.sb3.train", text=text))
 
 
 def train(config: Sb3Config) -> int:

@@ -18,9 +18,10 @@ import torch
 
 from agents.comparing import compare_records
 from agents.llm_grpo.config import PhaseConfig, TrainConfig, ValidationConfig
-from agents.llm_grpo.evaluated_rows import decodings, evaluated_rows
+from agents.llm_grpo.evaluated_rows import evaluated_rows
 from agents.llm_grpo.phases import PhaseResult
 from agents.llm_grpo.presets import load_preset
+from agents.llm_grpo.row_names import decodings
 from agents.llm_grpo.training_run import PHASES_FILE
 from agents.results import Comparison
 from agents.scored_steps import scored_steps

@@ -19,8 +19,8 @@ of fig2 a plot.
 import sys
 from collections.abc import Sequence
 
+from benchmarks.paper.command import run
 from replay_sessions.commands.command_line import run_command
-from replay_sessions.plugins import load_with_extra
 
 __all__ = ["main"]
 
@@ -28,7 +28,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: load_with_extra("benchmarks.paper.command:run", "train")(words, text=__doc__))
+    return run_command(lambda: run(words, text=__doc__))
 
 
 if __name__ == "__main__":

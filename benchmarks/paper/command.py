@@ -20,6 +20,7 @@ from benchmarks.paper.written import show, write
 from benchmarks.training_processes import whole_numbers
 from replay_sessions.commands.command_line import parse_options
 from replay_sessions.errors import BadConfig
+from replay_sessions.plugins import load_with_extra
 from replay_sessions.stop_signals import terminable
 
 __all__ = ["run"]
@@ -83,6 +84,7 @@ def _run(options: MakeTable) -> int:
             console.print(line, markup=False)
         return 0
     every = [one for of_variant in runs.values() for one in of_variant]
+    _check_extras(table, trains=not all(seed_run.is_done() for seed_run in every))
     for place, seed_run in enumerate(every, 1):
         if not seed_run.is_done():
             _tell(f"run {place} of {len(every)}: {seed_run.folder}")
@@ -92,6 +94,14 @@ def _run(options: MakeTable) -> int:
     show(result, table, results_console())
     console.print(f"Written: {', '.join(str(path) for path in written)}", markup=False)
     return 0
+
+
+def _check_extras(table: PaperTable, *, trains: bool) -> None:
+    """What is not installed is told before hours of work, not after."""
+    if trains:
+        load_with_extra("agents.llm_grpo.training_command:run", "train")
+    if table.drawn_by_temperature:
+        load_with_extra("benchmarks.paper.plot:draw", "report")
 
 
 def _tell(line: str) -> None:

@@ -12,7 +12,7 @@ from agents.llm_grpo.config import TrainConfig
 from agents.pooled_figures import Tested
 from benchmarks.paper.published import PaperTable
 from benchmarks.paper.training import SeedRun
-from train.sft import SftConfig
+from train.config import SftConfig
 
 __all__ = ["HEADINGS", "Aspect", "aspects"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agents.llm_grpo.evaluated_rows import Decoding, decodings
+from agents.llm_grpo.row_names import Decoding, decodings
 from agents.pooled_figures import Measured, Pooled, Tested
 from benchmarks.paper.differing import Aspect, aspects
 from benchmarks.paper.orders import Order, further_differences, orders

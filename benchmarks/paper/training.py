@@ -21,9 +21,9 @@ from typing import IO, Any
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluated_rows import agent_file_name, decodings_of, record_file
 from agents.llm_grpo.presets import load_preset
-from agents.llm_grpo.training_command import prepare
+from agents.llm_grpo.row_names import agent_file_name, decodings_of, record_file
+from agents.llm_grpo.run_options import prepare
 from benchmarks.paper.published import PaperTable, Variant
 from benchmarks.training_processes import demo_store_of_seed, run_measured
 from replay_sessions.errors import BadConfig, BadSession, ShopR1Error
@@ -76,7 +76,7 @@ class SeedRun:
     store: Path
 
     def file(self, row: str) -> Path:
-        """Where the records of a row lie (evaluated_rows)."""
+        """Where the records of a row lie (agents/llm_grpo/row_names.py)."""
         return self.folder / record_file(row)
 
     def files(self) -> list[Path]:

@@ -1,4 +1,4 @@
-"""A table's result for people: on the terminal, as Markdown, CSV and LaTeX, and figure 2 as a plot.
+"""A table's result for people: on the terminal, as Markdown, CSV and LaTeX (plot.py draws figure 2).
 
 TableResult ─► table2.json · table2.md · table2.csv · table2.tex (· fig2.png · fig2.svg), and what is printed
 """
@@ -6,9 +6,7 @@ TableResult ─► table2.json · table2.md · table2.csv · table2.tex (· fig2
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import msgspec
-from matplotlib.figure import Figure as Plot
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Grid
@@ -20,14 +18,12 @@ from benchmarks.paper.orders import Order, in_points, in_short, sentences
 from benchmarks.paper.published import PaperTable
 from benchmarks.paper.result import TableResult, TableRow, View
 from benchmarks.report.tables import Cell, Column, Table, as_csv, as_latex
-from replay_sessions.store.durable_files import replace_file, replacing, writing
-from train.show.drawing import COLOURS, DOTS_PER_INCH, STYLE
+from replay_sessions.plugins import load_with_extra
+from replay_sessions.store.durable_files import replace_file, writing
 
-__all__ = ["file_stem", "markdown", "show", "write"]
+__all__ = ["file_stem", "markdown", "published", "show", "write"]
 
 AT_ONCE = 3  # figures side by side on a terminal
-WIDTH = 6.3  # inches
-APART = 0.008  # of a degree of temperature
 
 
 def file_stem(name: str) -> str:
@@ -50,7 +46,9 @@ def write(result: TableResult, table: PaperTable, folder: Path) -> list[Path]:
     for ending, content in contents.items():
         replace_file(stem.with_suffix(ending), content)
     paths = [stem.with_suffix(ending) for ending in contents]
-    return paths + (_plot(result, table, stem) if table.drawn_by_temperature else [])
+    if table.drawn_by_temperature:
+        paths += load_with_extra("benchmarks.paper.plot:draw", "report")(result, table, stem)
+    return paths
 
 
 def show(result: TableResult, table: PaperTable, console: Console) -> None:
@@ -84,7 +82,7 @@ def _grid(result: TableResult, view: View, columns: Sequence[int]) -> Grid:
     for row in view.rows:
         cells = []
         for column in columns:
-            cells += [_in_two_lines(row.figures[column]), _as_printed(_published(row, result.models[0], column))]
+            cells += [_in_two_lines(row.figures[column]), _as_printed(published(row, result.models[0], column))]
         grid.add_row(Text(row.label), *cells, style=None if row.trained else "dim")
     return grid
 
@@ -120,7 +118,7 @@ def _rows(result: TableResult, view: View) -> Iterator[str]:
             for place, figure in enumerate(row.figures)
             for cell in (
                 _in_two_lines(figure).replace("\n", " [") + ("]" if figure and figure.low is not None else ""),
-                _as_printed(_published(row, result.models[0], place)),
+                _as_printed(published(row, result.models[0], place)),
             )
         ]
         yield f"| {_cell(row.label)} | " + " | ".join(cells) + " |"
@@ -158,7 +156,7 @@ def _published_rows(result: TableResult) -> Iterator[str]:
     for row in result.views[0].rows:
         if row.published:
             places = range(len(result.columns))
-            cells = [_as_printed(_published(row, model, place)) for model in result.models for place in places]
+            cells = [_as_printed(published(row, model, place)) for model in result.models for place in places]
             yield f"| {_cell(row.label)} | " + " | ".join(cells) + " |"
 
 
@@ -191,7 +189,8 @@ def _view_title(view: View) -> str:
     return "Decoded greedily" if view.decoding == "greedy" else f"Sampled at {view.decoding}"
 
 
-def _published(row: TableRow, model: str, place: int) -> float | None:
+def published(row: TableRow, model: str, place: int) -> float | None:
+    """What the paper has for a model at the figure of this place, as a share; None: nothing."""
     shares = row.published.get(model)
     return None if shares is None else shares[place]
 
@@ -228,62 +227,6 @@ def _table(result: TableResult) -> Table:
             cells: list[Cell] = [row.label, view.decoding]
             for place, figure in enumerate(row.figures):
                 cells.append(None if figure is None else Figure(figure.value, figure.low, figure.high))
-                cells += [_published(row, model, place) for model in result.models]
+                cells += [published(row, model, place) for model in result.models]
             rows.append(cells)
     return Table(file_stem(result.table), result.title, columns, rows)
-
-
-def _plot(result: TableResult, table: PaperTable, stem: Path) -> list[Path]:
-    """Figures over temperature, with intervals; the paper's as hollow diamonds."""
-    temperatures = {row.label: row.temperature or 0.0 for row in table.rows}
-    with mpl.rc_context(STYLE):
-        plot = Plot(figsize=(WIDTH, 3.2), layout="constrained")
-        axes = plot.subplots()
-        for place, heading in enumerate(result.columns):
-            colour = COLOURS[place % len(COLOURS)]
-            shown = [(temperatures[row.label], row.figures[place]) for row in result.views[0].rows]
-            points = [(at, 100 * one.value, _reach(one)) for at, one in shown if one is not None]
-            at, values, reach = zip(*points, strict=True)
-            beside = [one + APART * (place - 1) for one in at]  # else whiskers would hide one another
-            ends = list(zip(*reach, strict=True))
-            axes.errorbar(
-                beside,
-                values,
-                yerr=ends,
-                color=colour,
-                marker="o",
-                markersize=4,
-                linewidth=1.2,
-                capsize=2,
-                label=heading,
-            )
-            paper = [
-                (temperatures[row.label], 100 * share)
-                for row in result.views[0].rows
-                if (share := _published(row, result.models[0], place)) is not None
-            ]
-            axes.plot(
-                [at for at, _ in paper],
-                [share for _, share in paper],
-                "D",
-                color=colour,
-                markerfacecolor="white",
-                markersize=6,
-            )
-        axes.plot([], [], "D", color="#777777", markerfacecolor="white", label=f"the paper, {result.models[0]}")
-        axes.set_xlabel("temperature")
-        axes.set_ylabel("% of steps; 95% intervals")
-        plot.legend(loc="outside lower center", frameon=False, ncols=4)
-        paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-        for path in paths:
-            with replacing(path) as partial:
-                metadata = {"Date": None} if path.suffix == ".svg" else None  # the same figures give the same file
-                plot.savefig(partial, dpi=DOTS_PER_INCH, metadata=metadata, format=path.suffix[1:])
-    return paths
-
-
-def _reach(figure: Pooled) -> tuple[float, float]:
-    """How far the interval reaches below and above, in points."""
-    if figure.low is None or figure.high is None:
-        return 0.0, 0.0
-    return 100 * (figure.value - figure.low), 100 * (figure.high - figure.value)

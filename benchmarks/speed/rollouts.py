@@ -20,8 +20,8 @@ from benchmarks.speed.measurement import Measurement, median_times
 from benchmarks.speed.passes import SHAPES, Size, device_here, model_of, session
 from replay_sessions.errors import BadConfig, did_you_mean
 from train.policy import Policy
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import generate
-from train.rollout_engines.sampling import SamplingConfig
 from train.session_tree import enable_tree_attention
 
 if TYPE_CHECKING:

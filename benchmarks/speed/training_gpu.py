@@ -29,7 +29,8 @@ from benchmarks.speed.measurement import Measurement, median_times
 from benchmarks.speed.passes import SHAPES, Size, device_here, model_of, passed, session
 from replay_sessions.errors import BadConfig, did_you_mean
 from train.attention.check import fault
-from train.attention.choice import STRETCH, WHOLE, shape_of
+from train.attention.choice import WHOLE, shape_of
+from train.attention.names import STRETCH
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 

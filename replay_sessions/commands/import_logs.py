@@ -10,7 +10,6 @@ where it was when the same command is given again.
 Each importer has a --help of its own.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -45,7 +44,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
 
     Attributes:
         source: What to read.
-        workers: So many processes; None: one for each core.
+        workers: So many processes; None: one for each core, for what takes longer than to start them.
         engine: ray: the machines of a Ray cluster that share the folder of OUT.
         max_session_mib: Sessions whose pages or lines are longer are set aside; a session is held in memory as a whole.
     """
@@ -89,7 +88,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
                 options.out,
                 splits=options.splits,
                 overwrite=options.overwrite,
-                workers=options.workers or os.cpu_count() or 1,
+                workers=options.workers,
                 engine=options.engine,
                 on_progress=advance,
                 tell=_note,

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluated_rows import agent_file_name, decodings_of, record_file
 from agents.llm_grpo.extension import begun_config, extended, note_extension
 from agents.llm_grpo.presets import load_preset
+from agents.llm_grpo.row_names import agent_file_name, decodings_of, record_file
 from replay_sessions.errors import BadConfig
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore

@@ -15,8 +15,8 @@ import pytest
 from safetensors.torch import load_file
 from selectolax.lexbor import LexborHTMLParser
 
-from agents.llm_grpo.evaluated_rows import agent_file_name
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
+from agents.llm_grpo.row_names import agent_file_name
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
 from benchmarks.report.__main__ import main as report

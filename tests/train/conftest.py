@@ -5,15 +5,15 @@ from typing import Any
 
 import msgspec
 import pytest
-import torch
 
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Session
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
+from train.config import TinyModelConfig, TinyTokenizerConfig
 from train.session_tree import enable_tree_attention
-from train.tiny import TinyModelConfig, TinyTokenizerConfig, build_model, train_tokenizer
+from train.tiny import build_model, train_tokenizer
 from train.tokens import SessionTokens, tokenize_session
 
 COMPACT = PromptConfig(style="compact")
@@ -56,7 +56,6 @@ class Tiny:
 
 @pytest.fixture(scope="session")
 def tiny() -> Tiny:
-    torch.set_num_threads(2)
     return make_tiny()
 
 

@@ -1,8 +1,9 @@
 """What tests/train/test_ranks.py trains in one process and in two: small phases of every kind, on the tiny model.
 
-    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER CASE…
+    WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER CASE…
 
-FOLDER/one holds what one process saved half-way; what the two of them do is in FOLDER/two.
+The two are forks of one process, so that torch is loaded once. FOLDER/one holds what one process saved half-way; what
+the two of them do is in FOLDER/two.
 """
 
 import json
@@ -22,18 +23,20 @@ from agents.llm_grpo.phases import Phase, Stopped, run_phase
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny, make_tiny
 from train.checkpoints import model_tensors
-from train.grpo.trainer import GrpoConfig, GrpoTrainer
+from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
+from train.grpo.config import GrpoConfig
+from train.grpo.trainer import GrpoTrainer
 from train.joining import joined
-from train.loop import OptimizerConfig
-from train.lora import LoraConfig, add_adapter
+from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
 from train.ranks import ALONE, Ranks, whole_tensor
-from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.rollout_engines.config import SamplingConfig
+from train.rollout_engines.sampling import SampledReply, StopReason
 from train.run_log import NoLog, RunLog
 from train.sampler import SessionPlan
 from train.session_tree import enable_tree_attention
-from train.sft import SftConfig, SftStage, SftTrainer
+from train.sft import SftTrainer
 from train.sharding import ShardedPolicy
 
 STEPS = 4
@@ -195,7 +198,16 @@ def train(
 
 
 def main() -> None:
-    folder, names = Path(sys.argv[1]), sys.argv[2:]
+    ranks = []
+    for rank in range(2):
+        ranks.append(os.fork())
+        if not ranks[-1]:
+            os.environ["RANK"] = str(rank)
+            return train_as_rank(Path(sys.argv[1]), sys.argv[2:])
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in ranks))
+
+
+def train_as_rank(folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     tiny = make_tiny()
     with joined() as (ranks, _):

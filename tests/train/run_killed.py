@@ -1,21 +1,22 @@
-"""A run of a real, very small phase that kills itself (SIGKILL) at a place of its choice, and says nothing.
+"""Runs of a real, very small phase, each of which kills itself (SIGKILL) at its place, and says nothing.
 
-    python -m tests.train.run_killed FOLDER after-save|in-forget
+    python -m tests.train.run_killed after-save FOLDER in-forget FOLDER
 
 `after-save`: right after a training state was put in its place. `in-forget`: when metrics.jsonl is about to be
-replaced.
+replaced. The runs are forks of one process, so that torch is loaded once.
 """
 
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from agents.llm_grpo.phases import Phase, run_phase
-from train.loop import Optimizer, OptimizerConfig
+from train.config import OptimizerConfig
+from train.loop import Optimizer
 from train.run_log import RunLog
 
 STEPS = 30
@@ -41,7 +42,14 @@ def small_phase() -> Phase:
 
 
 def main() -> None:
-    folder, place = Path(sys.argv[1]), sys.argv[2]
+    for place, folder in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+        child = os.fork()
+        if not child:
+            run_and_die(place, Path(folder))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def run_and_die(place: str, folder: Path) -> NoReturn:
     replace = os.replace
 
     def replace_and_die(source: Any, target: Any) -> None:
@@ -56,6 +64,7 @@ def main() -> None:
     os.replace = replace_and_die
     with RunLog(folder) as log:
         run_phase(small_phase(), folder, log, save_every_s=0.0 if place == "after-save" else 1e9)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -16,16 +16,18 @@ from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny
-from train.grpo.advantages import AdvantageScale, informative, scaled_advantages
+from train.config import OptimizerConfig
+from train.grpo.advantages import informative, scaled_advantages
+from train.grpo.config import AdvantageScale, GrpoConfig, KlEstimator, LossMean
 from train.grpo.figures import certainty_figures, sampling_figures
 from train.grpo.groups import Group, Rollout, parts, score
-from train.grpo.loss import KlEstimator, LossMean, grpo_loss, importance_weights, kl_divergence, token_weights
-from train.grpo.trainer import GrpoConfig, GrpoTrainer
-from train.loop import OptimizerConfig
+from train.grpo.loss import grpo_loss, importance_weights, kl_divergence, token_weights
+from train.grpo.trainer import GrpoTrainer
 from train.policy import Policy
 from train.policy_stats import PolicyStats
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import LocalEngine
-from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.rollout_engines.sampling import SampledReply, StopReason
 from train.session_tree import enable_tree_attention
 from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 

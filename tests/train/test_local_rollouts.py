@@ -9,8 +9,9 @@ from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.policy import Policy
 from train.rollout_engines import local
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import LocalEngine, generate, token_bytes, trunk_batches
-from train.rollout_engines.sampling import SamplingConfig, StopReason
+from train.rollout_engines.sampling import StopReason
 
 
 def prompts_of(tiny: Tiny, sessions: int) -> list[list[int]]:

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from replay_sessions.errors import TrainingDiverged
-from train.loop import Optimizer, OptimizerConfig, learning_rate, validation_steps
+from train.config import OptimizerConfig
+from train.loop import Optimizer, learning_rate, validation_steps
 
 
 def test_an_infinite_gradient_stops_training_and_leaves_the_weights() -> None:

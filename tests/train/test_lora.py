@@ -17,9 +17,10 @@ from tests.train.test_grpo import CONFIG, changed, hand_made_groups
 from tests.train.test_session_tree import random_tree
 from tests.train.tiny_gguf import write_gguf
 from train.checkpoints import load_checkpoint, model_tensors, save_checkpoint
+from train.config import LoraConfig
 from train.grpo.groups import parts
 from train.grpo.trainer import GrpoTrainer
-from train.lora import LoraConfig, add_adapter
+from train.lora import add_adapter
 from train.merge import main as merge
 from train.models import load_model
 from train.policy import Policy

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from train.lora import LoraConfig
+from train.config import LoraConfig
 from train.memory import PassOptions, Rollouts, _trace, memory_parts
 from train.policy import Policy, autocast_dtype
 from train.policy_stats import policy_stats
@@ -90,7 +90,7 @@ def test_a_deep_model_takes_what_two_shallow_ones_tell(options: PassOptions, tin
 
 
 def test_less_memory_is_told_where_less_is_kept() -> None:
-    config, packs = config_of(6), [session(100)]
+    config, packs = config_of(4), [session(100, replies=2, steps=2)]
     usual = memory_parts(config, packs, PassOptions()).passes
     assert memory_parts(config, packs, PassOptions(gradient_checkpointing=True)).passes < 0.6 * usual
     assert memory_parts(config, packs, PassOptions(stretch_tokens=50)).passes < 0.5 * usual

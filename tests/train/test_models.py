@@ -15,8 +15,8 @@ from tests.train.tiny_gguf import END, write_gguf
 from train.checkpoints import load_checkpoint, save_checkpoint
 from train.models import load_model
 from train.policy import Policy
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import generate
-from train.rollout_engines.sampling import SamplingConfig
 from train.session_tree import pack_trunks
 from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
 

@@ -9,8 +9,8 @@ from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
 from train.attention.structured import Structured
 from train.policy import Policy, autocast_dtype
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import generate
-from train.rollout_engines.sampling import SamplingConfig
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
 BFLOAT16 = autocast_dtype("bfloat16_autocast")
@@ -18,7 +18,7 @@ BFLOAT16 = autocast_dtype("bfloat16_autocast")
 
 @pytest.fixture
 def packed(tiny: Tiny) -> PackedTrees:
-    return pack([random_tree(tiny, index) for index in range(4)])
+    return pack([random_tree(tiny, index) for index in range(2)])
 
 
 def model_of(tiny: Tiny) -> Any:

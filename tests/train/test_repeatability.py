@@ -11,11 +11,12 @@ import torch
 
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
-from train.grpo.trainer import GrpoConfig, GrpoTrainer
-from train.loop import OptimizerConfig
+from train.config import OptimizerConfig, TinyModelConfig
+from train.grpo.config import GrpoConfig
+from train.grpo.trainer import GrpoTrainer
 from train.policy import Policy
 from train.session_tree import SessionTree, enable_tree_attention, pack
-from train.tiny import TinyModelConfig, build_model
+from train.tiny import build_model
 
 BUSY = "import os, time\nend = time.monotonic() + 600\nwhile time.monotonic() < end and os.getppid() > 1: pass"
 # Backward passes whose threads add to one place in any order (torch.use_deterministic_algorithms names them).
@@ -72,6 +73,14 @@ def operations(node: Any) -> set[str]:
 
 
 @pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def busy_machine() -> Iterator[None]:
     """More busy processes than the machine has cores, so that the threads of one operation run far apart."""
     with ExitStack() as started:
@@ -82,7 +91,7 @@ def busy_machine() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("busy_machine")
+@pytest.mark.usefixtures("busy_machine", "two_threads")
 def test_grpo_gives_the_same_weights_bit_for_bit_beside_busy_processes(tiny: Tiny) -> None:
     first, *others = [weights_after_grpo(tiny) for _ in range(6)]
     for other in others:

@@ -1,7 +1,6 @@
 """What a run leaves in metrics.jsonl, whatever it is stopped by; who watches; what is warned of."""
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from train.run_log import RunLog
 from train.watching.watch import load_watches
 
 ROWS = [Row("sft", step, {"loss": 1 / step}) for step in (1, 2, 3)]
+BEFORE = [Row("small", step, {"loss": 1.0}) for step in range(1, 8)] + ROWS
 
 
 def written(folder: Path, rows: list[Row]) -> Path:
@@ -28,9 +28,15 @@ def written(folder: Path, rows: list[Row]) -> Path:
     return folder / "metrics.jsonl"
 
 
-def killed_run(folder: Path, place: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "tests.train.run_killed", str(folder), place], capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs that were killed, by the place; the second one had these steps before."""
+    folders = {place: tmp_path_factory.mktemp(place) for place in ("after-save", "in-forget")}
+    written(folders["in-forget"], BEFORE)
+    words = [word for place, folder in folders.items() for word in (place, str(folder))]
+    done = subprocess.run([sys.executable, "-m", "tests.train.run_killed", *words], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return folders
 
 
 def steps_of(path: Path) -> list[int]:
@@ -70,22 +76,20 @@ def test_steps_after_the_saved_one_are_forgotten_and_other_phases_kept(tmp_path:
 
 
 def test_a_state_says_of_no_step_that_it_is_done_which_the_log_does_not_have_and_each_step_is_there_once(
-    tmp_path: Path,
+    killed: dict[str, Path],
 ) -> None:
-    killed_run(tmp_path, "after-save")
-    saved = load_state(tmp_path)
+    folder = killed["after-save"]
+    saved = load_state(folder)
     assert saved is not None
-    assert steps_of(tmp_path / "metrics.jsonl") == list(range(1, saved[1]["done"] + 1))
-    with RunLog(tmp_path) as log:
-        run_phase(small_phase(), tmp_path, log, save_every_s=1e9)
-    assert steps_of(tmp_path / "metrics.jsonl") == list(range(1, STEPS + 1))
+    assert steps_of(folder / "metrics.jsonl") == list(range(1, saved[1]["done"] + 1))
+    with RunLog(folder) as log:
+        run_phase(small_phase(), folder, log, save_every_s=1e9)
+    assert steps_of(folder / "metrics.jsonl") == list(range(1, STEPS + 1))
 
 
-def test_a_kill_while_steps_are_forgotten_loses_no_row(tmp_path: Path) -> None:
-    path = written(tmp_path, [Row("small", step, {"loss": 1.0}) for step in range(1, 8)] + ROWS)
-    before = path.read_bytes()
-    killed_run(tmp_path, "in-forget")
-    assert path.read_bytes() == before
+def test_a_kill_while_steps_are_forgotten_loses_no_row(killed: dict[str, Path], tmp_path: Path) -> None:
+    before = written(tmp_path, BEFORE)
+    assert (killed["in-forget"] / "metrics.jsonl").read_bytes() == before.read_bytes()
 
 
 def test_the_log_is_on_the_disk_before_the_state_takes_its_place(

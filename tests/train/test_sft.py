@@ -8,10 +8,10 @@ import torch
 from shop_env.context import ContextConfig
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import COMPACT, Tiny
-from train.loop import OptimizerConfig
+from train.config import OptimizerConfig, SftConfig, SftStage
 from train.policy import Policy
 from train.session_tree import enable_tree_attention
-from train.sft import SftConfig, SftStage, SftTrainer
+from train.sft import SftTrainer
 from train.tokens import SessionTokens, tokenize_session
 
 STAGES = (SftStage(steps=3),)

@@ -9,7 +9,8 @@ from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
 from replay_sessions.demo_shop import generate_sessions
 from tests.train.conftest import COMPACT, Tiny
-from train.tiny import QWEN2_SPLIT, TinyTokenizerConfig, train_tokenizer
+from train.config import TinyTokenizerConfig
+from train.tiny import QWEN2_SPLIT, train_tokenizer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 TOKENIZER = train_tokenizer(generate_sessions(24, seed=3), TinyTokenizerConfig(min_count=2), COMPACT)

@@ -8,7 +8,7 @@ import pytest
 
 from shop_env.context import ContextConfig
 from tests.train.conftest import COMPACT, Tiny
-from train.sft import SftConfig
+from train.config import SftConfig
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 

@@ -18,14 +18,16 @@ from shop_env.observation import observe
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT
 from train.checkpoints import save_model
-from train.lora import LoraConfig, add_adapter
+from train.config import LoraConfig, TinyModelConfig, TinyTokenizerConfig
+from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
+from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import LocalEngine
-from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.rollout_engines.sampling import SampledReply, StopReason
 from train.rollout_engines.vllm import VllmEngine
 from train.session_tree import SessionTree, pack
-from train.tiny import TinyModelConfig, TinyTokenizerConfig, build_model, train_tokenizer
+from train.tiny import build_model, train_tokenizer
 from train.tokens import stop_token, tokenize_session
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]

@@ -27,9 +27,8 @@ from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import TERM_NAMES, RewardBreakdown
 from shop_env.reward.terms import exact_match
 from train.adapters.steps import order_file, steps_per_batch
+from train.config import LoraConfig, OptimizerConfig
 from train.grpo.config import GrpoConfig
-from train.loop import OptimizerConfig
-from train.lora import LoraConfig
 
 __all__ = ["RUN_FILE", "TrlRun", "action_reward", "certainty_reward", "planned_rows", "trl_arguments", "trl_run"]
 

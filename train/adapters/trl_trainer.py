@@ -7,7 +7,6 @@ KEY=VALUE words go over the arguments of trl.GRPOConfig. A run that was stopped 
 the same call is given again.
 """
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -29,7 +28,9 @@ from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardConfig
 from shop_env.reward.score import EMPTY_RATIONALE, SelfCertainty
 from train.adapters.trl import RUN_FILE, TrlRun, action_reward, certainty_reward, planned_rows
-from train.loop import OptimizerConfig, learning_rate
+from train.config import OptimizerConfig
+from train.launch import launched_processes
+from train.loop import learning_rate
 from train.models import load_tokenizer
 from train.policy_stats import self_certainty
 from train.tokens import rationale_tokens, stop_token
@@ -155,7 +156,7 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
             f"python -m agents.llm_grpo.train … --for-trl PHASE --out {folder}"
         )
     run = msgspec.json.decode(file.read_bytes(), type=TrlRun)
-    arguments = shared_out(run, words, processes=int(os.environ.get("WORLD_SIZE", "1")))
+    arguments = shared_out(run, words, processes=launched_processes())
     try:
         configured = GRPOConfig(**arguments)
     except TypeError as error:

@@ -23,8 +23,8 @@ from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import TERM_NAMES
 from shop_env.reward.terms import exact_match
 from train.adapters.steps import SOURCE, steps_per_batch
+from train.config import LoraConfig
 from train.grpo.config import GrpoConfig
-from train.lora import LoraConfig
 
 __all__ = ["compute_score", "overrides"]
 

@@ -15,29 +15,17 @@ from typing import Any
 
 import torch
 
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.errors import BadConfig
 from train.attention.check import Shape, fault
 from train.attention.cudnn import Cudnn
 from train.attention.flex import Flex
+from train.attention.names import OF_WHOLE_PACKS, STRETCH, asked_stretch
 from train.attention.structured import Structured
 from train.session_tree import TreeAttention
 
-__all__ = [
-    "ATTENTIONS",
-    "STRETCH",
-    "WHOLE",
-    "Passes",
-    "asked_stretch",
-    "check_name",
-    "choose_passes",
-    "kept_bytes",
-    "shape_of",
-]
+__all__ = ["WHOLE", "Passes", "choose_passes", "kept_bytes", "shape_of"]
 
-WHOLE: dict[str, TreeAttention] = {"cudnn": Cudnn, "flex": Flex, "structured": Structured}  # in the order of trial
-DEPTH_FIRST = "depth_first"
-ATTENTIONS = ("auto", *WHOLE, DEPTH_FIRST)
-STRETCH = 2048  # tokens of a trunk, where sessions are passed depth-first and nobody says how many
+WHOLE: dict[str, TreeAttention] = dict(zip(OF_WHOLE_PACKS, (Cudnn, Flex, Structured), strict=True))
 ROOM = 0.9  # of the memory: an allocator and kernels take some for themselves
 
 
@@ -54,22 +42,6 @@ class Passes:
     line: str
 
 
-def check_name(name: str, stretch_tokens: int | None) -> None:
-    """Raises BadConfig for a name that is none, or one that takes no stretches."""
-    if name not in ATTENTIONS:
-        raise BadConfig(f"model.attention is {name!r}. {did_you_mean(name, ATTENTIONS)}")
-    if stretch_tokens is not None and name in WHOLE:
-        raise BadConfig(
-            f"model.attention is {name!r}, which passes whole packs, and model.stretch_tokens {stretch_tokens} asks "
-            "for depth-first passes; leave one of them out."
-        )
-
-
-def asked_stretch(name: str, stretch_tokens: int | None) -> int | None:
-    """How many tokens of a trunk are passed at a time, where depth-first passes are asked for; None: they are not."""
-    return STRETCH if name == DEPTH_FIRST and stretch_tokens is None else stretch_tokens
-
-
 def choose_passes(
     model: Any,
     name: str,
@@ -83,7 +55,7 @@ def choose_passes(
     """How `model` goes through packs on its device.
 
     Args:
-        name: One of ATTENTIONS.
+        name: One of train.attention.names.ATTENTIONS.
         stretch_tokens: Asked for; None: as many as is usual, where sessions are passed depth-first.
         autocast: What matrix products are computed in; None: as the weights are.
         recomputed: Layers are computed again in the backward pass.

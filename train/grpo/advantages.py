@@ -6,13 +6,12 @@ groups are left out (`informative`).
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 from torch import Tensor
 
-__all__ = ["AdvantageScale", "informative", "scaled_advantages"]
+from train.grpo.config import AdvantageScale
 
-AdvantageScale = Literal["group", "batch", "none"]
+__all__ = ["informative", "scaled_advantages"]
 
 
 def informative(action_rewards: Sequence[float]) -> bool:

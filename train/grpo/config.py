@@ -5,13 +5,15 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.errors import BadConfig
-from train.grpo.advantages import AdvantageScale
-from train.grpo.loss import KlEstimator, LossMean
-from train.loop import OptimizerConfig
-from train.rollout_engines.sampling import SamplingConfig
+from train.config import OptimizerConfig
+from train.rollout_engines.config import SamplingConfig
 from train.sampler import Balance
 
-__all__ = ["GrpoConfig"]
+__all__ = ["AdvantageScale", "GrpoConfig", "KlEstimator", "LossMean"]
+
+AdvantageScale = Literal["group", "batch", "none"]
+KlEstimator = Literal["k3", "k2", "k1"]
+LossMean = Literal["reply", "token", "constant"]
 
 
 class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

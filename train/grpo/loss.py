@@ -15,15 +15,13 @@ Tokens are weighed so that the loss of a batch is a sum over its parts, however 
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-__all__ = ["KlEstimator", "LossMean", "grpo_loss", "importance_weights", "kl_divergence", "token_weights"]
+from train.grpo.config import KlEstimator, LossMean
 
-KlEstimator = Literal["k3", "k2", "k1"]
-LossMean = Literal["reply", "token", "constant"]
+__all__ = ["grpo_loss", "importance_weights", "kl_divergence", "token_weights"]
 
 
 def token_weights(lengths_R: Sequence[int], mean: LossMean, *, replies: int, tokens: int, longest: int) -> Tensor:

@@ -39,7 +39,7 @@ from train.sampler import SessionPlan, StepPlan
 from train.sharding import idle_pass, passes_behind
 from train.tokens import SessionTokens, rationale_tokens, stop_token
 
-__all__ = ["GrpoConfig", "GrpoTrainer", "grpo_plan", "scored_trunks"]
+__all__ = ["GrpoTrainer", "grpo_plan", "scored_trunks"]
 
 T = TypeVar("T")
 

@@ -1,12 +1,13 @@
-"""Who samples the replies of GRPO: the numbers of a machine, not of a recipe."""
+"""Who samples the replies of GRPO (the numbers of a machine, not of a recipe), and how replies are sampled."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from replay_sessions.errors import BadConfig
 
-__all__ = ["RolloutsConfig"]
+__all__ = ["RolloutsConfig", "SamplingConfig"]
 
 
 class RolloutsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,3 +30,23 @@ class RolloutsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             )
         if self.tensor_parallel_size < 1:
             raise BadConfig(f"rollouts.tensor_parallel_size is {self.tensor_parallel_size}; it must be at least 1.")
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How replies are sampled.
+
+    Attributes:
+        temperature: 0 is greedy.
+        max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
+        replies: How many replies to each prompt.
+        max_batch_tokens: Trunk tokens plus reply rows that are read at once.
+        max_kept_bytes: Keys and values of those trunks and of their replies, at their longest; bounds memory.
+    """
+
+    temperature: float
+    max_new_tokens: int
+    end_token: int
+    replies: int = 1
+    max_batch_tokens: int = 32_768
+    max_kept_bytes: int = 8 << 30

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from train.attention.structured import attend_causally
 from train.policy import Policy
-from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.rollout_engines.config import SamplingConfig
+from train.rollout_engines.sampling import SampledReply, StopReason
 
 __all__ = ["KeysAndValues", "LocalEngine", "generate", "read_trunks", "token_bytes", "trunk_batches", "uniform_draws"]
 

@@ -11,28 +11,9 @@ from enum import Enum
 from typing import Protocol
 
 from train.policy import Policy
+from train.rollout_engines.config import SamplingConfig
 
-__all__ = ["RolloutEngine", "SampledReply", "SamplingConfig", "StopReason"]
-
-
-@dataclass(frozen=True)
-class SamplingConfig:
-    """How replies are sampled.
-
-    Attributes:
-        temperature: 0 is greedy.
-        max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
-        replies: How many replies to each prompt.
-        max_batch_tokens: Trunk tokens plus reply rows that are read at once.
-        max_kept_bytes: Keys and values of those trunks and of their replies, at their longest; bounds memory.
-    """
-
-    temperature: float
-    max_new_tokens: int
-    end_token: int
-    replies: int = 1
-    max_batch_tokens: int = 32_768
-    max_kept_bytes: int = 8 << 30
+__all__ = ["RolloutEngine", "SampledReply", "StopReason"]
 
 
 class StopReason(Enum):

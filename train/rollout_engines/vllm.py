@@ -21,10 +21,12 @@ import torch
 
 from replay_sessions.errors import BadConfig, MissingExtra
 from replay_sessions.plugins import load
+from train.config import Precision
 from train.lora import ADAPTER_FILE, has_adapter, save_adapter
 from train.models import GGUF, PACKAGE
-from train.policy import Policy, Precision
-from train.rollout_engines.sampling import SampledReply, SamplingConfig, StopReason
+from train.policy import Policy
+from train.rollout_engines.config import SamplingConfig
+from train.rollout_engines.sampling import SampledReply, StopReason
 
 __all__ = ["VllmEngine"]
 

@@ -7,6 +7,7 @@ back but the part's size: its result lies in the work folder, where it outlives 
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -25,6 +26,7 @@ from replay_sessions.splits import SplitPlan
 __all__ = ["Engine", "Job", "WorkerDied", "run_jobs"]
 
 Engine = Literal["processes", "ray"]
+STARTING_S = 1.0  # about what it takes to start processes
 
 
 class WorkerDied(ImportFailed):
@@ -41,11 +43,23 @@ class Job(msgspec.Struct, frozen=True):
     plan: SplitPlan
 
 
-def run_jobs(jobs: Iterator[Job], *, workers: int, engine: Engine = "processes") -> Iterator[int]:
-    """Does the jobs and yields the size of each part as it is done, in any order."""
+def run_jobs(jobs: Iterator[Job], *, workers: int | None, engine: Engine = "processes") -> Iterator[int]:
+    """Does the jobs and yields the size of each part as it is done, in any order.
+
+    Args:
+        workers: So many processes; None: one for each core, once this one alone has worked for as long as it takes to
+            start them.
+    """
     if engine == "ray":
         yield from _on_ray(jobs)
         return
+    if workers is None:
+        workers = os.cpu_count() or 1
+        begun = time.monotonic()
+        for job in jobs:
+            yield _do(job)
+            if time.monotonic() - begun > STARTING_S:
+                break
     first = list(islice(jobs, 2))
     jobs = chain(first, jobs)
     if workers <= 1 or len(first) < 2:

@@ -64,7 +64,7 @@ def run_import(
     *,
     splits: SplitPlan | None = None,
     overwrite: bool = False,
-    workers: int = 1,
+    workers: int | None = 1,
     engine: Engine = "processes",
     on_progress: Callable[[int], None] | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -72,7 +72,8 @@ def run_import(
     """Writes the importer's sessions to a store.
 
     Args:
-        workers: Processes that read parts; a source of a single part is read in this one.
+        workers: Processes that read parts; a source of a single part is read in this one. None: one for each core, for
+            a source that takes longer than to start them.
         engine: "ray" spreads the parts over a Ray cluster whose machines share the folder of `out`.
         on_progress: Told how much of the source was done since the last call, in units of `Importer.size`.
         tell: Told in a line where what an earlier, killed import had done cannot be used.

@@ -59,8 +59,8 @@ def main() -> None:
         if in_fork(partial(replace_and_die, replace, store, number, told)) == DONE:
             return
         was_there = (store / "manifest.json").is_file()
-        opened = in_fork(lambda: which(store))
-        assert in_fork(lambda: which(replace(store, NEW))) == IS_NEW
+        opened = in_fork(lambda: opened_and_replaced(replace, store))
+        assert opened in (IS_OLD, IS_NEW, NEITHER)
         left = sorted(str(path.relative_to(place)) for path in place.rglob("*") if not path.is_relative_to(store))
         killed = Killed(told.read_text(), was_there, {IS_OLD: "old", IS_NEW: "new"}.get(opened, "neither"), left)
         print(msgspec.json.encode(killed).decode(), flush=True)
@@ -89,6 +89,12 @@ def which(store: Path) -> int:
     """What is there, read to its end."""
     found = list(SessionStore.open(store).sessions())
     return IS_OLD if found == OLD else IS_NEW if found == NEW else NEITHER
+
+
+def opened_and_replaced(replace: Callable[[Path, list[Session]], Path], store: Path) -> int:
+    """What could be opened, where the next writer comes to its end."""
+    opened = which(store)
+    return opened if which(replace(store, NEW)) == IS_NEW else 1
 
 
 def replace_and_die(replace: Callable[[Path, list[Session]], Path], store: Path, number: int, told: Path) -> int:

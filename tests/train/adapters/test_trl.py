@@ -23,8 +23,8 @@ from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import order_file
 from train.adapters.trl import TrlRun, action_reward, certainty_reward, planned_rows, trl_arguments, trl_run
+from train.config import LoraConfig
 from train.loop import learning_rate
-from train.lora import LoraConfig
 from train.tokens import rationale_tokens
 
 GRPO = msgspec.structs.replace(CONFIG, steps_per_batch=6, steps=9)

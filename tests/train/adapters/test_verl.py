@@ -28,10 +28,10 @@ from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import order_file, write_order
 from train.adapters.verl import compute_score, overrides
+from train.config import LoraConfig
 from train.grpo.advantages import scaled_advantages
 from train.grpo.loss import token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
-from train.lora import LoraConfig
 from train.models import load_tokenizer
 from train.tokens import fitted_messages, prompt_tokens
 

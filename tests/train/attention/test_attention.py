@@ -17,9 +17,10 @@ from train.attention.cudnn import Cudnn, endpoints
 from train.attention.flex import Flex, block_mask
 from train.attention.ranges import visible_ranges
 from train.attention.structured import Structured
+from train.config import TinyModelConfig
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack, pack_trunks
-from train.tiny import TinyModelConfig, build_model
+from train.tiny import build_model
 
 TOLERANCE = 1e-5
 CPU = torch.device("cpu")

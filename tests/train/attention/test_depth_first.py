@@ -14,15 +14,15 @@ from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
 from tests.train.test_grpo import CONFIG, changed, hand_made_groups, shifted_reference
 from tests.train.test_session_tree import random_tree
+from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.grpo.groups import parts
 from train.grpo.trainer import GrpoTrainer
-from train.loop import OptimizerConfig
-from train.lora import LoraConfig, add_adapter
+from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy, autocast_dtype
 from train.policy_stats import log_probabilities, policy_stats
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack, pack_trunks
-from train.sft import SftConfig, SftStage, SftTrainer
+from train.sft import SftTrainer
 
 STATS = partial(policy_stats, temperature=0.6, definition="kl_uniform_policy")
 STRETCHES = (13, 100, 10_000)

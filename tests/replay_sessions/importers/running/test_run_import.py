@@ -1,6 +1,5 @@
 import errno
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from replay_sessions.importers.importer import Imported, Importer, Part
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.mapped.shopcart import ShopcartImporter
 from replay_sessions.importers.raw.importer import RawImporter
+from replay_sessions.importers.running.engines import Job, _do
 from replay_sessions.importers.running.part_files import read_part
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.splits import SplitPlan
@@ -274,30 +274,45 @@ if __name__ == "__main__":
 """
 
 
-def test_an_import_killed_again_and_again_equals_an_undisturbed_one(tmp_path: Path) -> None:
+def test_an_import_killed_again_and_again_equals_an_undisturbed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = tmp_path / "import.py"
     script.write_text(IMPORT)
     log = tmp_path / "log.jsonl"
     page = "<p>a page of the shop</p>" * 100
     log.write_bytes(b"".join(msgspec.json.encode(make_session(i, page=page)) + b"\n" for i in range(800)))
-
-    def start(out: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, str(script), str(log), str(tmp_path / out)]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    with start("undisturbed") as process:
-        process.communicate()
-    draw = random.Random(0)
-    kills = 0
-    while not (tmp_path / "store").exists():
-        with start("store") as process:
-            try:
-                _, told = process.communicate(timeout=draw.uniform(0.7, 1.1) if kills < 2 else 60)
-                assert process.returncode == 0, told.decode()
-            except subprocess.TimeoutExpired:
-                process.kill()
-                kills += 1
-    assert kills > 0
+    command = [sys.executable, str(script), str(log), str(tmp_path / "store")]
+    parts = tmp_path / ".store.importing" / "parts"
+    for before_the_kill in (1, 20):
+        with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+            while len(list(parts.glob("*.json"))) < before_the_kill:
+                assert process.poll() is None
+                time.sleep(0.001)
+            process.kill()
+    assert not (tmp_path / "store").exists()
+    monkeypatch.setattr("replay_sessions.importers.mapped.jsonl._PART_BYTES", 20_000)
+    assert run_import(JsonlImporter(log), tmp_path / "store") >= 20
+    run_import(JsonlImporter(log), tmp_path / "undisturbed")
     assert files(tmp_path / "store") == files(tmp_path / "undisturbed")
     assert not list(tmp_path.glob(".store*"))
+
+
+@pytest.mark.parametrize(("starting_s", "starts"), [(60.0, 0), (0.0, 1)])
+def test_processes_are_started_for_what_takes_longer_than_that(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starting_s: float, starts: int
+) -> None:
+    started: list[int] = []
+
+    def start(jobs: Iterator[Job], workers: int) -> Iterator[int]:
+        started.append(workers)
+        return map(_do, jobs)
+
+    monkeypatch.setattr("replay_sessions.importers.running.engines.STARTING_S", starting_s)
+    monkeypatch.setattr("replay_sessions.importers.running.engines.os.cpu_count", lambda: 2)
+    monkeypatch.setattr("replay_sessions.importers.running.engines._in_processes", start)
+    done: list[int] = []
+    run_import(JsonlImporter(log), tmp_path / "store", workers=None, on_progress=done.append)
+    assert started == [2] * starts
+    assert sum(done) == log.stat().st_size
+    assert len(SessionStore.open(tmp_path / "store")) == 60

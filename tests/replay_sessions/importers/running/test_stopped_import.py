@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from replay_sessions.__main__ import main
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.importers.running.test_run_import import files
 
@@ -28,21 +29,20 @@ def _ctrl_c_is_heard() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("number", "workers"), [pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow), (signal.SIGTERM, 1)]
 )
-def test_a_stopped_import_says_how_to_go_on_and_does(tmp_path: Path, number: signal.Signals, workers: int) -> None:
+def test_a_stopped_import_says_how_to_go_on_and_does(
+    tmp_path: Path, number: signal.Signals, workers: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = tmp_path / "log.jsonl"
     page = "<p>a page of the shop</p>" * 2000
-    sessions = [msgspec.json.encode(make_session(i, page=page, steps=8)) + b"\n" for i in range(200)]
+    sessions = [msgspec.json.encode(make_session(i, page=page, steps=8)) + b"\n" for i in range(100)]
     log.write_bytes(b"".join(sessions))
 
-    def start(out: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "replay_sessions", "import", "jsonl", str(log), "--out", str(tmp_path / out)]
-        return subprocess.Popen(
-            [*command, "--workers", str(workers)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+    def words(out: str) -> list[str]:
+        return ["import", "jsonl", str(log), "--out", str(tmp_path / out), "--workers", str(workers)]
 
-    with start("undisturbed") as process:
-        process.communicate()
-    with start("store") as process:
+    assert main(words("undisturbed")) == 0
+    command = [sys.executable, "-m", "replay_sessions", *words("store")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         parts = tmp_path / ".store.importing" / "parts"
         while process.poll() is None and not (
             parts.is_dir() and any(name.endswith(".json") for name in os.listdir(parts))
@@ -52,9 +52,8 @@ def test_a_stopped_import_says_how_to_go_on_and_does(tmp_path: Path, number: sig
         told = process.communicate()
     assert process.returncode == 128 + number
     assert told == ("", "stopped: what is done stays; give the same command again, and it goes on where it was\n")
-    with start("store") as process:
-        told = process.communicate()
-    assert process.returncode == 0
-    assert "went on with an import that was stopped: " in told[0]
+    capsys.readouterr()
+    assert main(words("store")) == 0
+    assert "went on with an import that was stopped: " in capsys.readouterr().out
     assert files(tmp_path / "store") == files(tmp_path / "undisturbed")
     assert not list(tmp_path.glob(".store*"))

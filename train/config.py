@@ -1,0 +1,201 @@
+"""The numbers of training, as a preset gives them: optimiser, SFT, LoRA, precision, a tiny model and its tokenizer.
+
+Those of GRPO, of sampling and of attention stand in those rooms (grpo/config.py, rollout_engines/config.py,
+attention/names.py); agents/llm_grpo/config.py makes one configuration of all. No such module loads torch, so that a
+command tells its help, or what is wrong with a call, at once.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from replay_sessions.errors import BadConfig
+from train.sampler import SessionPlan
+from train.tokens import SessionTokens
+
+__all__ = [
+    "LoraConfig",
+    "OptimizerConfig",
+    "Precision",
+    "SftConfig",
+    "SftStage",
+    "TinyModelConfig",
+    "TinyTokenizerConfig",
+]
+
+Precision = Literal["float32", "bfloat16_autocast"]
+
+
+class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """AdamW and its schedule: warm-up, cosine decay to `final_lr_fraction` until 90% of the steps, then constant.
+
+    Attributes:
+        lr: The highest learning rate.
+        warmup_steps: So many steps until it is reached.
+        final_lr_fraction: The share of it that is left at the end.
+        weight_decay: Of AdamW, on matrices.
+        beta1: Of AdamW, how long gradients are remembered.
+        beta2: Of AdamW, how long their squares are remembered.
+        max_grad_norm: Longer gradients are cut to this length.
+    """
+
+    lr: float
+    warmup_steps: int = 0
+    final_lr_fraction: float = 0.1
+    weight_decay: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    max_grad_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.lr <= 0:
+            raise BadConfig(f"lr is {self.lr}; it must be above 0.")
+        if not 0 <= self.final_lr_fraction <= 1:
+            raise BadConfig(f"final_lr_fraction is {self.final_lr_fraction}; it must lie between 0 and 1.")
+
+
+class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of SFT.
+
+    Attributes:
+        steps: So many optimiser steps; or else
+        epochs: so many times through all sessions.
+        replies: On the first so many replies of each session; None: all of them.
+    """
+
+    steps: int | None = None
+    epochs: float | None = None
+    replies: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            raise BadConfig(f"a stage of SFT has either steps or epochs, not {self.steps} and {self.epochs}.")
+
+
+class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How SFT is run.
+
+    Attributes:
+        stages: What is trained on, one after the other.
+        sessions_per_batch: At most so many sessions go into one optimiser step.
+        tokens_per_batch: At most so many tokens in those sessions.
+        max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
+    """
+
+    optimizer: OptimizerConfig
+    stages: tuple[SftStage, ...]
+    sessions_per_batch: int = 8
+    tokens_per_batch: int = 32_768
+    max_batch_tokens: int = 32_768
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise BadConfig("sft.stages is empty; give at least one stage, such as {steps = 100}.")
+
+    def in_steps(self, trunks: Sequence[SessionTokens]) -> "SftConfig":
+        """The same with every stage's length in steps, as many as its epochs of these sessions take."""
+        per_epoch = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "").batches_per_epoch
+        stages = (
+            SftStage(
+                steps=max(1, round(stage.epochs * per_epoch)) if stage.epochs else stage.steps, replies=stage.replies
+            )
+            for stage in self.stages
+        )
+        return msgspec.structs.replace(self, stages=tuple(stages))
+
+    @property
+    def total_steps(self) -> int:
+        """Of all stages, each of them in steps."""
+        return sum(_steps(stage) for stage in self.stages)
+
+    def replies_at(self, step: int) -> int | None:
+        """How many replies of each session are trained on at step `step`."""
+        for stage in self.stages:
+            if step < _steps(stage):
+                return stage.replies
+            step -= _steps(stage)
+        return self.stages[-1].replies
+
+
+def _steps(stage: SftStage) -> int:
+    if stage.steps is None:
+        raise ValueError("a stage in epochs; use SftConfig.in_steps(trunks) first")
+    return stage.steps
+
+
+class LoraConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which small matrices are trained in place of the model's own.
+
+    Attributes:
+        rank: Their inner width; more can learn more and costs more.
+        alpha: What they add is scaled by alpha / rank.
+        dropout: The share of their inputs that is left out in training; a policy of GRPO then differs from itself.
+        target_modules: Beside which layers they stand, such as q_proj; all-linear: all but the output.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.0
+    target_modules: tuple[str, ...] = ("all-linear",)
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise BadConfig(f"lora.rank is {self.rank}; it must be at least 1.")
+        if not 0 <= self.dropout < 1:
+            raise BadConfig(f"lora.dropout is {self.dropout}; it must lie between 0 and 1, and below 1.")
+        if not self.target_modules or ("all-linear" in self.target_modules and len(self.target_modules) > 1):
+            raise BadConfig(
+                f"lora.target_modules is {list(self.target_modules)}; give the names of layers, or all-linear alone."
+            )
+
+
+class TinyTokenizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a store's tokenizer is made.
+
+    Attributes:
+        bpe_size: Size of the byte-level BPE vocabulary, the 256 bytes included.
+        max_words: At most so many tokens added for words, the most frequent first.
+        max_scaffolds: At most so many added for scaffolds, the most frequent first.
+        min_count: A word or scaffold seen in fewer sessions gets no token of its own.
+        common_share: A word that stands in more than this share of the goals is no word of the shopper's but scaffold.
+    """
+
+    bpe_size: int = 384
+    max_words: int = 2000
+    max_scaffolds: int = 600
+    min_count: int = 8
+    common_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.bpe_size < 256:
+            raise BadConfig(f"tokenizer.bpe_size is {self.bpe_size}; byte-level BPE needs at least 256.")
+
+
+class TinyModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The shape of a Qwen2 model built from nothing.
+
+    Attributes:
+        hidden_size: Width of the model; a multiple of heads.
+        layers: How many decoder layers.
+        heads: Attention heads; a multiple of key_value_heads.
+        key_value_heads: Heads of keys and values, which the others share.
+        intermediate_size: Width inside the MLP.
+        initial_std: Deviation of the fresh weights.
+        max_position: The longest sequence, in tokens.
+    """
+
+    hidden_size: int = 128
+    layers: int = 3
+    heads: int = 4
+    key_value_heads: int = 4
+    intermediate_size: int = 384
+    initial_std: float = 0.08
+    max_position: int = 8192
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.heads or self.heads % self.key_value_heads:
+            raise BadConfig(
+                f"model: hidden_size {self.hidden_size} must be a multiple of heads {self.heads}, and heads of "
+                f"key_value_heads {self.key_value_heads}."
+            )
