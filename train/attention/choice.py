@@ -19,6 +19,7 @@ from replay_sessions.errors import BadConfig, did_you_mean
 from train.attention.check import Shape, fault
 from train.attention.cudnn import Cudnn
 from train.attention.flex import Flex
+from train.attention.merged import Merged, merged_where_long
 from train.attention.structured import Structured
 from train.session_tree import TreeAttention
 
@@ -32,9 +33,17 @@ __all__ = [
     "choose_passes",
     "kept_bytes",
     "shape_of",
+    "traced",
+    "whole_on",
 ]
 
-WHOLE: dict[str, TreeAttention] = {"cudnn": Cudnn, "flex": Flex, "structured": Structured}  # in the order of trial
+WHOLE: dict[str, TreeAttention] = {
+    "cudnn": Cudnn,
+    "flex": Flex,
+    "merged": merged_where_long,
+    "structured": Structured,
+}
+_TRIED: dict[str, TreeAttention] = WHOLE | {"merged": Merged}  # the trial's stretches are short
 DEPTH_FIRST = "depth_first"
 ATTENTIONS = ("auto", *WHOLE, DEPTH_FIRST)
 STRETCH = 2048  # tokens of a trunk, where sessions are passed depth-first and nobody says how many
@@ -108,11 +117,23 @@ def choose_passes(
     raise BadConfig(f"no attention equals plain rows on this machine; {why}.")
 
 
+def whole_on(device: torch.device) -> tuple[str, ...]:
+    """What passes whole packs on a device, in the order of trial."""
+    return ("cudnn", "flex", "structured") if device.type == "cuda" else ("merged", "structured")
+
+
+def traced(name: str, device: torch.device) -> TreeAttention:
+    """What stands for an attention where memory is counted without a kernel (train/memory.py)."""
+    merged = name == "merged" or (name == "auto" and whole_on(device)[0] == "merged")
+    return merged_where_long if merged else Structured
+
+
 def _trials(name: str, shape: Shape) -> Iterator[tuple[str, str | None]]:
-    """The attentions from `name` on, and what is wrong with each."""
-    order = list(WHOLE)
-    for candidate in order[order.index(name) :]:
-        yield candidate, fault(WHOLE[candidate], shape)
+    """`name` and the device's attentions behind it, and what is wrong with each."""
+    order = whole_on(shape.device)
+    behind = order[order.index(name) + 1 :] if name in order else order
+    for candidate in (name, *behind):
+        yield candidate, fault(_TRIED[candidate], shape)
 
 
 def _depth_first(stretch_tokens: int, why: str) -> Passes:
@@ -131,7 +152,7 @@ def shape_of(model: Any, autocast: torch.dtype | None) -> Shape:
 
 def _usual(shape: Shape) -> str:
     if shape.device.type != "cuda":
-        return "structured"
+        return whole_on(shape.device)[0]
     halved = shape.dtype in (torch.bfloat16, torch.float16)
     return "cudnn" if halved and torch.cuda.get_device_capability(shape.device) >= (9, 0) else "flex"
 
