@@ -100,7 +100,7 @@ def _ways(model: Any) -> dict[str, _Way]:
     """Those that this machine gets right; the others are told on stderr."""
     shape = shape_of(model, torch.bfloat16)
     ways = {}
-    for name in whole_on(model.device):
+    for name in whole_on(torch.device("cuda")):
         reason = fault(WHOLE[name], shape)
         if reason is None:
             ways[name] = _Way({"attention": WHOLE[name]})

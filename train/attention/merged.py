@@ -23,7 +23,7 @@ from train.session_tree import Attention, PackedTrees
 
 __all__ = ["Merged", "merged_where_long"]
 
-LONG = 160  # tokens of a stretch in the mean. What is shorter is faster as part of each group's own product (measured)
+LONG = 160  # tokens of a stretch in the mean: below, each group's own product is faster (measured)
 FILLED = 4096  # tokens of a batch may be filled up in any case: a second batch would cost more
 
 
@@ -45,7 +45,8 @@ class Merged:
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         dtype = attention_dtype(query)
-        attended: Tensor = _Merge.apply(query.to(dtype), key.to(dtype), value.to(dtype), self._parts, scale)
+        given = query.to(dtype), key.to(dtype), value.to(dtype)
+        attended: Tensor = _Merge.apply(*given, self._parts, scale)  # type: ignore[no-untyped-call]  # torch's own
         return attended
 
 
@@ -83,7 +84,8 @@ class _Batch:
         return tokens[0].transpose(0, 1).index_select(0, self.places)
 
     def _in_rows(self, taken: Tensor) -> Tensor:
-        return taken.unflatten(0, (-1, self.longest)).transpose(1, 2)
+        rows: Tensor = taken.unflatten(0, (-1, self.longest))
+        return rows.transpose(1, 2)
 
 
 @dataclass(frozen=True)
