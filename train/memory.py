@@ -21,12 +21,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import AutoModelForCausalLM, PretrainedConfig
 
+from train.attention.structured import Structured
 from train.config import LoraConfig
 from train.lora import add_adapter
 from train.policy import Policy
 from train.policy_stats import policy_stats
 from train.rollout_engines.local import KeysAndValues, read_trunks
-from train.session_tree import PackedTrees, enable_tree_attention
+from train.session_tree import PackedTrees, TreeAttention, enable_tree_attention
 
 __all__ = ["MemoryParts", "PassOptions", "Rollouts", "memory_parts"]
 
@@ -41,6 +42,7 @@ class PassOptions:
     gradient_checkpointing: bool = False
     stretch_tokens: int | None = None
     lora: LoraConfig | None = None
+    attention: TreeAttention = Structured
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ def _trace(
             autocast=options.autocast,
             gradient_checkpointing=options.gradient_checkpointing,
             stretch_tokens=options.stretch_tokens,
+            attention=options.attention,
         )
         weights = counted.alive
         learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -174,7 +177,7 @@ def _trace(
         frozen = None
         if copy is not None:
             _give_fake_weights(copy)
-            frozen = Policy(copy, autocast=options.autocast)
+            frozen = Policy(copy, autocast=options.autocast, attention=options.attention)
             reference = counted.alive - weights
         gradients = counted.added(partial(_give_gradients, learning))
         adamw = torch.optim.AdamW(learning)

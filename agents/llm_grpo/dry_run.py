@@ -17,6 +17,7 @@ from agents.llm_grpo.training_data import TrainingData, info_of_phase
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
+from train.attention.choice import traced
 from train.attention.names import asked_stretch
 from train.config import SftConfig
 from train.grpo.config import GrpoConfig
@@ -70,6 +71,7 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[str]:
         gradient_checkpointing=config.model.gradient_checkpointing,
         stretch_tokens=asked_stretch(config.model.attention, config.model.stretch_tokens),
         lora=config.model.lora,
+        attention=traced(config.model.attention, torch.device("cuda" if torch.cuda.is_available() else "cpu")),
     )
     kept = token_bytes(model_config, options.autocast or torch.float32)
     yield f"{'phase':<18} {'method':<6} {'steps':>6} {'tokens a step':>14} {'largest pass':>13}"

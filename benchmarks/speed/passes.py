@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from train.attention.merged import merged_where_long
 from train.policy import Policy
 from train.policy_stats import log_probabilities
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
@@ -84,7 +85,7 @@ def device_here() -> str:
 def ways_of(shape: str) -> dict[str, Way]:
     """Each way to learn from a session, with a model of its own that is made when the way is first taken."""
     return {
-        "packed": _Packed(shape, {}, _whole),
+        "packed": _Packed(shape, {"attention": merged_where_long}, _whole),
         "depth_first": _Packed(shape, {"stretch_tokens": STRETCH}, _whole),
         "prefix": _Packed(shape, {}, _by_prompt),
         "trie": _Packed(shape, {"attention": Dense}, _whole),

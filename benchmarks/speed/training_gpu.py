@@ -29,7 +29,7 @@ from benchmarks.speed.measurement import Measurement, median_times
 from benchmarks.speed.passes import SHAPES, Size, device_here, model_of, passed, session
 from replay_sessions.errors import BadConfig, did_you_mean
 from train.attention.check import fault
-from train.attention.choice import WHOLE, shape_of
+from train.attention.choice import WHOLE, shape_of, whole_on
 from train.attention.names import STRETCH
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
@@ -101,10 +101,10 @@ def _ways(model: Any) -> dict[str, _Way]:
     """Those that this machine gets right; the others are told on stderr."""
     shape = shape_of(model, torch.bfloat16)
     ways = {}
-    for name, attention in WHOLE.items():
-        reason = fault(attention, shape)
+    for name in whole_on(torch.device("cuda")):
+        reason = fault(WHOLE[name], shape)
         if reason is None:
-            ways[name] = _Way({"attention": attention})
+            ways[name] = _Way({"attention": WHOLE[name]})
         else:
             sys.stderr.write(f"training_gpu: {name} is left out: {reason}\n")
     return {**ways, "depth_first": _Way({"stretch_tokens": STRETCH}), "rows": _Way({}, rows=True)}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from train.attention.merged import Merged, merged_where_long
 from train.config import LoraConfig
 from train.memory import PassOptions, Rollouts, _trace, memory_parts
 from train.policy import Policy, autocast_dtype
@@ -94,11 +95,16 @@ def test_less_memory_is_told_where_less_is_kept() -> None:
     usual = memory_parts(config, packs, PassOptions()).passes
     assert memory_parts(config, packs, PassOptions(gradient_checkpointing=True)).passes < 0.6 * usual
     assert memory_parts(config, packs, PassOptions(stretch_tokens=50)).passes < 0.5 * usual
+    assert memory_parts(config, packs, PassOptions(attention=Merged)).passes < 0.95 * usual
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stretch_tokens", [None, 512])
-def test_a_process_takes_what_was_told(stretch_tokens: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [PassOptions(), PassOptions(attention=merged_where_long), PassOptions(stretch_tokens=512)],
+    ids=["structured", "merged", "depth first"],
+)
+def test_a_process_takes_what_was_told(options: PassOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within 15%: what the operating system says of a pass over 6,000 tokens of a model with 8 layers.
 
     Freed memory goes back to the system at once, as it does not by default: glibc keeps some for later.
@@ -106,10 +112,10 @@ def test_a_process_takes_what_was_told(stretch_tokens: int | None, monkeypatch: 
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "131072")
     packed = partial(session, 700, 8, 40, 7)
     config = config_of(8, hidden=512, vocabulary=8000)
-    told = memory_parts(config, [packed()], PassOptions(stretch_tokens=stretch_tokens)).passes
+    told = memory_parts(config, [packed()], options).passes
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(config, packed(), stretch_tokens, sender))
+    process = context.Process(target=_measure, args=(config, packed(), options, sender))
     process.start()
     sender.close()
     taken = receiver.recv()
@@ -118,10 +124,10 @@ def test_a_process_takes_what_was_told(stretch_tokens: int | None, monkeypatch: 
     assert told == pytest.approx(taken, rel=0.15)
 
 
-def _measure(config: LlamaConfig, packed: PackedTrees, stretch_tokens: int | None, sender: Any) -> None:
+def _measure(config: LlamaConfig, packed: PackedTrees, options: PassOptions, sender: Any) -> None:
     model = LlamaForCausalLM(config)
     enable_tree_attention(model)
-    policy = Policy(model, stretch_tokens=stretch_tokens)
+    policy = Policy(model, stretch_tokens=options.stretch_tokens, attention=options.attention)
     head = partial(policy_stats, temperature=0.6, definition="kl_uniform_policy")
 
     def learn(given: PackedTrees) -> int:

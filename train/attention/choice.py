@@ -19,13 +19,15 @@ from replay_sessions.errors import BadConfig
 from train.attention.check import Shape, fault
 from train.attention.cudnn import Cudnn
 from train.attention.flex import Flex
+from train.attention.merged import Merged, merged_where_long
 from train.attention.names import OF_WHOLE_PACKS, STRETCH, asked_stretch
 from train.attention.structured import Structured
 from train.session_tree import TreeAttention
 
-__all__ = ["WHOLE", "Passes", "choose_passes", "kept_bytes", "shape_of"]
+__all__ = ["WHOLE", "Passes", "choose_passes", "kept_bytes", "shape_of", "traced", "whole_on"]
 
-WHOLE: dict[str, TreeAttention] = dict(zip(OF_WHOLE_PACKS, (Cudnn, Flex, Structured), strict=True))
+WHOLE: dict[str, TreeAttention] = dict(zip(OF_WHOLE_PACKS, (Cudnn, Flex, merged_where_long, Structured), strict=True))
+_TRIED: dict[str, TreeAttention] = WHOLE | {"merged": Merged}  # the trial's stretches are short
 ROOM = 0.9  # of the memory: an allocator and kernels take some for themselves
 
 
@@ -80,11 +82,23 @@ def choose_passes(
     raise BadConfig(f"no attention equals plain rows on this machine; {why}.")
 
 
+def whole_on(device: torch.device) -> tuple[str, ...]:
+    """What passes whole packs on a device, in the order of trial."""
+    return ("cudnn", "flex", "structured") if device.type == "cuda" else ("merged", "structured")
+
+
+def traced(name: str, device: torch.device) -> TreeAttention:
+    """What stands for an attention where memory is counted without a kernel (train/memory.py)."""
+    merged = name == "merged" or (name == "auto" and whole_on(device)[0] == "merged")
+    return merged_where_long if merged else Structured
+
+
 def _trials(name: str, shape: Shape) -> Iterator[tuple[str, str | None]]:
-    """The attentions from `name` on, and what is wrong with each."""
-    order = list(WHOLE)
-    for candidate in order[order.index(name) :]:
-        yield candidate, fault(WHOLE[candidate], shape)
+    """`name` and the device's attentions behind it, and what is wrong with each."""
+    order = whole_on(shape.device)
+    behind = order[order.index(name) + 1 :] if name in order else order
+    for candidate in (name, *behind):
+        yield candidate, fault(_TRIED[candidate], shape)
 
 
 def _depth_first(stretch_tokens: int, why: str) -> Passes:
@@ -103,7 +117,7 @@ def shape_of(model: Any, autocast: torch.dtype | None) -> Shape:
 
 def _usual(shape: Shape) -> str:
     if shape.device.type != "cuda":
-        return "structured"
+        return whole_on(shape.device)[0]
     halved = shape.dtype in (torch.bfloat16, torch.float16)
     return "cudnn" if halved and torch.cuda.get_device_capability(shape.device) >= (9, 0) else "flex"
 

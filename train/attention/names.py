@@ -4,7 +4,7 @@ from replay_sessions.errors import BadConfig, did_you_mean
 
 __all__ = ["ATTENTIONS", "OF_WHOLE_PACKS", "STRETCH", "asked_stretch", "check_name"]
 
-OF_WHOLE_PACKS = ("cudnn", "flex", "structured")  # in the order in which a run tries them
+OF_WHOLE_PACKS = ("cudnn", "flex", "merged", "structured")  # in the order in which a run tries them
 DEPTH_FIRST = "depth_first"
 ATTENTIONS = ("auto", *OF_WHOLE_PACKS, DEPTH_FIRST)
 STRETCH = 2048  # tokens of a trunk, where sessions are passed depth-first and nobody says how many

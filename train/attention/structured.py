@@ -24,9 +24,11 @@ class Structured:
 
     def __init__(self, packed: PackedTrees) -> None:
         self._spans = packed.spans
-        self._lengths: list[int] = []
-        for span in packed.spans:
-            self._lengths += [span.end - span.start, *(group.end - group.start for group in span.groups)]
+        self._lengths = [
+            length
+            for span in packed.spans
+            for length in (span.end - span.start, *(group.end - group.start for group in span.groups))
+        ]
         self._biases: dict[tuple[int, torch.dtype], Tensor] = {}
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:

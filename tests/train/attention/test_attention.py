@@ -15,6 +15,7 @@ from tests.train.test_session_tree import random_tree
 from train.attention.check import Shape, fault
 from train.attention.cudnn import Cudnn, endpoints
 from train.attention.flex import Flex, block_mask
+from train.attention.merged import Merged, merged_where_long
 from train.attention.ranges import visible_ranges
 from train.attention.structured import Structured
 from train.config import TinyModelConfig
@@ -26,6 +27,7 @@ TOLERANCE = 1e-5
 CPU = torch.device("cpu")
 WAYS: dict[str, dict[str, Any]] = {
     "structured": {"attention": Structured},
+    "merged": {"attention": Merged},
     "flex": {"attention": Flex},
     "cudnn": {"attention": Cudnn, "autocast": torch.bfloat16},
     "depth_first": {"stretch_tokens": 60},
@@ -57,9 +59,10 @@ def small_trees(tiny: Tiny) -> list[SessionTree]:
     ("way", "device"),
     [
         ("structured", "cpu"),
+        ("merged", "cpu"),
         ("flex", "cpu"),
         ("depth_first", "cpu"),
-        *(pytest.param(way, "cuda", marks=pytest.mark.gpu) for way in WAYS),
+        *(pytest.param(way, "cuda", marks=pytest.mark.gpu) for way in WAYS if way != "merged"),
     ],
 )
 @pytest.mark.usefixtures("flex_learns_on_cpu")
@@ -92,6 +95,8 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
 def test_the_trial_passes_what_equals_rows() -> None:
     assert fault(Structured, Shape(4, 2, 8, torch.float32, CPU)) is None
     assert fault(Structured, Shape(4, 4, 16, torch.bfloat16, CPU)) is None
+    assert fault(Merged, Shape(4, 2, 8, torch.float32, CPU)) is None
+    assert fault(Merged, Shape(4, 4, 16, torch.bfloat16, CPU)) is None
 
 
 class _SeesItsNeighbours(Structured):
@@ -119,6 +124,57 @@ def test_the_trial_tells_in_one_line_what_a_kernel_raises() -> None:
     assert found is not None and "FlexAttention does not support backward on CPU" in found
     assert "\n" not in found
     assert "nvidia-cudnn-frontend" in str(fault(Cudnn, Shape(4, 2, 8, torch.bfloat16, CPU)))
+
+
+def attended(packed: PackedTrees, attention: TreeAttention) -> list[torch.Tensor]:
+    """The result and the gradients of random queries, keys and values."""
+    draw = torch.Generator().manual_seed(0)
+    length = packed.input_ids.shape[1]
+    given = [torch.randn(1, heads, length, 8, generator=draw).requires_grad_() for heads in (4, 2, 2)]
+    found = packed.attended_by(attention).attend(0, *given, 0.3)
+    return [found, *torch.autograd.grad(found, given, torch.randn(found.shape, generator=draw))]
+
+
+def unusual_packs(tiny: Tiny) -> dict[str, PackedTrees]:
+    return {
+        "two groups at one fork": pack([SessionTree([1] * 50, [30, 30, 50], [[[2] * 3], [[3] * 4, [4]], [[5] * 2]])]),
+        "forks out of order": pack([SessionTree([1] * 90, [60, 20, 90, 40], [[[2] * 3], [[3] * 4], [[4]], [[5] * 6]])]),
+        "no groups": pack_trunks([([1] * 70, [(60, 70)]), ([1] * 20, [(15, 20)])]),
+        "one session without groups": pack([SessionTree([1] * 9, [], []), *small_trees(tiny)]),
+        "a reply much longer than many": pack(
+            [SessionTree([1] * 5, [5], [[[2] * 900, *([3] * n for n in range(1, 30))]])]
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_merged_parts_equal_the_structured_attention_on_unusual_packs(tiny: Tiny, kind: int) -> None:
+    name, packed = list(unusual_packs(tiny).items())[kind]
+    for found, wanted in zip(attended(packed, Merged), attended(packed, Structured), strict=True):
+        assert (found - wanted).abs().max() <= TOLERANCE * wanted.abs().max(), name
+
+
+def test_merged_passes_repeat_bit_for_bit(tiny: Tiny) -> None:
+    packed = pack([*small_trees(tiny), random_tree(tiny, 0), random_tree(tiny, 1)])
+    first, *others = (attended(packed, Merged) for _ in range(4))
+    for other in others:
+        assert all(one.equal(two) for one, two in zip(first, other, strict=True))
+
+
+def test_recomputed_layers_give_the_same_with_merged_parts(tiny: Tiny) -> None:
+    packed = pack(small_trees(tiny))
+    kept = learnt(Policy(own_model(tiny).train(), attention=Merged), packed)
+    found, gradients = learnt(Policy(own_model(tiny).train(), attention=Merged, gradient_checkpointing=True), packed)
+    assert found.equal(kept[0])
+    assert all(gradient.equal(kept[1][name]) for name, gradient in gradients.items())
+
+
+def test_parts_are_merged_where_pages_are_long_and_replies_fork() -> None:
+    long, short = SessionTree([1] * 400, [200, 400], [[[2]], [[3]]]), SessionTree([1] * 60, [30, 60], [[[2]], [[3]]])
+    assert isinstance(merged_where_long(pack([long])), Merged)
+    assert isinstance(merged_where_long(pack([short])), Structured)
+    assert isinstance(merged_where_long(pack([long, short])), Structured)
+    assert isinstance(merged_where_long(pack_trunks([([1] * 400, [(390, 400)])])), Structured)
 
 
 def packs_of(tiny: Tiny) -> list[PackedTrees]:

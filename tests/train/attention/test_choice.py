@@ -11,6 +11,7 @@ from replay_sessions.errors import BadConfig
 from tests.train.conftest import Tiny
 from train.attention import choice
 from train.attention.choice import choose_passes, kept_bytes
+from train.attention.merged import merged_where_long
 from train.attention.structured import Structured
 from train.memory import PassOptions, memory_parts
 from train.session_tree import pack_trunks
@@ -21,10 +22,10 @@ def chosen(tiny: Tiny, name: str = "auto", **options: Any) -> choice.Passes:
     return choose_passes(tiny.model, name, **given)
 
 
-def test_auto_takes_the_structured_attention_on_a_cpu_and_says_why(tiny: Tiny) -> None:
+def test_auto_takes_the_merged_attention_on_a_cpu_and_says_why(tiny: Tiny) -> None:
     passes = chosen(tiny)
-    assert (passes.attention, passes.stretch_tokens) == (Structured, None)
-    assert passes.line.startswith("attention: structured (auto: CPU, a pack of 4,096 tokens takes some 0.")
+    assert (passes.attention, passes.stretch_tokens) == (merged_where_long, None)
+    assert passes.line.startswith("attention: merged (auto: CPU, a pack of 4,096 tokens takes some 0.")
 
 
 def test_auto_goes_depth_first_where_a_pack_is_too_much_for_memory(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,13 +40,29 @@ def test_depth_first_is_taken_where_it_is_asked_for(tiny: Tiny, name: str, stret
     assert chosen(tiny, name, stretch_tokens=stretch).stretch_tokens == found
 
 
-def test_what_fails_its_trial_is_replaced_by_the_next_and_the_line_tells_the_reason(tiny: Tiny) -> None:
-    passes = chosen(tiny, "cudnn")
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("cudnn", "nvidia-cudnn-frontend"),
+        ("flex", "FlexAttention does not support backward on CPU"),
+    ],
+)
+def test_what_fails_its_trial_is_replaced_by_the_next_and_the_line_tells_the_reason(
+    tiny: Tiny, name: str, reason: str
+) -> None:
+    passes = chosen(tiny, name)
+    assert passes.attention is merged_where_long
+    assert passes.line.startswith(f"attention: merged ({name} is not used: ")
+    assert reason in passes.line
+
+
+def test_where_torch_lacks_the_operators_of_merged_the_structured_attention_is_taken(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.ops, "aten", object())
+    passes = chosen(tiny)
     assert passes.attention is Structured
-    assert passes.line == (
-        "attention: structured (flex is not used: NotImplementedError: FlexAttention does not support backward on CPU. "
-        "Please set the input requires_grad to False or use another device.)"
-    )
+    assert passes.line.startswith("attention: structured (merged is not used: AttributeError: ")
 
 
 def test_where_nothing_equals_rows_nothing_is_trained(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
