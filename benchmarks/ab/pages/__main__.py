@@ -72,7 +72,10 @@ def _run(config: PagesConfig) -> int:
     console = results_console()
     for row in results.rows:
         if row.shifts:
-            console.print(_table(results, row))
+            wide = _table(results, row, gap=1)
+            fits = console.measure(wide).maximum <= console.width
+            console.print(title(row), highlight=False, markup=False)
+            console.print(wide if fits else _table(results, row, gap=0))
             console.print()
     for sentence in (*sentences(results), *([] if config.dry_run else [LEGEND, LIMITS])):
         console.print(sentence, markup=False, highlight=False)
@@ -98,10 +101,11 @@ def _write(results: PagesResults, config: PagesConfig, draw: Callable[[PagesResu
     return ["pages.json", "pages.md", "change.diff", *plots]
 
 
-def _table(results: PagesResults, row: PagesRow) -> Table:
-    table = Table(title=title(row), box=SIMPLE_HEAD, title_justify="left", show_edge=False, pad_edge=False)
+def _table(results: PagesResults, row: PagesRow, gap: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
     for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == HEADINGS[0] else "right", no_wrap=True)
+        shown_heading = heading.replace(" from", "\nfrom")
+        table.add_column(shown_heading, justify="left" if heading == HEADINGS[0] else "right", no_wrap=True)
     for kind in shown(results, row):
         table.add_row(*(cell.replace(" [", "\n[") for cell in cells(results, row, kind)))
     return table
