@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.leaderboard.__main__ import main as leaderboard
+from replay_sessions.__main__ import main as replay_sessions
+
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = dict(zip(("env", "agent", "ppo"), re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL), strict=False))
 
@@ -20,8 +23,7 @@ def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder outside the project with a small demo store in it."""
     folder = tmp_path_factory.mktemp("reader")
-    made = run("-m", "replay_sessions", "generate", "--sessions", "40", "--seed", "0", "--out", "demo", folder=folder)
-    assert made.returncode == 0, made.stderr
+    assert replay_sessions(["generate", "--sessions", "40", "--seed", "0", "--out", str(folder / "demo")]) == 0
     return folder
 
 
@@ -31,28 +33,31 @@ def test_the_ten_lines_replay_a_session(folder: Path) -> None:
     assert "'type'" in done.stdout
 
 
-def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(folder: Path) -> None:
+def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
     (folder / "my_agent.py").write_text(BLOCKS["agent"], encoding="utf-8")
-    ranked = ["-m", "benchmarks.leaderboard", "--agents", "my_agent.py:FirstElement,random", "--store", "./demo"]
-    done = run(*ranked, "--split", "test", "--out", "first", folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert "my_agent.py:FirstElement" in done.stdout
+    agents = "my_agent.py:FirstElement,random"
+    assert leaderboard(["--agents", agents, "--store", "./demo", "--split", "test", "--out", "first"]) == 0
+    assert "my_agent.py:FirstElement" in capsys.readouterr().out
 
 
-def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(folder: Path) -> None:
+def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
     quicker = BLOCKS["ppo"].replace('store="demo"', 'store="./demo"').replace("gamma=0.0", "gamma=0.0, n_steps=64")
     (folder / "my_ppo.py").write_text(quicker.replace("50_000", "64"), encoding="utf-8")
     done = run("my_ppo.py", folder=folder)
     assert done.returncode == 0, done.stderr
-    ranked = ["-m", "benchmarks.leaderboard", "--agents", "sb3?path=runs/ppo,majority", "--store", "./demo"]
-    done = run(*ranked, "--split", "test", "--out", "ppo", folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert "sb3" in done.stdout
+    agents = "sb3?path=runs/ppo,majority"
+    assert leaderboard(["--agents", agents, "--store", "./demo", "--split", "test", "--out", "ppo"]) == 0
+    assert "sb3" in capsys.readouterr().out
 
 
-def test_the_session_in_json_imports(folder: Path) -> None:
+def test_the_session_in_json_imports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = re.findall(r"```json\n(.*?)```", README, flags=re.DOTALL)
     (folder / "logs.jsonl").write_text(json.dumps(json.loads(block)) + "\n", encoding="utf-8")
-    done = run(*["-m", "replay_sessions", "import", "jsonl", "logs.jsonl", "--out", "mine"], folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert "1 sessions" in done.stdout + done.stderr or "1 session" in done.stdout + done.stderr
+    assert replay_sessions(["import", "jsonl", str(folder / "logs.jsonl"), "--out", str(folder / "mine")]) == 0
+    assert "1 session" in capsys.readouterr().out

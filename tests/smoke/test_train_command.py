@@ -1,5 +1,9 @@
-"""The training command as a user calls it: real processes, real files, a very small model."""
+"""The training command as a user calls it: real files, a very small model, and a process where one is stopped.
 
+tests/benchmarks/paper/test_command.py has a run that is a process from its beginning to its end.
+"""
+
+import io
 import json
 import re
 import shutil
@@ -7,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from importlib import resources
 from pathlib import Path
 
@@ -25,6 +30,7 @@ from benchmarks.report.comparisons import differences
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.metrics import paired_difference
+from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
 
 SMALL = {
@@ -48,29 +54,11 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("stores") / "demo"
-    command = [
-        sys.executable,
-        "-m",
-        "replay_sessions",
-        "generate",
-        "--sessions",
-        "60",
-        "--seed",
-        "5",
-        "--out",
-        str(path),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    return path
+    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 60, seed=5).path
 
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "agents.llm_grpo.train", *arguments]
-
-
-def train(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300)
 
 
 def small_run(store: Path, out: Path) -> list[str]:
@@ -81,9 +69,9 @@ def small_run(store: Path, out: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "straight"
-    done = train(*small_run(store, out))
-    assert done.returncode == 0, done.stderr
-    assert "Shop-R1, T 0.6 − SFT, T 0.6" in done.stdout
+    with redirect_stdout(io.StringIO()) as told:
+        assert main(small_run(store, out)) == 0
+    assert "Shop-R1, T 0.6 − SFT, T 0.6" in told.getvalue()
     return out
 
 
@@ -120,8 +108,7 @@ def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
     process.communicate(timeout=120)
     assert process.returncode == 130
     assert not (out / "results.json").exists()
-    resumed = train("--resume", str(out))
-    assert resumed.returncode == 0, resumed.stderr
+    assert main(["--resume", str(out)]) == 0
     for name in ("sft", "shop_r1", "sft_longer"):
         ours, theirs = (load_file(folder / name / "model.safetensors") for folder in (out, straight_run))
         assert ours.keys() == theirs.keys()
@@ -189,8 +176,7 @@ def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path
 @pytest.mark.parametrize("rows", rows_names())
 def test_the_rows_of_each_table_train(rows: str, store: Path, tmp_path: Path) -> None:
     flags = [word for key, value in SMALL.items() if "sft-longer" not in key for word in (f"--{key}", str(value))]
-    done = train("--rows", rows, "--store", str(store), "--out", str(tmp_path / "run"), *flags)
-    assert done.returncode == 0, done.stderr
+    assert main(["--rows", rows, "--store", str(store), "--out", str(tmp_path / "run"), *flags]) == 0
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     config = load_preset("tiny_cpu", rows)
     labels = {row["label"] for row in results["rows"]}
@@ -228,8 +214,8 @@ LORA = """
 path = "{path}"
 precision = "bfloat16_autocast"
 gradient_checkpointing = true
-stretch_tokens = 64
-max_tokens = 4096
+stretch_tokens = 256
+max_tokens = 1500
 max_new_tokens = 8
 
 [model.lora]
@@ -243,11 +229,11 @@ def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tm
     before, _, after = preset.partition("[model]")
     after = after[after.index("[sft]") :]
     (tmp_path / "lora.toml").write_text(before + LORA.format(path=tmp_path / "model.gguf") + after)
-    smaller = SMALL | {"grpo.steps": 2, "validation.sessions": 1, "evaluation.sessions": 1}
+    fewer = {key: 1 for key in SMALL if key.endswith("steps")} | {"validation.sessions": 1, "evaluation.sessions": 1}
+    smaller = SMALL | fewer | {"grpo.steps": 2, "sft.sessions-per-batch": 2}
     flags = [word for key, value in smaller.items() if not key.startswith("model") for word in (f"--{key}", str(value))]
     out = tmp_path / "run"
-    done = train("--preset", str(tmp_path / "lora.toml"), "--store", str(store), "--out", str(out), *flags)
-    assert done.returncode == 0, done.stderr
+    assert main(["--preset", str(tmp_path / "lora.toml"), "--store", str(store), "--out", str(out), *flags]) == 0
     for phase in ("sft", "shop_r1", "sft_longer"):
         assert (out / phase / "adapter_model.safetensors").exists()
         assert not (out / phase / "model.safetensors").exists()
@@ -266,27 +252,26 @@ def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run
     assert names >= {agent_file_name("random"), "sft-T0.6", "shop_r1-greedy", "oracle-greedy"}
     (run / "steps" / "shop_r1-greedy.v2.jsonl").unlink()
     written = {file: file.stat().st_mtime_ns for file in (run / "steps").iterdir()}
-    assert train("--resume", str(run)).returncode == 0
+    assert main(["--resume", str(run)]) == 0
     assert {file: file.stat().st_mtime_ns for file in steps if file in written} == written
     rows = [json.loads((folder / "results.json").read_text())["rows"] for folder in (run, straight_run)]
     assert rows[0] == rows[1]
 
 
 def test_a_finished_run_takes_further_agents_and_asks_only_them(
-    straight_run: Path, store: Path, tmp_path: Path
+    straight_run: Path, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(straight_run, run)
     written = {file.name: file.stat().st_mtime_ns for file in (run / "steps").iterdir()}
     asked = ["--extend", "--evaluation.agents", "always=majority", "ngram"]
-    done = train(*small_run(store, run), *asked)
-    assert done.returncode == 0, done.stderr
+    assert main([*small_run(store, run), *asked]) == 0
     now = {file.name: file.stat().st_mtime_ns for file in (run / "steps").iterdir()}
     assert now.items() >= written.items()
     assert {name.split(".v")[0] for name in now.keys() - written.keys()} == set(map(agent_file_name, asked[2:]))
     results = json.loads((run / "results.json").read_text())
     assert {"copy_match", "always", "ngram"} <= {row["label"] for row in results["rows"]}
-    assert f"Exact match over {results['over_best_agent'][0]['second']}, the best agent" in done.stdout
+    assert f"Exact match over {results['over_best_agent'][0]['second']}, the best agent" in capsys.readouterr().out
     assert json.loads((run / "run.json").read_text())["extended"][0]["agents"] == ["always=majority", "ngram"]
 
 

@@ -218,7 +218,7 @@ def test_a_floor_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_
     observation = next(iter(scored_steps(demo_store, "test"))).observation
     sampled = make_agent(f"{name}?temperature=1", store=demo_store)
     (expected,) = fitted(name, demo_store).probabilities([observation])
-    seeds = list(range(2000))
+    seeds = list(range(500))
     replies = sampled.act_batch([observation] * len(seeds), seeds=seeds)  # type: ignore[attr-defined]
     drawn = Counter(parse_reply(reply).action for reply in replies)  # type: ignore[union-attr]
     for action, share in expected.items():

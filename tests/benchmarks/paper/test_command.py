@@ -2,11 +2,13 @@
 
 import csv
 import hashlib
+import io
 import json
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.published import load_table
 from benchmarks.paper.training import Asked, alone, planned_runs
+from tests.demo_stores import demo_store_at
 
 SMALL = {
     "sft.stages.0.steps": 3,
@@ -65,8 +68,9 @@ def result(file: Path) -> dict[str, Any]:
 def figure_2(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished figure 2 of one seed."""
     out = tmp_path_factory.mktemp("paper") / "out"
-    done = made(words("fig2", store_path, out))
-    assert "Shop-R1, figure 2" in done.stdout
+    with redirect_stdout(io.StringIO()) as told:
+        assert main(words("fig2", store_path, out)) == 0
+    assert "Shop-R1, figure 2" in told.getvalue()
     return out
 
 
@@ -138,10 +142,8 @@ def test_a_run_at_which_another_call_is_at_work_is_left_alone(
 
 
 def test_a_run_on_another_store_is_refused(figure_2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from_elsewhere = tmp_path / "other"
-    done = [sys.executable, "-m", "replay_sessions", "generate", "--sessions", "8", "--out", str(from_elsewhere)]
-    subprocess.run(done, check=True, capture_output=True)
-    assert main(words("fig2", from_elsewhere, figure_2)) == 2
+    from_elsewhere = demo_store_at(tmp_path / "other", 8, seed=0)
+    assert main(words("fig2", from_elsewhere.path, figure_2)) == 2
     assert "holds a run on another store" in capsys.readouterr().err
 
 
