@@ -13,11 +13,16 @@ from replay_sessions.importers.rrweb.acted_pages import ActedPage, read_page
 from replay_sessions.importers.running.worker_processes import worker_processes
 from replay_sessions.simplify import Recipe
 
-__all__ = ["PageHelpers", "PageToCome"]
+__all__ = ["PageHelpers", "PageToCome", "kept"]
 
 PageToCome = Future[ActedPage | str]
 
 _MOST_WAITING = 2  # pages for each helper: one that it does, and one so that it need not wait for the next
+
+
+def kept(page: ActedPage | str | PageToCome) -> ActedPage | str:
+    """What was promised, once it is there."""
+    return page.result() if isinstance(page, Future) else page
 
 
 class PageHelpers:

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 from replay_sessions.errors import BadSession
 from replay_sessions.importers.rrweb.acted_pages import ActedPage
-from replay_sessions.importers.rrweb.page_helpers import PageHelpers, PageToCome
+from replay_sessions.importers.rrweb.page_helpers import PageHelpers, PageToCome, kept
 from replay_sessions.importers.rrweb.timeline import Act, Timeline, View
 from replay_sessions.importers.sources.session_rows import too_long
 
@@ -46,7 +46,7 @@ class Settler:
         """
         page = self.begin(view)
         self._count(wait=True)
-        return _kept(page)
+        return kept(page)
 
     def finish(self, timeline: Timeline | None = None) -> Timeline:
         """Waits for all pages that were promised; those of a timeline stand in it then.
@@ -57,7 +57,7 @@ class Settler:
         self._count(wait=True)
         for entry in timeline or ():
             if isinstance(entry, Act):
-                entry.page = _kept(entry.page)
+                entry.page = kept(entry.page)
         return timeline or []
 
     def _count(self, *, wait: bool) -> None:
@@ -65,13 +65,8 @@ class Settler:
         while self._asked and (wait or not (isinstance(page := self._asked[0].page, Future) and not page.done())):
             view = self._asked.popleft()
             assert view.page is not None
-            view.page = _kept(view.page)
+            view.page = kept(view.page)
             if isinstance(view.page, ActedPage):
                 self._characters += len(view.page.page.html)
                 if self._characters > self._longest:
                     raise BadSession(too_long(self._longest))
-
-
-def _kept(page: ActedPage | str | PageToCome) -> ActedPage | str:
-    """What was promised."""
-    return page.result() if isinstance(page, Future) else page
