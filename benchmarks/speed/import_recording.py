@@ -5,13 +5,18 @@
 The page is one of Amazon's products from `raw_pages`, as rrweb's recorder would write it down (scripts left out). It is
 loaded anew every ten megabytes; between, parts of it are added as rrweb adds them, node by node, others change and go,
 and the mouse moves. Now and then a link is clicked: what costs is to simplify the page there, so beside the figure
-stand the number of clicks, and how fast the same run simplifies the page alone, which tells how busy the machine was.
+stand the number of clicks, and how fast the same run simplifies the page alone.
+
+It is imported twice: by one process, and by one for each core, of which all but the first simplify pages. Both make the
+same store. Seconds by the clock say nothing on a machine that does other work; seconds of processor time, of all
+processes together, stand beside them.
 """
 
 import gzip
 import json
 import os
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -86,19 +91,38 @@ def measure(page: Path, folder: Path, megabytes: int, clicks: int) -> dict[str, 
         file.writelines(f"{json.dumps(event)}\n" for event in events(raw, megabytes * 1_000_000, clicks))
     alone = _simplify_seconds(raw)
     load_before = os.getloadavg()[0]
-    seconds, peak = run_watched(["import", "rrweb", str(recording), "--out", str(folder / "store"), "--workers", "1"])
-    store = SessionStore.open(folder / "store")
     size = recording.stat().st_size
+    by_one = _imported(recording, folder / "by_one", workers=1)
+    by_all = _imported(recording, folder / "by_all", workers=os.cpu_count() or 1)
+    stores = [SessionStore.open(folder / name) for name in ("by_one", "by_all")]
     return {
         "recording_bytes": size,
         "clicks": clicks,
-        "steps": store.manifest.steps,
+        "steps": stores[0].manifest.steps,
         "page_bytes": len(raw),
-        "seconds": round(seconds, 2),
-        "megabytes_per_s": round(size / seconds / 1e6, 1),
-        "peak_memory_mib": round(peak / 2**20),
-        "simplify_alone_megabytes_per_s": round(len(raw) / alone / 1e6, 1),
+        "one_process": by_one,
+        "each_core": by_all,
+        "stores_are_equal": stores[0].fingerprint == stores[1].fingerprint,
+        "simplify_alone_megabytes_per_processor_s": round(len(raw) / alone / 1e6, 1),
         "load_average_before": round(load_before, 1),
+    }
+
+
+def _imported(recording: Path, store: Path, *, workers: int) -> dict[str, Any]:
+    """Imports a recording: what it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = ["import", "rrweb", str(recording), "--out", str(store), "--workers", str(workers)]
+    seconds, peak = run_watched(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    size = recording.stat().st_size / 1e6
+    return {
+        "workers": workers,
+        "seconds": round(seconds, 2),
+        "megabytes_per_s": round(size / seconds, 1),
+        "processor_seconds": round(processor_seconds, 2),
+        "megabytes_per_processor_s": round(size / processor_seconds, 1),
+        "peak_memory_mib": round(peak / 2**20),
     }
 
 
@@ -187,10 +211,10 @@ class _Page:
 
 def _simplify_seconds(raw: bytes) -> float:
     simplify(raw)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(_RUNS):
         simplify(raw)
-    return (time.perf_counter() - start) / _RUNS
+    return (time.process_time() - start) / _RUNS
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ class Importer(ABC):
         unit: What that unit is.
         longest_session_bytes: A session is held in memory as a whole, so one that is longer is set aside: a crawler's,
             or a log's whose ids tell no visits apart.
+        helpers: How many processes may be started to help read a part, where the source is of a single one.
     """
 
     Options: ClassVar[type[msgspec.Struct]] = NoOptions
@@ -66,6 +67,7 @@ class Importer(ABC):
     size: int | None
     unit: Literal["bytes", "actions"] = "bytes"
     longest_session_bytes: int = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
+    helpers: int = 0
 
     @classmethod
     @abstractmethod

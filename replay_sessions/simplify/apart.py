@@ -26,7 +26,7 @@ _IDENTIFIED = re.compile(
     re.IGNORECASE,
 )
 _REDIRECT = re.compile(r"[?&](?:ad|dest|target)?_?url=((?:https?(?::|%3A))?(?:/|%2F)[^&#]*)", re.IGNORECASE)
-_ADDRESSES_KEPT = 1_000
+_ADDRESSES_KEPT = 10_000
 _LONGEST_REMARK = 40
 _MOSTLY = 0.5
 _PAGES = frozenset({"asp", "aspx", "htm", "html", "jsp", "php"})

@@ -15,13 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from replay_sessions.simplify.style_rules import StyleRules
 
-__all__ = ["HIDING_ATTRIBUTES", "NEVER_SEEN", "hide_closed_parts", "is_behind_dialog", "is_hidden", "is_unread"]
-
-# Tags that hold nothing to read.
-NEVER_SEEN = (
-    "area audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link map math meta "
-    "noembed noframes noscript object param progress script source style svg template track video"
-)
+__all__ = ["HIDING_ATTRIBUTES", "hide_closed_parts", "is_behind_dialog", "is_hidden", "is_unread"]
 
 # An element with none of these neither hides itself nor is hidden from screen readers.
 HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "inert", "popover", "style"})

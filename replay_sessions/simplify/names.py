@@ -14,7 +14,7 @@ __all__ = ["Namer", "Scope", "leaf", "rest", "slug"]
 _MAX_LENGTH = 60
 _MAX_SCOPES = 3
 _REST = 24
-_LEAVES_KEPT = 2_000
+_LEAVES_KEPT = 30_000  # the pages of a shop repeat their menus and products; one page alone has some thousand
 _LOOKED_AT = 300  # more of a text is never in its slug
 
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
@@ -155,7 +155,7 @@ class Namer:
         return numbered
 
 
-@functools.lru_cache(_LEAVES_KEPT)  # titles and links of a page repeat each other's words
+@functools.lru_cache(_LEAVES_KEPT)  # titles and links repeat each other's words
 def leaf(text: str) -> str:
     """The last part of a name, from the words that an element bears, without prices and counts; "" from no words.
 
@@ -201,7 +201,8 @@ def slug(text: str) -> str:
     elif text.replace(" ", "").isalnum():
         words = "_".join(text.lower().split())
     else:
-        words = _gaps().sub("_", text.lower()).strip("_")
+        lowered = _UNDERSCORES.sub("_", text.lower()) if "_" in text else text.lower()
+        words = "_".join(lowered.translate(_LETTERS).split()).strip("_")
     return words if len(words) <= _MAX_LENGTH else _cut(words, _MAX_LENGTH)
 
 
@@ -224,8 +225,20 @@ def rest(text: str) -> str:
 _ASCII_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 
 
-@functools.cache
-def _gaps() -> re.Pattern[str]:
-    """What stands between words. The vowel signs of Indic and other scripts, which `\\w` leaves out, are letters."""
-    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
-    return re.compile(rf"[^\w{marks}]+|_+")
+class _Letters(dict[int, int]):
+    """Character -> itself if it may be in a name, else a blank; worked out once.
+
+    The vowel signs of Indic and other scripts, which are no letters in Unicode's words, are letters here.
+    """
+
+    def __missing__(self, code: int) -> int:
+        letter = chr(code)
+        is_part = letter.isalnum() or letter == "_" or (code <= _LAST_MARK and unicodedata.category(letter) in _MARKS)
+        self[code] = code if is_part else ord(" ")
+        return self[code]
+
+
+_UNDERSCORES = re.compile("_+")
+_LAST_MARK = 0xFFFF
+_MARKS = frozenset({"Mn", "Mc"})
+_LETTERS = _Letters()

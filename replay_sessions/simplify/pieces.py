@@ -23,7 +23,7 @@ _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
 # Texts that stand in an element of their own within what they are about, and change while it stays.
 _LONGEST_BADGE = 40
-_SHORT_TEXTS_KEPT = 2_000
+_SHORT_TEXTS_KEPT = 10_000
 _NONE: Mapping[str, str | None] = {}
 _COUNT_OR_PRICE = re.compile(
     r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"

@@ -6,17 +6,21 @@ style_sheets.py.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from replay_sessions.simplify.recipes.selectors import fits
-from replay_sessions.simplify.style_sheets import SETTING, Placed, Rule, Sheet, bits_of, sheets_of
+from replay_sessions.simplify.element_table import ElementTable
+from replay_sessions.simplify.recipes.selectors import SelectorSet, fits
+from replay_sessions.simplify.style_sheets import SETTING, Kept, Placed, Rule, Sheet, bits_of, sheets_of
 
 __all__ = ["StyleRules"]
 
 _MAX_SEARCHES = 30  # selectors without class or id, for each of which the page is searched
 _MAX_KNOWN = 1_000_000  # answers that are remembered for a page
 _MAX_FITTING = 100  # rules that are looked at for one element
+_MAX_KEYS = 10_000  # tags, classes and ids for which the rules of some sheets are remembered
+_LEAST_LENGTH = 200_000  # what remembering them takes, however short the sheets are: as much as so many characters
 
 Attributes = Mapping[str, str | None]
 _Keys = tuple[str, str | None, str | None]  # tag, class attribute, id
@@ -28,48 +32,40 @@ class StyleRules:
 
     Attributes:
         ids: The ids that hiding rules are about.
-        is_styled: Class attribute -> whether a hiding rule is about one of its classes.
     """
 
     def __init__(self, styles: Iterable[LexborNode]) -> None:
-        sheets = list(enumerate(sheets_of(styles)))
-        self._hiding = [(number, sheet) for number, sheet in sheets if sheet.hides]
-        self._showing = [(number, sheet) for number, sheet in sheets if sheet.shows]
-        self._hiding_about = _RulesAbout(self._hiding, Sheet.hiding)
-        self._showing_about = _RulesAbout(self._showing, Sheet.showing)
-        self._hides: dict[_Keys, list[_Weighed]] = {}
-        self._shows: dict[_Keys, list[_Weighed]] = {}
+        self._cascade = cascade = _cascade_of(sheets_of(styles))
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
         self._nodes: dict[int, _Around] = {}
-        self.ids = frozenset[str]().union(*(sheet.ids for _, sheet in self._hiding))
-        self._classes = frozenset[str]().union(*(sheet.classes for _, sheet in self._hiding))
-        self.is_styled = _Styled(self._classes)
+        self.ids = cascade.ids
+
+    def table(self, selectors: SelectorSet) -> ElementTable:
+        """What these rules and a recipe's selectors decide by the tags and classes of elements."""
+        return self._cascade.table(selectors)
 
     def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
         """The elements that hiding rules about neither a class nor an id hide."""
-        selectors = [selector for _, sheet in self._hiding for selector in sheet.searched][:_MAX_SEARCHES]
-        for node in _found(document, selectors):
+        for node in _found(document, self._cascade.searched):
             if self.hide(node, node.tag or "", node.attributes):
                 yield node
 
     def show(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
         """Whether the rules show an element that is `hidden` by its attribute: any of them is stronger."""
-        if not self._showing:
+        if not self._cascade.shows:
             return False
-        showing = self._fitting_shows((tag, attributes.get("class"), attributes.get("id")))
+        showing = self._cascade.showing((tag, attributes.get("class"), attributes.get("id")))
         deciding = (weighed for weighed in showing if "display" in weighed[1].properties)
         return self._strongest(deciding, node, attributes) is not None
 
     def may_hide(self, attributes: Attributes) -> bool:
         """Whether a hiding rule is about an element's id or one of its classes."""
-        return self.is_styled[attributes.get("class")] or attributes.get("id") in self.ids
+        return self._cascade.is_styled[attributes.get("class")] or attributes.get("id") in self.ids
 
     def hide(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
         """Whether the rules hide an element; what its own `style` says is stronger than all but important ones."""
         keys = (tag, attributes.get("class"), attributes.get("id"))
-        hiding = self._hides.get(keys)
-        if hiding is None:
-            hiding = self._hides[keys] = _fitting(keys, self._hiding_about, self._classes)
+        hiding = self._cascade.hiding(keys)
         strongest = self._strongest(hiding, node, attributes) if hiding else None
         if strongest is None:
             return False
@@ -78,15 +74,10 @@ class StyleRules:
             return False
         stronger = (
             weighed
-            for weighed in self._fitting_shows(keys)
+            for weighed in self._cascade.showing(keys)
             if weighed[0] > weight and weighed[1].properties >= hides.properties
         )
         return self._strongest(stronger, node, attributes) is None
-
-    def _fitting_shows(self, keys: _Keys) -> list[_Weighed]:
-        if keys not in self._shows:
-            self._shows[keys] = _fitting(keys, self._showing_about)
-        return self._shows[keys]
 
     def _strongest(self, rules: Iterable[_Weighed], node: LexborNode, attributes: Attributes) -> _Weighed | None:
         """The one of some rules, the strongest first, that decides about an element."""
@@ -172,6 +163,64 @@ class _Around:
         self.words: int = words if parent is None else parent.words | words
 
 
+class _Cascade:
+    """What the sheets of a page say of elements by their tags, classes and ids, whatever is around them.
+
+    The pages of a shop have the same sheets and elements, so what is worked out for one page is kept for the next.
+
+    Attributes:
+        shows: Whether there are rules that show.
+        ids: The ids that hiding rules are about.
+        is_styled: Class attribute -> whether a hiding rule is about one of its classes.
+        searched: The selectors of hiding rules about neither a class nor an id.
+    """
+
+    def __init__(self, sheets: tuple[Sheet, ...]) -> None:
+        hiding = [(number, sheet) for number, sheet in enumerate(sheets) if sheet.hides]
+        showing = [(number, sheet) for number, sheet in enumerate(sheets) if sheet.shows]
+        self._hiding_about = _RulesAbout(hiding, Sheet.hiding)
+        self._showing_about = _RulesAbout(showing, Sheet.showing)
+        self._hiding: dict[_Keys, list[_Weighed]] = {}
+        self._showing: dict[_Keys, list[_Weighed]] = {}
+        self._classes = frozenset[str]().union(*(sheet.classes for _, sheet in hiding))
+        self.shows = bool(showing)
+        self.ids = frozenset[str]().union(*(sheet.ids for _, sheet in hiding))
+        self.is_styled = _Styled(self._classes)
+        self._tables: dict[SelectorSet, ElementTable] = {}
+        self.searched = [selector for _, sheet in hiding for selector in sheet.searched][:_MAX_SEARCHES]
+
+    def table(self, selectors: SelectorSet) -> ElementTable:
+        table = self._tables.get(selectors)
+        if table is None or table.size > _MAX_KEYS:
+            table = self._tables[selectors] = ElementTable(selectors, self.is_styled)
+        return table
+
+    def hiding(self, keys: _Keys) -> list[_Weighed]:
+        """The rules that may hide an element."""
+        rules = self._hiding.get(keys)
+        if rules is None:
+            _forget_many(self._hiding)
+            rules = self._hiding[keys] = _fitting(keys, self._hiding_about, self._classes)
+        return rules
+
+    def showing(self, keys: _Keys) -> list[_Weighed]:
+        """The rules that may show an element."""
+        rules = self._showing.get(keys)
+        if rules is None:
+            _forget_many(self._showing)
+            rules = self._showing[keys] = _fitting(keys, self._showing_about)
+        return rules
+
+
+_CASCADES: Kept[tuple[Sheet, ...], _Cascade] = Kept()
+
+
+def _cascade_of(sheets: list[Sheet]) -> _Cascade:
+    """What some sheets say together: as it was worked out for the last page that had them."""
+    length = _LEAST_LENGTH + sum(sheet.length for sheet in sheets)
+    return _CASCADES.get(tuple(sheets), length, lambda: _Cascade(tuple(sheets)))
+
+
 class _Styled(dict[str | None, bool]):
     """Class attribute -> whether one of its classes is in a set, worked out once."""
 
@@ -180,6 +229,7 @@ class _Styled(dict[str | None, bool]):
         self._classes = classes
 
     def __missing__(self, attribute: str | None) -> bool:
+        _forget_many(self)
         known = self[attribute] = not self._classes.isdisjoint((attribute or "").split())
         return known
 
@@ -193,12 +243,19 @@ class _RulesAbout(dict[str, list[_Weighed]]):
         self._rules_about = rules_about
 
     def __missing__(self, word: str) -> list[_Weighed]:
+        _forget_many(self)
         rules = self[word] = [
             ((*rule.weight, number, place), rule)
             for number, sheet in self._sheets
             for place, rule in self._rules_about(sheet, word)
         ]
         return rules
+
+
+def _forget_many(known: dict[Any, Any]) -> None:
+    """Empties what is remembered from page to page once it is too much."""
+    if len(known) >= _MAX_KEYS:
+        known.clear()
 
 
 def _fitting(keys: _Keys, rules_about: _RulesAbout, known: frozenset[str] | None = None) -> list[_Weighed]:

@@ -10,8 +10,8 @@ selectors are read when an element asks for one of their words, and all of it is
 
 import functools
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, NamedTuple, TypeVar
 
 from selectolax.lexbor import LexborNode
 
@@ -19,9 +19,9 @@ from replay_sessions.errors import BadConfig
 from replay_sessions.simplify.recipes.selectors import Compound, parse_compound
 from replay_sessions.simplify.style_media import applies, applies_in
 
-__all__ = ["SETTING", "Placed", "Rule", "Sheet", "bits_of", "sheets_of"]
+__all__ = ["SETTING", "Kept", "Placed", "Rule", "Sheet", "bits_of", "sheets_of"]
 
-_MOST_KEPT = 16_000_000  # characters of the sheets that are remembered
+_MOST_KEPT = 16_000_000  # characters of the sheets that are remembered, and of those that are read together
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 SETTING = re.compile(r"(?:\A|;)\s*(display|visibility)\s*:\s*[\w-]+\s*(!\s*important)?", re.IGNORECASE)
 _STEP = re.compile(r"\s*([\s>])\s*")
@@ -81,6 +81,7 @@ class Sheet:
         hides: Whether it has rules that hide.
         classes, ids: What selectors of those end in.
         shows: Whether it has rules that show.
+        length: How many characters it has.
     """
 
     def __init__(self, written: str, *, may_hide: bool) -> None:
@@ -88,6 +89,7 @@ class Sheet:
         self._showing: list[_Block] = []
         self._hiding_rules: dict[str, list[Placed]] = {}
         self._showing_rules: dict[str, list[Placed]] = {}
+        self.length = len(written)
         hides: dict[str, bool] = {}  # declarations repeat each other
         for place, (selectors, declarations, is_sure) in enumerate(_blocks(written)):
             if declarations not in hides:
@@ -138,28 +140,29 @@ class Sheet:
         return blocks
 
 
-class _Sheets:
-    """The sheets that were read last, as many as are not too long together."""
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class Kept(Generic[_Key, _Value]):
+    """What was asked for last, as much as is not too long together."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bool], Sheet] = {}  # the one used last at the end
+        self._known: dict[_Key, tuple[_Value, int]] = {}  # with its length; the one used last at the end
         self._length = 0
 
-    def read(self, written: str, *, may_hide: bool) -> Sheet:
-        key = (written, may_hide)
-        sheet = self._known.pop(key, None)
-        if sheet is None:
-            sheet = Sheet(written, may_hide=may_hide)
-            self._length += len(written)
+    def get(self, key: _Key, length: int, make: Callable[[], _Value]) -> _Value:
+        known = self._known.pop(key, None)
+        if known is None:
+            known = make(), length
+            self._length += length
             while self._length > _MOST_KEPT and self._known:
-                oldest = next(iter(self._known))
-                del self._known[oldest]
-                self._length -= len(oldest[0])
-        self._known[key] = sheet
-        return sheet
+                self._length -= self._known.pop(next(iter(self._known)))[1]
+        self._known[key] = known
+        return known[0]
 
 
-_SHEETS = _Sheets()
+_SHEETS: Kept[tuple[str, bool], Sheet] = Kept()
 
 
 def sheets_of(styles: Iterable[LexborNode]) -> list[Sheet]:
@@ -171,7 +174,9 @@ def sheets_of(styles: Iterable[LexborNode]) -> list[Sheet]:
             continue
         applying = applies(style.attributes.get("media") or "all")
         if applying is not False:
-            sheets.append(_SHEETS.read(written, may_hide=applying is True))
+            may_hide = applying is True
+            read = functools.partial(Sheet, written, may_hide=may_hide)
+            sheets.append(_SHEETS.get((written, may_hide), len(written), read))
     return sheets
 
 

@@ -6,8 +6,6 @@ them. Tags that HTML does not know (a site's own elements) are treated as `div`.
 
 from selectolax.lexbor import LexborHTMLParser
 
-from replay_sessions.simplify.hidden import NEVER_SEEN
-
 __all__ = [
     "ACTED_ON", "BLOCK", "BREAK", "IMAGE", "INLINE", "ITEM", "LABEL", "MERGED", "SKIPPED", "STRUCK", "TAGS", "TEXT",
     "TITLE", "UNKNOWN",
@@ -27,7 +25,9 @@ STRUCK = 8  # as it is, unless it is empty: a price that no longer holds
 IMAGE = 9  # if it has an alternative text
 
 _KINDS = {
-    SKIPPED: NEVER_SEEN,
+    # Tags that hold nothing to read.
+    SKIPPED: "area audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link map "
+    "math meta noembed noframes noscript object param progress script source style svg template track video",
     MERGED: "b bdi bdo big em font ins mark nobr small strong sub tt u var wbr",
     INLINE: "abbr acronym address cite code data dfn i kbd optgroup output picture q rp rt ruby samp slot span sup "
     "tbody tfoot thead time",

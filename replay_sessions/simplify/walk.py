@@ -13,7 +13,7 @@ from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.style_rules import StyleRules
-from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TAGS, TEXT, UNKNOWN
+from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TEXT
 from replay_sessions.simplify.targets import (
     TELLING_ATTRIBUTES,
     Attributes,
@@ -46,12 +46,12 @@ class Walk(ElementWriter):
         """Walks a node, its later siblings, and all inside them."""
         pieces = self.pieces
         selectors = self.recipe.selectors
-        choices = selectors.choices
         match = selectors.match
         merged = self.recipe.merged
         looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
         ids = selectors.ids | self.labels.ids | self._styles.ids
-        is_styled = self._styles.is_styled
+        table = self._styles.table(selectors)
+        decided = table[self.inside]  # what elements are where the walk stands
         targets = self.targets
         headings = self.headings
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
@@ -59,13 +59,13 @@ class Walk(ElementWriter):
             while node is not None:
                 number = node.tag_id
                 if number == TEXT:
-                    if self.is_unread or node.is_empty_text_node:
+                    if node.is_empty_text_node or self.is_unread:
                         self._blank = True
                     else:
                         self.write_text(node.text_content or "")
                     node = node.next
                     continue
-                tag, kind = TAGS.get(number, UNKNOWN)
+                tag, kind, by_classes = decided[number]
                 if kind <= BREAK:
                     if kind == BREAK:
                         self._blank = True
@@ -75,12 +75,12 @@ class Walk(ElementWriter):
                     continue
                 attributes = node.attributes
                 classes = attributes.get("class")
-                choice = choices[tag, classes, self.inside]
+                choice, may_hide = by_classes[classes]
                 is_told = len(attributes) > (classes is not None) and (
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
                 opened = None
-                may_hide = is_styled[classes] or is_told
+                may_hide = may_hide or is_told
                 if may_hide or choice is not None or kind >= ACTED_ON:
                     if tag == "input" and not acts_by_tag(tag, attributes):
                         node = node.next
@@ -99,7 +99,9 @@ class Walk(ElementWriter):
                         node = node.next
                         continue
                     opened = self._begin(node, tag, kind, attributes, rule, inside, is_told)
-                    kind = kind if opened is None else opened.kind
+                    if opened is not None:
+                        kind = opened.kind
+                        decided = table[self.inside]
                 stack.append((node, kind, len(pieces), tag, opened, len(targets)))
                 if kind >= BLOCK:
                     pieces.append("")
@@ -115,6 +117,7 @@ class Walk(ElementWriter):
                 self._keep_part(node, tag, piece, first, opened)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
+                decided = table[self.inside]
             elif kind >= BLOCK:
                 self.end_block(kind, piece, tag)
             elif kind == INLINE:

@@ -27,5 +27,7 @@ def test_the_command_imports_it_and_writes_its_figures(tmp_path: Path) -> None:
     assert main(words) == 0
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["steps"] == figures["clicks"] == 5
-    assert figures["megabytes_per_s"] > 0
+    assert figures["stores_are_equal"]
+    assert figures["one_process"]["megabytes_per_processor_s"] > 0
+    assert figures["each_core"]["peak_memory_mib"] > 0
     assert main([*words[:1], str(tmp_path / "gone"), *words[2:]]) == 2

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from replay_sessions.errors import BadSession
 from replay_sessions.importers.rrweb.acted_pages import ActedPage
 from replay_sessions.importers.rrweb.events import Event, Input, Node
+from replay_sessions.importers.rrweb.page_helpers import PageToCome
 from replay_sessions.importers.rrweb.targets import attribute, is_masked, meant, submit_button
 from replay_sessions.importers.rrweb.timeline import Act, Left, Timeline, View
 from replay_sessions.importers.rrweb.tree import option_value, subtree
@@ -26,7 +27,7 @@ class ActLog:
         settle: Simplifies the page of a view; the text that it gives instead says why it cannot.
     """
 
-    def __init__(self, settle: Callable[[View], ActedPage | str]) -> None:
+    def __init__(self, settle: Callable[[View], ActedPage | str | PageToCome]) -> None:
         self.timeline: Timeline = []
         self._settle = settle
         self._unsettled: Act | None = None  # the last one: what comes next may show that it is none

@@ -15,16 +15,15 @@ import msgspec
 
 from replay_sessions.errors import BadConfig, BadSession, ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
-from replay_sessions.importers.raw.targets import Unresolved
-from replay_sessions.importers.rrweb.acted_pages import ActedPage, read_page
 from replay_sessions.importers.rrweb.events import Unpacker
 from replay_sessions.importers.rrweb.packings import Recording, recordings_in
+from replay_sessions.importers.rrweb.page_helpers import PageHelpers
 from replay_sessions.importers.rrweb.player import Player
 from replay_sessions.importers.rrweb.recorded_sessions import Leaving, SessionReader
-from replay_sessions.importers.rrweb.timeline import View
+from replay_sessions.importers.rrweb.settled_pages import Settler
 from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.session_rows import too_long
-from replay_sessions.simplify import Recipe, load_recipe
+from replay_sessions.simplify import load_recipe
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import SetAside
@@ -33,6 +32,7 @@ __all__ = ["RrwebImporter"]
 
 _ENDINGS = (".gz", ".json", ".jsonl", ".ndjson", ".txt", ".rrweb")
 _PART_BYTES = 16 << 20
+_WORTH_HELPERS_BYTES = 8 << 20  # a process takes a second to start
 
 _HELP = """\
 SOURCE is a recording of rrweb 2, or a folder of them: an array of events, JSON lines,
@@ -135,8 +135,11 @@ class RrwebImporter(Importer):
 
     def read(self, part: Part) -> Iterator[Imported]:
         content: _Files = part.content
-        for files in content.recordings:
-            yield from self._read(files)
+        helpers = self.helpers if part.size >= _WORTH_HELPERS_BYTES else 0
+        selectors = self._options.selectors
+        with PageHelpers(self._recipe, selectors, private_data=self._private_data, helpers=helpers) as pages:
+            for files in content.recordings:
+                yield from self._read(files, pages)
 
     def _recordings(self) -> Iterator[list[Path]]:
         if not self._options.pieces:
@@ -147,7 +150,7 @@ class RrwebImporter(Importer):
             folders.setdefault(path.parent, []).append(path)
         yield from folders.values()
 
-    def _read(self, files: list[Path]) -> Iterator[Imported]:
+    def _read(self, files: list[Path], pages: PageHelpers) -> Iterator[Imported]:
         shown = files[0].relative_to(self._root)
         name = (shown.parent if self._options.pieces and shown.parent.name else _without_endings(shown)).as_posix()
         where = shown.as_posix() if not self._options.pieces else f"{shown.parent.as_posix()}/"
@@ -159,7 +162,7 @@ class RrwebImporter(Importer):
             return
         for number, recording in enumerate(recordings, start=1):
             several = f" ({number})" if number > 1 else ""
-            yield from self._played(recording, unpacker, f"{name}{several}", f"{where}{several}")
+            yield from self._played(recording, unpacker, pages, f"{name}{several}", f"{where}{several}")
 
     def _unpacked(self, files: list[Path], unpacker: Unpacker) -> list[Recording]:
         """The recordings of one file, or the one of several.
@@ -174,70 +177,33 @@ class RrwebImporter(Importer):
             return read[0]
         return [Recording([event for recordings in read for recording in recordings for event in recording.events])]
 
-    def _played(self, recording: Recording, unpacker: Unpacker, name: str, where: str) -> Iterator[Imported]:
+    def _played(
+        self, recording: Recording, unpacker: Unpacker, pages: PageHelpers, name: str, where: str
+    ) -> Iterator[Imported]:
         if not recording.has_page():
             reason = "it holds no full snapshot, so no page is known: a piece of a longer recording? (--pieces)"
             yield SetAside(where=where, reason=reason)
             return
         minutes = self._options.idle_minutes
-        settle = _Settler(
-            self._recipe,
-            private_data=self._private_data,
-            selectors=self._options.selectors,
-            longest=self.longest_session_bytes,
-        )
+        settle = Settler(pages, self.longest_session_bytes)
         reader = SessionReader(
             _leaving_of(self._options),
-            settle,
+            settle.page,
             max_masked=self._options.max_masked,
             private_data=self._private_data,
             source=self.source,
             longest_bytes=self.longest_session_bytes,
         )
         try:
-            player = Player(unpacker, settle, minutes * 60 if minutes is not None else None)
-            yield from reader.read(player.play(recording.in_time_order()), name, where)
+            player = Player(unpacker, settle.begin, minutes * 60 if minutes is not None else None)
+            try:
+                timeline = player.play(recording.in_time_order())
+            except BadSession:
+                settle.finish()  # where pages before that are too long, this is the reason, as without helpers
+                raise
+            yield from reader.read(settle.finish(timeline), name, where)
         except BadSession as error:
             yield SetAside(where=where, reason=str(error))
-
-
-class _Settler:
-    """Simplifies the pages of one recording, which are held in memory until it is read.
-
-    Args:
-        selectors: CSS selectors to be tried on what was acted on.
-        longest: How many characters the pages may have together.
-    """
-
-    def __init__(self, recipe: Recipe | None, *, private_data: bool, selectors: tuple[str, ...], longest: int) -> None:
-        self._recipe = recipe
-        self._private_data = private_data
-        self._selectors = selectors
-        self._longest = longest
-        self._characters = 0
-
-    def __call__(self, view: View) -> ActedPage | str:
-        """The simplified page of a view, or why there is none.
-
-        Raises:
-            BadSession: The pages are too long together.
-        """
-        if view.page is None:
-            try:
-                view.page = read_page(
-                    view.html,
-                    self._recipe,
-                    private_data=self._private_data,
-                    outward=view.outward,
-                    selectors=self._selectors,
-                )
-            except Unresolved as error:
-                view.page = str(error)
-            else:
-                self._characters += len(view.page.page.html)
-                if self._characters > self._longest:
-                    raise BadSession(too_long(self._longest))
-        return view.page
 
 
 def _leaving_of(options: Leaving) -> Leaving:

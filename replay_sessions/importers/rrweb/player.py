@@ -30,6 +30,7 @@ from replay_sessions.importers.rrweb.events import (
     Unpacker,
     Unread,
 )
+from replay_sessions.importers.rrweb.page_helpers import PageToCome
 from replay_sessions.importers.rrweb.remarks import ADDRESS_TAGS, REMARK_TAGS, VIEW_TAG, texts_of
 from replay_sessions.importers.rrweb.targets import attribute, field_kind
 from replay_sessions.importers.rrweb.timeline import Address, NotRead, Pause, Remark, Timeline, View
@@ -53,7 +54,9 @@ class Player:
         idle_s: How long nothing is done in a pause; None: there are none.
     """
 
-    def __init__(self, unpacker: Unpacker, settle: Callable[[View], ActedPage | str], idle_s: float | None) -> None:
+    def __init__(
+        self, unpacker: Unpacker, settle: Callable[[View], ActedPage | str | PageToCome], idle_s: float | None
+    ) -> None:
         self._unpacker = unpacker
         self._log = ActLog(settle)
         self._idle_ms = idle_s * 1000 if idle_s is not None else float("inf")

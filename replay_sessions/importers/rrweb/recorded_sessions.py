@@ -17,6 +17,7 @@ from replay_sessions.importers.raw.rows import Row
 from replay_sessions.importers.raw.steps import read_rows
 from replay_sessions.importers.raw.targets import Unresolved
 from replay_sessions.importers.rrweb.acted_pages import ActedPage
+from replay_sessions.importers.rrweb.page_helpers import kept
 from replay_sessions.importers.rrweb.remarks import PERSONA, PURCHASE_TAG, RATIONALE, SESSION
 from replay_sessions.importers.rrweb.timeline import Act, Address, Left, NotRead, Pause, Remark, Timeline, View
 from replay_sessions.importers.rrweb.typed_texts import learn_from, without_secrets
@@ -192,7 +193,7 @@ class _Part:
             elif not entry.is_part:
                 kind = f"{_kind(entry)} after leaving" if has_left else "terminate" if entry.leaves else _kind(entry)
                 has_left = has_left or entry.leaves
-                page = entry.page
+                page = kept(entry.page)
                 if entry.kind == "click" and entry.is_masked and isinstance(page, ActedPage):
                     page = msgspec.structs.replace(page, name="")  # which option it was is unknown
                 rows.append((_row(kind, entry), page))

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.importers.rrweb.acted_pages import ActedPage
+from replay_sessions.importers.rrweb.page_helpers import PageToCome
 
 __all__ = ["Act", "Address", "Left", "NotRead", "Pause", "Remark", "Timeline", "View"]
 
@@ -13,21 +14,21 @@ class View(msgspec.Struct, eq=False):
     """A page at one moment.
 
     Attributes:
-        html: With a mark on what was acted on.
+        html: With a mark on what was acted on; "" once its page was asked for.
         outward: How many elements further out than the mark the click landed.
-        page: The simplified page, once it was needed, or why there is none.
+        page: The simplified page, once it was needed, or why there is none; a promise of it while others work on it.
     """
 
     html: str
     outward: int = 0
-    page: ActedPage | str | None = None
+    page: ActedPage | str | PageToCome | None = None
 
 
 class Act(msgspec.Struct, eq=False):
     """A click or a typed text.
 
     Attributes:
-        view: The page; None once it is simplified and stands in `page`.
+        view: The page; None once it is simplified, or promised, and stands in `page`.
         node_id, form_id: What was acted on, and the form that it belongs to.
         text: What was typed.
         is_masked: Whether the recorder hid what was typed or chosen.
@@ -44,7 +45,7 @@ class Act(msgspec.Struct, eq=False):
     href: str
     view: View | None
     node_id: int
-    page: ActedPage | str = ""
+    page: ActedPage | str | PageToCome = ""
     form_id: int | None = None
     text: str = ""
     is_masked: bool = False

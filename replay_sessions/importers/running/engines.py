@@ -5,32 +5,25 @@ back but the part's size: its result lies in the work folder, where it outlives 
 """
 
 import os
-import signal
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import chain, islice
-from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.errors import ImportFailed, MissingExtra
+from replay_sessions.errors import MissingExtra
 from replay_sessions.importers.importer import Importer, Part
 from replay_sessions.importers.running.part_files import do_part
+from replay_sessions.importers.running.worker_processes import WorkerDied, worker_processes
 from replay_sessions.splits import SplitPlan
 
-__all__ = ["Engine", "Job", "WorkerDied", "run_jobs"]
+__all__ = ["Engine", "Job", "run_jobs"]
 
 Engine = Literal["processes", "ray"]
 STARTING_S = 1.0  # about what it takes to start processes
-
-
-class WorkerDied(ImportFailed):
-    """A process that did a part was killed; the parts that are done stay done."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -53,20 +46,32 @@ def run_jobs(jobs: Iterator[Job], *, workers: int | None, engine: Engine = "proc
     if engine == "ray":
         yield from _on_ray(jobs)
         return
-    if workers is None:
-        workers = os.cpu_count() or 1
-        begun = time.monotonic()
-        for job in jobs:
-            yield _do(job)
-            if time.monotonic() - begun > STARTING_S:
-                break
+    jobs, several = _looked_ahead(jobs)
+    processes = workers or os.cpu_count() or 1
+    if several and workers is None:
+        yield from _alone_at_first(jobs)
+        jobs, several = _looked_ahead(jobs)
+    if several and processes > 1:
+        yield from _in_processes(jobs, processes)
+        return
+    for job in jobs:
+        job.importer.helpers = processes - 1  # no other part needs them
+        yield _do(job)
+
+
+def _looked_ahead(jobs: Iterator[Job]) -> tuple[Iterator[Job], bool]:
+    """The same jobs, and whether there is more than one."""
     first = list(islice(jobs, 2))
-    jobs = chain(first, jobs)
-    if workers <= 1 or len(first) < 2:
-        for job in jobs:
-            yield _do(job)
-    else:
-        yield from _in_processes(jobs, workers)
+    return chain(first, jobs), len(first) > 1
+
+
+def _alone_at_first(jobs: Iterator[Job]) -> Iterator[int]:
+    """Does jobs for as long as it takes to start processes."""
+    begun = time.monotonic()
+    for job in jobs:
+        yield _do(job)
+        if time.monotonic() - begun > STARTING_S:
+            return
 
 
 def _do(job: Job) -> int:
@@ -75,37 +80,15 @@ def _do(job: Job) -> int:
 
 
 def _in_processes(jobs: Iterator[Job], workers: int) -> Iterator[int]:
-    # "spawn": a fork would copy the locks of this process's threads (progress bar, Arrow).
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker) as pool:
+    with worker_processes(workers) as pool:
         running: set[Future[int]] = set()
-        try:
-            for job in jobs:
-                running.add(pool.submit(_do, job))
-                while len(running) > workers:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in done)
-            for future in running:
-                yield future.result()
-        except BrokenProcessPool as error:
-            raise WorkerDied(
-                "a worker process was killed, perhaps for want of memory: run the same command again, with fewer "
-                "--workers; it goes on where it was"
-            ) from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process to handle
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
+        for job in jobs:
+            running.add(pool.submit(_do, job))
+            while len(running) > workers:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        for future in running:
+            yield future.result()
 
 
 def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:

@@ -18,8 +18,9 @@ import msgspec
 
 from replay_sessions.errors import ImportFailed
 from replay_sessions.importers.importer import Importer
-from replay_sessions.importers.running.engines import Engine, Job, WorkerDied, run_jobs
+from replay_sessions.importers.running.engines import Engine, Job, run_jobs
 from replay_sessions.importers.running.part_files import make_folders, read_part, set_aside_path
+from replay_sessions.importers.running.worker_processes import WorkerDied
 from replay_sessions.splits import SplitPlan
 from replay_sessions.store.durable_files import sync_file, writing
 from replay_sessions.store.manifest import SHARD_FOLDER, SetAside, Shard
@@ -72,8 +73,8 @@ def run_import(
     """Writes the importer's sessions to a store.
 
     Args:
-        workers: Processes that read parts; a source of a single part is read in this one. None: one for each core, for
-            a source that takes longer than to start them.
+        workers: Processes that read parts; a source of a single part is read in this one, which others may help. None:
+            one for each core, for a source that takes longer than to start them.
         engine: "ray" spreads the parts over a Ray cluster whose machines share the folder of `out`.
         on_progress: Told how much of the source was done since the last call, in units of `Importer.size`.
         tell: Told in a line where what an earlier, killed import had done cannot be used.

@@ -1,0 +1,49 @@
+"""What is remembered of style sheets from page to page changes no page, and stays within bounds."""
+
+import pytest
+
+from replay_sessions.simplify import simplify, style_rules, style_sheets
+from replay_sessions.simplify.style_sheets import Kept
+
+SHEET = "<style>.menu .item { display: none } #late { display: none }</style>"
+
+
+def test_pages_with_the_same_sheets_are_told_apart_by_what_is_around_an_element() -> None:
+    inside = f"{SHEET}<div class=menu><p class=item>secret</p></div>"
+    outside = f"{SHEET}<div class=other><p class=item>shown</p></div>"
+    for _ in range(2):
+        assert "secret" not in simplify(inside).html
+        assert "shown" in simplify(outside).html
+
+
+def test_pages_with_other_sheets_are_told_apart_though_their_elements_are_the_same() -> None:
+    element = "<p class=gone>text</p>"
+    for _ in range(2):
+        assert "text" not in simplify(f"<style>.gone {{ display: none }}</style>{element}").html
+        assert "text" in simplify(f"<style>.gone {{ color: red }} .x {{ display: none }}</style>{element}").html
+        assert "text" in simplify(element).html
+
+
+def test_pages_are_the_same_when_too_much_was_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [
+        f"{SHEET}<div class='menu c{n}'><p class=item id=i{n}>secret</p><p hidden>x</p>seen</div>" for n in range(9)
+    ]
+    first = [simplify(page).html for page in pages]
+    monkeypatch.setattr(style_rules, "_MAX_KEYS", 2)
+    assert [simplify(page).html for page in pages] == first
+    assert all("seen" in html and "secret" not in html for html in first)
+
+
+def test_what_was_asked_for_last_is_kept_as_far_as_it_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style_sheets, "_MOST_KEPT", 10)
+    made: list[str] = []
+
+    def make(name: str) -> str:
+        made.append(name)
+        return name
+
+    kept: Kept[str, str] = Kept()
+    for name in ("a", "b", "a", "c", "a", "b"):
+        assert kept.get(name, 5, lambda name=name: make(name)) == name  # type: ignore[misc]
+    assert made == ["a", "b", "c", "b"]
+    assert kept.get("longer", 20, lambda: make("longer")) == "longer"
