@@ -126,10 +126,11 @@ SERVING := openenv verifiers inspect
 test-serving: $(SERVING:%=$(VENV)-%/.ready)
 	@for tool in $(SERVING); do set -x; $(VENV)-$$tool/bin/python -m pytest -W ignore::ResourceWarning -m serving $(ARGS) tests/shop_env/serving/test_$$tool.py || exit; done
 
-# verifiers runs its own programs by uv; Inspect asks a server by openai.
+# verifiers runs its own programs by uv, and wants an openai before 3; Inspect asks a server by openai.
 $(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)-$*
-	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]" pytest hypothesis openai uv
+	grep -v '^openai==' constraints.txt > $(VENV)-$*/constraints.txt
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-$*/constraints.txt -e ".[$*]" pytest hypothesis openai uv
 	touch $@
 
 # On a machine with a GPU, in an environment with its own build of torch: pip install torch, then
