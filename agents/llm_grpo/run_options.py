@@ -87,6 +87,8 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
 def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
     """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
     preset = load_preset(start.preset, start.rows, start.only)
+    if start.reward is not None:
+        preset = msgspec.structs.replace(preset, reward=start.reward)
     spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
     # A switch that is on by default would be one to turn off.
     switches_off = {"dry_run": False, "extend": False}

@@ -77,7 +77,7 @@ def test_a_frozen_reference_under_autocast_is_held_in_half_the_bytes(tiny_rollou
     "options",
     [
         PassOptions(),
-        PassOptions(stretch_tokens=40),
+        pytest.param(PassOptions(stretch_tokens=40), marks=pytest.mark.slow),  # traces every piece
         PassOptions(gradient_checkpointing=True),
         PassOptions(autocast=BFLOAT16, lora=LoraConfig(rank=4)),
     ],

@@ -30,7 +30,7 @@ STRETCHES = (13, 100, 10_000)
 
 def trees_of(tiny: Tiny) -> PackedTrees:
     """Several sessions, replies of many lengths, trunks that go on behind their last fork."""
-    trees = [random_tree(tiny, index) for index in range(4)]
+    trees = [random_tree(tiny, index) for index in range(2)]
     longer = SessionTree(tiny.trunks[0].tokens, trees[0].forks, trees[0].replies)
     return pack([longer, *trees, SessionTree([1], [1], [[[3, 4]]])])
 
@@ -149,11 +149,11 @@ def test_a_step_of_grpo_has_the_same_figures_and_gradients(tiny: Tiny, options: 
 
 
 def test_a_step_of_sft_has_the_same_figures(tiny: Tiny) -> None:
-    config = SftConfig(optimizer=OptimizerConfig(lr=1e-3), stages=(SftStage(steps=3),), sessions_per_batch=4)
+    config = SftConfig(optimizer=OptimizerConfig(lr=1e-3), stages=(SftStage(steps=2),), sessions_per_batch=3)
     rows = []
     for stretch_tokens in (None, 40):
         trainer = SftTrainer(Policy(own_model(tiny), stretch_tokens=stretch_tokens), tiny.trunks, config, seed=0)
-        rows.append([trainer.step(step) for step in range(3)])
+        rows.append([trainer.step(step) for step in range(2)])
     for packed, walked in zip(*rows, strict=True):
         assert walked == pytest.approx(packed, rel=1e-4)
 
