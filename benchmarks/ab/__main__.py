@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import msgspec
 
 from agents.results import results_console
+from benchmarks.ab.config import LabConfig
 from benchmarks.leaderboard.agent_files import working_alone_in
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.plugins import load_with_extra
@@ -35,16 +36,14 @@ PROGRAM = "python -m benchmarks.ab"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
+    return run_command(lambda: _run(parse_options(LabConfig, words, program=PROGRAM, text=__doc__)))
 
 
-def _run(words: Sequence[str]) -> int:
-    options = load_with_extra("benchmarks.ab.lab:LabConfig", "floors")
+def _run(config: LabConfig) -> int:
     run_lab = load_with_extra("benchmarks.ab.lab:run_lab", "floors")
     draw, markdown, sentences = (
         load_with_extra(f"benchmarks.ab.report:{name}", "report") for name in ("draw", "markdown", "sentences")
     )
-    config = parse_options(options, words, program=PROGRAM, text=__doc__)
     with working_alone_in(config.out):
         results = run_lab(config)
         record = {"results": results, "provenance": provenance(msgspec.to_builtins(config, enc_hook=str))}

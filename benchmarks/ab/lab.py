@@ -16,66 +16,25 @@ from agents.folder_names import folder_name
 from agents.protocol import Agent
 from agents.registry import AgentSpec, agent_class, make_agent
 from agents.scripted.oracle import OracleAgent
+from benchmarks.ab.config import LabConfig
 from benchmarks.ab.effects import MEASURES, Effect, Prediction, alarms_in_parts, effect_of, paired_effect, prediction
 from benchmarks.ab.purchase_model import PurchaseModel
 from benchmarks.ab.variants import AGAIN, PLACEBOS, VARIANTS, A
 from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
 from benchmarks.leaderboard.config import agent_specs
 from replay_sessions.demo_shop import SESSIONS_PER_USER, SOURCE, generate_sessions
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.errors import BadConfig
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.durable_files import replace_file
 
-__all__ = ["LabConfig", "LabResults", "LabRow", "run_lab"]
+__all__ = ["LabResults", "LabRow", "run_lab"]
 
 SHOPPERS, NO_EFFECT, PURCHASE_MODEL = "the shoppers", "no effect", "purchase model"
 LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated
 TRUTH_SEED = 700_000  # nor are those whose visits tell the truth
 TRAIT = "price"
 USERS_IN_A_PART = 25
-
-
-class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Asks agents what changes of a shop would do, where that is known.
-
-    Attributes:
-        agents: Who predicts, as in a leaderboard; what learns from a store is given logs of the shop as it is.
-        variants: Which changes: prices_up, prices_down, cheapest_first, best_rated_first, no_badges, no_ratings,
-            checkout_page, free_shipping, placebo, A_again; nothing: all.
-        visits: So many simulated visits to each variant, four to a shopper.
-        seeds: Populations of shoppers, whose visits are put together.
-        true_visits: Of the known shoppers, to tell the true effect.
-        logs: Sessions of the shop as it is, to learn from.
-        out: The folder for ab.json, ab.md, plots, logs and visits.
-        max_steps: The most replies in one visit.
-        batch_size: How many visits an agent that answers batches walks side by side.
-    """
-
-    agents: tuple[str, ...]
-    out: Path
-    variants: tuple[str, ...] = ()
-    visits: int = 400
-    seeds: tuple[int, ...] = (0, 1, 2)
-    true_visits: int = 4000
-    logs: int = 4000
-    max_steps: int = 25
-    batch_size: int = 64
-
-    def __post_init__(self) -> None:
-        for name in ("visits", "true_visits", "logs", "max_steps", "batch_size"):
-            if (value := getattr(self, name)) < 1:
-                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
-        for variant in self.variants:
-            if variant not in VARIANTS:
-                raise BadConfig(f"Unknown variant '{variant}'. {did_you_mean(variant, VARIANTS)}")
-        if not self.seeds:
-            raise BadConfig("--seeds names none; for example --seeds 0 1 2")
-
-    @property
-    def asked(self) -> list[str]:
-        """The variants that are compared with A."""
-        return [name for name in (self.variants or VARIANTS) if name != A]
 
 
 class LabRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,52 @@
+"""What the lab is asked: whom, about which changes, on how many visits."""
+
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.ab.variants import VARIANTS, A
+from replay_sessions.errors import BadConfig, did_you_mean
+
+__all__ = ["LabConfig"]
+
+
+class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Asks agents what changes of a shop would do, where that is known.
+
+    Attributes:
+        agents: Who predicts, as in a leaderboard; what learns from a store is given logs of the shop as it is.
+        variants: Which changes: prices_up, prices_down, cheapest_first, best_rated_first, no_badges, no_ratings,
+            checkout_page, free_shipping, placebo, A_again; nothing: all.
+        visits: So many simulated visits to each variant, four to a shopper.
+        seeds: Populations of shoppers, whose visits are put together.
+        true_visits: Of the known shoppers, to tell the true effect.
+        logs: Sessions of the shop as it is, to learn from.
+        out: The folder for ab.json, ab.md, plots, logs and visits.
+        max_steps: The most replies in one visit.
+        batch_size: How many visits an agent that answers batches walks side by side.
+    """
+
+    agents: tuple[str, ...]
+    out: Path
+    variants: tuple[str, ...] = ()
+    visits: int = 400
+    seeds: tuple[int, ...] = (0, 1, 2)
+    true_visits: int = 4000
+    logs: int = 4000
+    max_steps: int = 25
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("visits", "true_visits", "logs", "max_steps", "batch_size"):
+            if (value := getattr(self, name)) < 1:
+                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        for variant in self.variants:
+            if variant not in VARIANTS:
+                raise BadConfig(f"Unknown variant '{variant}'. {did_you_mean(variant, VARIANTS)}")
+        if not self.seeds:
+            raise BadConfig("--seeds names none; for example --seeds 0 1 2")
+
+    @property
+    def asked(self) -> list[str]:
+        """The variants that are compared with A."""
+        return [name for name in (self.variants or VARIANTS) if name != A]
