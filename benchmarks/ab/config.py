@@ -18,6 +18,7 @@ class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         variants: Which changes: prices_up, prices_down, cheapest_first, best_rated_first, no_badges, no_ratings,
             checkout_page, free_shipping, placebo, A_again; nothing: all.
         visits: So many simulated visits to each variant, four to a shopper.
+        visits_of: The same for single agents, by their labels: "true policy" 1000; what is quick can walk more.
         seeds: Populations of shoppers, whose visits are put together.
         true_visits: Of the known shoppers, to tell the true effect.
         logs: Sessions of the shop as it is, to learn from.
@@ -30,6 +31,7 @@ class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     out: Path
     variants: tuple[str, ...] = ()
     visits: int = 400
+    visits_of: dict[str, int] = {}
     seeds: tuple[int, ...] = (0, 1, 2)
     true_visits: int = 4000
     logs: int = 4000
@@ -40,6 +42,9 @@ class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name in ("visits", "true_visits", "logs", "max_steps", "batch_size"):
             if (value := getattr(self, name)) < 1:
                 raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        for label, visits in self.visits_of.items():
+            if visits < 1:
+                raise BadConfig(f"--visits-of {label!r} is {visits}; it must be 1 or more")
         for variant in self.variants:
             if variant not in VARIANTS:
                 raise BadConfig(f"Unknown variant '{variant}'. {did_you_mean(variant, VARIANTS)}")

@@ -9,8 +9,11 @@ from matplotlib.figure import Figure
 
 __all__ = ["MARKS", "Interval", "Series", "draw_forest"]
 
-# Okabe and Ito's colours, and a mark of its own for each.
-MARKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "v"), ("#E69F00", "P"), ("#56B4E9", "X"))
+# Okabe and Ito's colours, then darker ones, and a mark of its own for each.
+MARKS = (
+    ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "v"), ("#E69F00", "P"), ("#56B4E9", "X"),
+    ("#882255", "<"), ("#44700F", ">"), ("#777777", "*"), ("#332288", "d"),
+)  # fmt: skip
 WIDTH, DOTS_PER_INCH = 8.0, 150
 
 

@@ -23,7 +23,7 @@ from benchmarks.ab.variants import AGAIN, PLACEBOS, VARIANTS, A
 from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
 from benchmarks.leaderboard.config import agent_specs
 from replay_sessions.demo_shop import SESSIONS_PER_USER, SOURCE, generate_sessions
-from replay_sessions.errors import BadConfig
+from replay_sessions.errors import BadConfig, did_you_mean
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.durable_files import replace_file
@@ -44,6 +44,7 @@ class LabRow(msgspec.Struct, frozen=True, kw_only=True):
         predictions: Variant -> measure -> prediction.
         by_trait: Variant -> trait -> the predicted effect on the purchase rate.
         false_alarms: Measure -> in which share of small A/A tests there was an alarm, and of how many.
+        visits: To each variant; 0 for a floor, which walks through none.
         failed: At how many visits the agent gave no reply.
     """
 
@@ -51,6 +52,7 @@ class LabRow(msgspec.Struct, frozen=True, kw_only=True):
     predictions: dict[str, dict[str, Prediction]]
     by_trait: dict[str, dict[str, Effect]]
     false_alarms: dict[str, tuple[float, int]]
+    visits: int = 0
     failed: int = 0
 
 
@@ -67,6 +69,10 @@ def run_lab(config: LabConfig) -> LabResults:
     specs = agent_specs(config.agents)
     for spec in specs:
         agent_class(spec)  # a misspelt agent is found before hours of work, not after
+    labels = [spec.label for spec in specs]
+    for label in config.visits_of:
+        if label not in labels:
+            raise BadConfig(f"--visits-of names {label!r}, which is none of the agents. {did_you_mean(label, labels)}")
     variants = [A, *config.asked]
     store = _logs(config)
     decided_by = {"visits": config.true_visits, "logs": store.fingerprint}  # another shop has other logs
@@ -87,7 +93,7 @@ def _row(
         "arguments": deciding_arguments(spec) or spec.arguments,
         "code": code_digest(spec),
         "logs": store.fingerprint,
-        "visits": config.visits,
+        "visits": config.visits_of.get(spec.label, config.visits),
         "max_steps": config.max_steps,
     }
     outcomes = _walked(config, spec, spec.label, variants, decided_by, config.seeds, store)
@@ -107,6 +113,7 @@ def _row(
         predictions=found,
         by_trait=_by_trait(outcomes, config.asked),
         false_alarms=alarms,
+        visits=len(outcomes[A].visits),
         failed=failed,
     )
 

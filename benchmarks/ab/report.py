@@ -29,8 +29,9 @@ def sentences(results: LabResults) -> Iterator[str]:
             continue
         right, covered = sum(bool(one.right_direction) for one in asked), sum(one.covered for one in changed)
         error = sum(abs(one.error) for one in changed) / len(changed)
+        visits = f" ({row.visits:,} visits to each)" if row.visits else ""
         said = (
-            f"{row.label}: the right direction in {right} of {len(asked)} changes whose effect is sure, off by "
+            f"{row.label}{visits}: the right direction in {right} of {len(asked)} changes whose effect is sure, off by "
             f"{100 * error:.1f} points on average, its intervals hold the true effect in {covered} of {len(changed)}"
         )
         alarms = [name for name in PLACEBOS if name in found and found[name].alarm]

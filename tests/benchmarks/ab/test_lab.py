@@ -77,6 +77,7 @@ def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents: P
     assert set(first["true_by_trait"]["checkout_page"]) <= {"thrifty", "fair", "generous"}
     text = (agents.parent / "ab/ab.md").read_text(encoding="utf-8")
     assert "- no effect: the right direction in 0 of" in text
+    assert "- hates_checkout (48 visits to each): the right direction in" in text
     for kind in ("png", "svg"):
         assert (agents.parent / f"ab/effects.{kind}").stat().st_size > 5_000
 
@@ -99,6 +100,17 @@ def test_a_longer_list_of_changes_walks_what_is_new_and_another_number_of_visits
     agents.write_text(AGENTS + "\n# another agent now\n", encoding="utf-8")
     assert main(call(agents, "leaves", variants="placebo")) == 2
     assert "code" in capsys.readouterr().err
+
+
+def test_one_agent_may_walk_more_than_the_others(agents: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(call(agents, "leaves", "hates_checkout", more=("--visits-of", "leaves", "40"))) == 0
+    assert {row["label"]: row["visits"] for row in read(agents)["rows"]} == {
+        "leaves": 80, "hates_checkout": 48, "purchase model": 0, "no effect": 0,
+    }  # fmt: skip
+    assert main(call(agents, "leaves", more=("--visits-of", "leavs", "40"))) == 2
+    assert "--visits-of names 'leavs', which is none of the agents. Did you mean 'leaves'?" in capsys.readouterr().err
+    assert main(call(agents, "leaves", more=("--visits-of", "leaves", "0"))) == 2
+    assert "--visits-of 'leaves' is 0" in capsys.readouterr().err
 
 
 def test_an_agent_that_fails_is_told_and_never_counts_as_a_visit_that_bought_nothing(
