@@ -1,15 +1,13 @@
 """A raw page in, a simplified page out: `simplify`, which puts the parts of this package together."""
 
-import contextlib
 import dataclasses
 import functools
-import gc
 import itertools
-from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
+from replay_sessions.garbage_collection import paused_collection
 from replay_sessions.simplify.bounds import check_bounds
 from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.hidden import hide_closed_parts
@@ -59,25 +57,7 @@ class LocatedPage:
     names: dict[int, str]
 
 
-@contextlib.contextmanager
-def _no_collections() -> Iterator[None]:
-    """Keeps the garbage collector off for one page.
-
-    A page makes many small objects, of which nearly all live until it is done: looking through them over and over costs
-    a tenth of the time and frees nothing. Where threads share the switch, the one that turned it off turns it on again;
-    the others then go on with collections, which costs them time and nothing else.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@_no_collections()
+@paused_collection()
 def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, private_data: bool = True) -> SimplifiedPage:
     """Simplifies a page.
 
@@ -94,7 +74,7 @@ def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, priva
     return SimplifiedPage(draft.html(draft.names()), removed)
 
 
-@_no_collections()
+@paused_collection()
 def locate(raw_html: str | bytes, recipe: Recipe | None = None, *, private_data: bool = True) -> LocatedPage:
     """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
     draft, removed, document = _drafted(raw_html, recipe, private_data=private_data)

@@ -74,6 +74,8 @@ class Node(msgspec.Struct, eq=False):
     Attributes:
         inner: The root of its shadow tree, or the document in an iframe.
         written: Its start tag or text as HTML, until it changes (page_writer.py).
+        whole: It and all in it as HTML, until anything in it changes.
+        changed_at: After how many writes of the page something in it changed last (tree.py).
     """
 
     type: int
@@ -93,6 +95,8 @@ class Node(msgspec.Struct, eq=False):
     inner: "Node | None" = msgspec.field(default=None, name=" inner")
     depth: int = msgspec.field(default=0, name=" depth")
     written: str | None = msgspec.field(default=None, name=" written")
+    whole: str | None = msgspec.field(default=None, name=" whole")
+    changed_at: int = msgspec.field(default=0, name=" changed_at")
 
 
 class FullSnapshot(msgspec.Struct):

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 import msgspec
 
 from replay_sessions.errors import BadConfig, BadSession, ImportFailed
+from replay_sessions.garbage_collection import paused_collection
 from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
 from replay_sessions.importers.rrweb.events import Unpacker
 from replay_sessions.importers.rrweb.packings import Recording, recordings_in
@@ -172,7 +173,8 @@ class RrwebImporter(Importer):
         """
         if sum(path.stat().st_size for path in files) > self.longest_session_bytes:
             raise BadSession(too_long(self.longest_session_bytes))
-        read = [recordings_in(path.read_bytes(), unpacker) for path in files]
+        with paused_collection():
+            read = [recordings_in(path.read_bytes(), unpacker) for path in files]
         if len(read) == 1:
             return read[0]
         return [Recording([event for recordings in read for recording in recordings for event in recording.events])]
@@ -197,7 +199,8 @@ class RrwebImporter(Importer):
         try:
             player = Player(unpacker, settle.begin, minutes * 60 if minutes is not None else None)
             try:
-                timeline = player.play(recording.in_time_order())
+                with paused_collection():
+                    timeline = player.play(recording.in_time_order())
             except BadSession:
                 settle.finish()  # where pages before that are too long, this is the reason, as without helpers
                 raise

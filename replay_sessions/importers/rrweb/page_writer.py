@@ -9,6 +9,9 @@ around it.
 A tick box or radio button with a label is written as shown, for shops hide it and draw the label instead, and a label
 cannot be acted on by itself.
 
+Little of a page changes between two presses, so what does not is kept as it was written, in pieces of some size; but
+not around ticks and labels, which depend on each other, nor around what was acted on.
+
 The mark is a class: another attribute could make something to act on of an `<a>` that leads nowhere.
 """
 
@@ -38,6 +41,7 @@ _HIDING = frozenset({"hidden", "inert", "popover"})
 _TAG = re.compile(r"[a-zA-Z][\w:.-]*")
 _ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
 _HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE)
+_LEAST_KEPT = 16  # pieces that are joined and kept as one
 _SHOWN_STYLE = "display: revert; visibility: visible"
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d+(?:\.\d*)?|\.\d+)(px|r?em)\s*\)", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
@@ -51,22 +55,28 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, 
     """
     marked = None if acted_on is None else acted_on.id
     shown = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
+    tree.writes += 1
     pieces = ["<!DOCTYPE html>"]
     ticks: list[tuple[int, Node, bool]] = []  # their places among the pieces, and whether they lie in labels
     labelled: set[Any] = set()
     frames = labels = 0  # how many are open
-    stack: list[tuple[str, Node | None, str]] = []  # end tags, what comes after them, and the tags
+    unkept = 0  # how many elements began that are not to be kept, nor what is around them
+    # End tags, what comes after them, the tags; then the elements, where they begin, and what was unkept before them.
+    stack: list[tuple[str, Node | None, str, Node | None, int, int]] = []
     append, text_type, element_type = pieces.append, NodeType.TEXT, NodeType.ELEMENT
     node = tree.root.first
     while True:
         if node is None:
             if not stack:
                 break
-            end, node, tag = stack.pop()
+            end, node, tag, ended, start, unkept_before = stack.pop()
             append(end)
             if tag:
                 frames -= tag in IFRAMES
                 labels -= tag == "label"
+            if ended is not None and unkept == unkept_before and len(pieces) - start >= _LEAST_KEPT:
+                ended.whole = "".join(pieces[start:])
+                pieces[start:] = [ended.whole]
             continue
         kind = node.type
         if kind == text_type:
@@ -76,13 +86,17 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, 
             append(written)
             node = node.next
             continue
+        if node.whole is not None and node.id not in shown:
+            append(node.whole)
+            node = node.next
+            continue
         tag = node.tagName
         if (
             kind == element_type and tag not in _UNUSUAL and not frames and node.written is not None
             and node.inner is None and node.id not in shown and "_cssText" not in node.attributes
         ):  # fmt: skip
+            stack.append((_end(tag), node.next, "", node, len(pieces), unkept))
             append(node.written)  # as below, of what needs nothing else; most elements do not
-            stack.append((_end(tag), node.next, ""))
             node = node.first
             continue
         if kind != element_type or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
@@ -94,7 +108,9 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, 
             continue
         is_frame = tag in IFRAMES
         written_tag = "div" if is_frame or (frames and tag in _FRAME_PARTS) else tag
+        start, unkept_before = len(pieces), unkept
         if node.id in shown:
+            unkept += 1
             pieces.append(_start(written_tag, _singled_out(node, node.id == marked)))
         else:
             if node.written is None:
@@ -102,20 +118,22 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, 
             pieces.append(node.written)
         if tag in _VOID:
             if tag == "input" and node.attributes.get("type") in _TICKED:
-                ticks.append((len(pieces) - 1, node, labels > 0))
+                unkept += 1
+                ticks.append((start, node, labels > 0))
             node = node.next
             continue
         if is_frame:
             frames += 1
         elif tag == "label":
+            unkept += 1
             labels += 1
             labelled.add(node.attributes.get("for", ""))
-        stack.append((_end(written_tag), node.next, tag))
+        stack.append((_end(written_tag), node.next, tag, node, start, unkept_before))
         inner, node = node.inner, node.first if not is_frame else None
         if inner is not None and inner.first is not None:
             if not is_frame:
                 pieces.append("<shadow-root>")
-                stack.append(("</shadow-root>", node, ""))
+                stack.append(("</shadow-root>", node, "", None, 0, 0))
             node = inner.first
     for place, tick, is_in_label in ticks:
         if is_in_label or tick.attributes.get("id") in labelled:

@@ -32,6 +32,7 @@ class Tree:
 
     Attributes:
         version: Changes whenever the page does.
+        writes: How often the page was written.
         width: That of the window in pixels, where it is known.
 
     Raises:
@@ -43,6 +44,7 @@ class Tree:
         self.width = width
         self.nodes: dict[int, Node] = {}
         self.version = 0
+        self.writes = 0
         self.take_in(root)
 
     def take_in(self, root: Node) -> None:
@@ -88,6 +90,7 @@ class Tree:
     def append(self, parent: Node, node: Node) -> None:
         """Makes a node the last one in another: in its shadow tree, or the document of an iframe, if it is that."""
         if node.type == NodeType.DOCUMENT:
+            self._change(parent)
             parent.inner = node
             node.parent = parent
             node.depth = parent.depth + 1
@@ -100,10 +103,9 @@ class Tree:
 
     def insert(self, parent: Node, node: Node, following: Node | None) -> None:
         """Puts a node into another, before one that is in it or at the end."""
+        self._change(parent)
         node.parent = parent
         node.depth = parent.depth + 1
-        if parent.tagName == "style":
-            parent.written = None
         previous = parent.last if following is None else following.previous
         node.previous, node.next = previous, following
         if previous is None:
@@ -120,8 +122,7 @@ class Tree:
         parent = node.parent
         if parent is None:
             return
-        if parent.tagName == "style":
-            parent.written = None
+        self._change(parent)
         if parent.inner is node:
             parent.inner = None
         else:
@@ -155,8 +156,7 @@ class Tree:
     def set_text(self, node: Node, text: str) -> None:
         node.textContent = text
         node.written = None
-        if node.parent is not None and node.parent.tagName == "style":
-            node.parent.written = None  # the sheet is written as a whole
+        self._change(node)
 
     def set_value(self, node: Node, text: str) -> None:
         """Sets what stands in a field."""
@@ -181,6 +181,17 @@ class Tree:
         else:
             node.attributes[name] = value
         node.written = None
+        self._change(node)
+
+    def _change(self, node: Node | None) -> None:
+        """Forgets how a node and all around it were written as a whole; once between two writes is enough."""
+        writes = self.writes
+        while node is not None and node.changed_at != writes:
+            node.changed_at = writes
+            node.whole = None
+            if node.tagName == "style":
+                node.written = None
+            node = node.parent
 
     def dissolve(self) -> None:
         """Unlinks all nodes, so that their memory is free at once: a page is replaced often."""

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from replay_sessions.errors import BadSession
+from replay_sessions.importers.rrweb import page_writer
 from replay_sessions.importers.rrweb import tree as tree_module
-from replay_sessions.importers.rrweb.events import Mutation, Node
+from replay_sessions.importers.rrweb.events import Mutation, Node, NodeType
 from replay_sessions.importers.rrweb.mutations import Rebuilder
 from replay_sessions.importers.rrweb.page_writer import write_page
 from replay_sessions.importers.rrweb.tree import children, subtree
@@ -195,6 +196,44 @@ def random_lists(draw: Random, known: list[int], next_id: int) -> dict[str, Json
         "texts": texts,
         "attributes": [{"id": draw.choice(others), "attributes": named}],
     }
+
+
+MANY_KINDS = """<style>.h {display: none}</style><main><label for="t1">L</label><p><input id="t1" type="radio">
+    <i>a</i><b>b</b></p><div><ul><li>1<li><a href="/2">2</a><li>3</ul><label><input type="checkbox">in</label></div>
+    <section><textarea>x</textarea><select><option>1<option selected>2</select><pre>\n\ny</pre></section></main>
+    <p id="shadowed">z</p><iframe></iframe>"""
+
+
+def test_pages_written_between_mutations_are_those_of_pages_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_writer, "_LEAST_KEPT", 2)
+    joined = 0
+    for seed in range(150):
+        draw = Random(seed)
+        document, ids, next_id = nodes_of(MANY_KINDS)
+        page = built(document)
+        inner, _, next_id = nodes_of("<p>in <b>a frame</b></p><title>none</title>", next_id)
+        shadow = {**node(next_id, "div"), "isShadow": True}
+        frame = next(found.id for found in page.tree.nodes.values() if found.tagName == "iframe")
+        apply(page, adds=[add(frame, inner), add(ids["shadowed"], shadow), add(next_id, node(next_id + 1, text="s"))])
+        next_id += 2
+        for _ in range(6):
+            elements = [found for found in subtree(page.tree.root) if found.type == NodeType.ELEMENT]
+            acted_on = draw.choice([None, *elements])
+            written = write_page(page.tree, acted_on)
+            kept = [(found, found.written, found.whole) for found in subtree(page.tree.root)]
+            joined += sum(whole is not None for _, _, whole in kept)
+            for found, _, _ in kept:
+                found.written = found.whole = None
+            assert written == write_page(page.tree, acted_on), seed
+            for found, start, whole in kept:
+                found.written, found.whole = start, whole
+            fields = [found for found in elements if found.tagName in ("input", "option", "select", "textarea")]
+            if fields and draw.random() < 0.5:
+                page.tree.set_value(draw.choice(fields), draw.choice(["1", "2"]))
+            known = [number for number in page.tree.nodes if number > 0]
+            apply(page, **random_lists(draw, known, next_id))
+            next_id += 10
+    assert joined > 1_000  # what was kept is what is tested
 
 
 class TestBounds:
