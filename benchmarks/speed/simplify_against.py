@@ -6,7 +6,9 @@
 Each tree has a process of its own; page by page they take turns. `fresh` is the first time that a process simplifies
 a page, `seen` the second time, when its style sheets and classes are known. A process is warmed with one small page
 before. Figures are seconds of processor time, the median of the runs; `ratio` is the other tree's time by this one's,
-so 0.9 means nine tenths of its speed.
+so 0.9 means nine tenths of its speed. `bare` is this tree again without what commit 99deac0 did not do: style sheets,
+cards of what a page repeats, labels without badges and prices, names told apart by addresses. Its pages are worse, and
+nothing but its time is of interest: it tells how much of the difference is the price of those four.
 """
 
 import contextlib
@@ -38,6 +40,17 @@ for line in sys.stdin:
     simplify(page)
     print(time.process_time() - start, flush=True)
 """
+# What `bare` runs before: the four do nothing.
+_BARE = """
+from replay_sessions.simplify import last_parts, page, pieces, walk
+rules = page.StyleRules
+page.StyleRules = lambda styles: rules([])
+page.set_cards = lambda *given: []
+walk.Walk._keep_part = lambda self, *given: None
+pieces.PieceWriter.steady_text = lambda self, piece, words, *given: words
+last_parts.tell_apart = lambda places, keys: {}
+"""
+_TREES = ("this", "other", "bare")
 
 
 class Against(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: Against) -> int:
     results = measure(options.tree, options.data / "raw_pages", options.runs)
     for name in _PASSES:
-        sys.stdout.write(f"{name:<8}{results[name]['ratio']:>6.2f} of the speed of {options.tree}\n")
+        ratio, bare_ratio = results[name]["ratio"], results[name]["bare_ratio"]
+        sys.stdout.write(f"{name:<8}{ratio:>6.2f} of the speed of {options.tree}, bare {bare_ratio:.2f}\n")
     if options.json is not None:
         results["provenance"] = provenance({"tree": options.tree.name, "runs": options.runs})
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
@@ -86,7 +100,7 @@ def measure(other: Path, folder: Path, runs: int) -> dict[str, Any]:
         raise BadConfig(f"no replay_sessions/simplify in {other}: give another working tree of this project")
     if runs < 1:
         raise BadConfig(f"runs is {runs}; at least 1")
-    seconds: dict[str, dict[str, list[float]]] = {name: {"this": [], "other": []} for name in _PASSES}
+    seconds: dict[str, dict[str, list[float]]] = {name: {tree: [] for tree in _TREES} for name in _PASSES}
     for run in range(runs):
         for name, sums in _one_run(other.resolve(), pages, run).items():
             for tree, value in sums.items():
@@ -96,13 +110,13 @@ def measure(other: Path, folder: Path, runs: int) -> dict[str, Any]:
 
 
 def _one_run(other: Path, pages: list[Path], run: int) -> dict[str, dict[str, float]]:
-    workers = {"this": _started(_HERE), "other": _started(other)}
+    workers = {"this": _started(_HERE), "other": _started(other), "bare": _started(_HERE, _BARE)}
     try:
         sums = {name: dict.fromkeys(workers, 0.0) for name in _PASSES}
         for name in _PASSES:
             for number, page in enumerate(pages):
-                trees = ("this", "other") if (number + run) % 2 else ("other", "this")
-                for tree in trees:
+                first = (number + run) % len(_TREES)
+                for tree in (*_TREES[first:], *_TREES[:first]):
                     sums[name][tree] += _asked(workers[tree], page)
         return sums
     finally:
@@ -115,10 +129,10 @@ def _one_run(other: Path, pages: list[Path], run: int) -> dict[str, dict[str, fl
                     pipe.close()
 
 
-def _started(tree: Path) -> "subprocess.Popen[str]":
+def _started(tree: Path, before: str = "") -> "subprocess.Popen[str]":
     # -P: whatever lies in the current folder is not taken for the tree's.
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _WORKER],
+        [sys.executable, "-P", "-c", before + _WORKER],
         env={**os.environ, "PYTHONPATH": str(tree)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -138,9 +152,20 @@ def _asked(worker: "subprocess.Popen[str]", page: Path) -> float:
 
 
 def _figures(found: dict[str, list[float]]) -> dict[str, Any]:
-    this, other = (statistics.median(found[tree]) for tree in ("this", "other"))
-    ratios = [theirs / ours for ours, theirs in zip(found["this"], found["other"], strict=True)]
-    return {"seconds": this, "other_seconds": other, "ratio": statistics.median(ratios), "ratios": ratios}
+    seconds = {tree: statistics.median(found[tree]) for tree in _TREES}
+    ratios = _ratios(found, "this")
+    return {
+        "seconds": seconds["this"],
+        "other_seconds": seconds["other"],
+        "bare_seconds": seconds["bare"],
+        "ratio": statistics.median(ratios),
+        "bare_ratio": statistics.median(_ratios(found, "bare")),
+        "ratios": ratios,
+    }
+
+
+def _ratios(found: dict[str, list[float]], tree: str) -> list[float]:
+    return [theirs / ours for ours, theirs in zip(found[tree], found["other"], strict=True)]
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.speed.simplify_against import main
+from benchmarks.speed.simplify_against import _BARE, main
 
 
 @pytest.fixture
@@ -35,6 +37,24 @@ def test_the_other_tree_runs_its_own_simplifier(slow_tree: Path, data: Path) -> 
     assert figures["pages"] == 3
     assert figures["fresh"]["ratio"] > 2
     assert figures["seen"]["ratio"] > 2
+    assert figures["seen"]["bare_ratio"] > 2
+
+
+def test_bare_does_without_what_it_says() -> None:
+    page = "<style>.h {display: none}</style><b class=h>Hidden</b><ul>"
+    page += "".join(
+        f"<li><h3>{name}</h3><a href=/{name}>Buy<i>-20%</i></a><a href=#>Like</a>" for name in ("Cup", "Pan")
+    )
+    seen = {}
+    for before in ("", _BARE):
+        program = f"{before}\nfrom replay_sessions.simplify import simplify\nprint(simplify({page!r}).html)"
+        seen[before] = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
+    assert "Hidden" not in seen[""]
+    assert all(f'"{name}.buy"' in seen[""] for name in ("cup", "pan"))
+    assert "Hidden" in seen[_BARE]
+    assert "cup." not in seen[_BARE]
 
 
 def test_what_cannot_be_measured_is_told(
