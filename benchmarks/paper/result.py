@@ -151,7 +151,7 @@ def _floors(run: SeedRun, decoding: Decoding) -> dict[str, str]:
     """What stands beside the policies: agents that learn nothing, and the shoppers' own policy where it is known."""
     oracle = decoding.file_name(ORACLE)
     known = {ORACLE: oracle} if run.file(oracle).exists() else {}
-    return {name: name for name in run.config.evaluation.agents} | known
+    return run.agents() | known
 
 
 def _view(table: PaperTable, decoding: str, measured: Measured) -> View:

@@ -24,6 +24,7 @@ from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import load_preset
 from agents.llm_grpo.row_names import agent_file_name, decodings_of, record_file
 from agents.llm_grpo.run_options import prepare
+from agents.registry import parse_spec
 from benchmarks.paper.published import PaperTable, Variant
 from benchmarks.training_processes import demo_store_of_seed, run_measured
 from replay_sessions.errors import BadConfig, BadSession, ShopR1Error
@@ -82,8 +83,11 @@ class SeedRun:
     def files(self) -> list[Path]:
         """The records of everything that the table shows."""
         rows = [name.file_name(phase) for phase in self.phases for name in decodings_of(self.config, phase)]
-        agents = map(agent_file_name, self.config.evaluation.agents)
-        return [self.file(row) for row in [*agents, *rows]]
+        return [self.file(row) for row in [*self.agents().values(), *rows]]
+
+    def agents(self) -> dict[str, str]:
+        """The agents beside the policies: their labels, and the rows that `file` asks for."""
+        return {parse_spec(agent).label: agent_file_name(agent) for agent in self.config.evaluation.agents}
 
     def is_done(self) -> bool:
         """Whether nothing is left to be trained or asked for the table."""

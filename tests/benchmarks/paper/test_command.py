@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.published import load_table
-from benchmarks.paper.training import Asked, alone, planned_runs
+from benchmarks.paper.training import Asked, alone, planned_runs, read_records
 from tests.demo_stores import demo_store_at
 
 SMALL = {
@@ -112,6 +112,14 @@ def test_what_is_there_is_neither_trained_nor_asked_again(
     assert states["sft"] == states["shop_r1"] == "there"
     assert states["rl_binary"] == states["sft_longer"] == "to"
     assert not (figure_2 / "table2.json").exists()
+
+
+def test_the_agents_of_a_training_are_found_beside_its_policies(figure_2: Path, store_path: Path) -> None:
+    asked = Asked(preset="tiny_cpu", seeds=(3,), out=figure_2, store=str(store_path), sessions=6, training=tuple(FLAGS))
+    for (run,) in planned_runs(load_table("fig2"), asked).values():
+        assert list(run.agents()) == ["random", "majority", "copy_match"]
+        for row in run.agents().values():
+            assert len({record.session_id for record in read_records(run, row)}) == 6
 
 
 @pytest.mark.parametrize(
