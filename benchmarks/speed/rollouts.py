@@ -5,7 +5,8 @@
 A session of 7 steps with pages of 300 tokens; `rollouts.SHAPE.groups.generate` is 8 replies of 40 tokens at each step,
 in tokens of replies per second of wall time, `rollouts.SHAPE.singles.generate` one reply at each step of 4 sessions.
 `generate` is called once for each prompt, as a trainer calls it, with the 8 replies as its `num_return_sequences`. Both
-are greedy, and give the same replies, which is checked.
+are greedy and give the same replies, which is checked; one in ten may differ, for where two tokens are as likely but
+for rounding, which is taken depends on what is computed together. All replies are equally long.
 """
 
 import time
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 _RUNS = 3
+_MAY_DIFFER = 0.1  # of the replies
 _USUAL = ("31m", "3.7m")
 _SIZE, _QUICK = Size(300), Size(20, steps=2, replies=2, reply=5)
 _SESSIONS = {"groups": 1, "singles": 4}
@@ -55,8 +57,9 @@ def measure(options: "Options") -> Iterator[Measurement]:
             )
             ours: Callable[[], Any] = partial(generate, Policy(model), prompts, config)
             theirs: Callable[[], Any] = partial(_generated, plain, prompts, config)
-            if [[reply.tokens for reply in replies] for replies in ours()] != theirs():
-                raise RuntimeError(f"the replies differ at {shape}, so their times say nothing")
+            differ = _differing([[reply.tokens for reply in replies] for replies in ours()], theirs())
+            if differ > _MAY_DIFFER:
+                raise RuntimeError(f"{differ:.0%} of the replies differ at {shape}, so their times say nothing")
             seconds = median_times({"ours": ours, "theirs": theirs}, runs, clock=time.perf_counter)
             tokens = len(prompts) * config.replies * size.reply
             yield Measurement(
@@ -68,6 +71,12 @@ def measure(options: "Options") -> Iterator[Measurement]:
                 ratio=seconds["theirs"] / seconds["ours"],
                 runs=runs,
             )
+
+
+def _differing(ours: list[list[list[int]]], theirs: list[list[list[int]]]) -> float:
+    """The share of replies that are not the same."""
+    pairs = [pair for some, others in zip(ours, theirs, strict=True) for pair in zip(some, others, strict=True)]
+    return sum(one != other for one, other in pairs) / len(pairs)
 
 
 def _prompts(shape: str, size: Size, sessions: int) -> list[list[int]]:

@@ -61,8 +61,10 @@ def test_rollouts_are_measured_beside_generate(tmp_path: Path) -> None:
 
 
 def test_replies_that_differ_from_those_of_generate_are_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollouts, "_generated", lambda *_: [[[0]]])
-    with pytest.raises(RuntimeError, match="the replies differ at tiny"):
+    monkeypatch.setattr(
+        rollouts, "_generated", lambda model, prompts, config: [[[0]] * config.replies for _ in prompts]
+    )
+    with pytest.raises(RuntimeError, match="100% of the replies differ at tiny"):
         main(["rollouts", "--quick"])
 
 
