@@ -162,7 +162,13 @@ def floors(results: Path) -> str:
 
 def speed(results: Path) -> str:
     """What is measured, beside its peers in the same run."""
-    lines = [*_steps_and_replies(results), *_pages(results), *_imports(results), _collecting(results)]
+    lines = [
+        *_steps_and_replies(results),
+        *_pages(results),
+        *_imports(results),
+        _collecting(results),
+        *_training(results),
+    ]
     return _table(["what", "here", "peer"], lines, numbers=1)
 
 
@@ -208,10 +214,9 @@ def _imports(results: Path) -> Iterable[Sequence[str]]:
     ]
     yield [
         f"import of an rrweb recording of {recording['recording_bytes'] / 1e6:.0f} MB with {recording['steps']} steps "
-        f"on a page of {recording['page_bytes'] / 1e6:.1f} MB, MB in a second of processor time",
-        f"{recording['one_process']['megabytes_per_processor_s']:.1f}; "
-        f"{recording['each_core']['megabytes_per_processor_s']:.1f} by a process on each core, "
-        f"{recording['each_core']['peak_memory_mib']} MiB at most",
+        f"on a page of {recording['page_bytes'] / 1e6:.1f} MB, quiet AMD EPYC",
+        f"{recording['one_process']['megabytes_per_s']:.1f} MB/s; {recording['each_core']['megabytes_per_s']:.1f} by a "
+        f"process on each core, {recording['each_core']['peak_memory_mib']} MiB at most",
         MISSING,
     ]
     after = "the same store, byte for byte" if scale["stores_are_equal"] else "another store"
@@ -232,6 +237,28 @@ def _collecting(results: Path) -> Sequence[str]:
         f"{most['megabytes_per_s']:.1f} MB/s, {most['events_per_s']:,} events a second; with a batch every {pause:g} s "
         f"each, {paced['latency_ms']['batches after']['p50']:.0f} ms to an acknowledgement (median)",
         MISSING,
+    ]
+
+
+def _training(results: Path) -> Iterable[Sequence[str]]:
+    passes, rollouts = _measured(results, "training"), _measured(results, "rollouts")
+    peers = {
+        "trl": "as rows through TRL",
+        "rows": "transformers' rows",
+        "prefix": "sharing per prompt",
+        "trie": "one dense mask",
+    }
+    yield [
+        "forward and backward over 56 replies in a session, 31.4 million parameters, both cores of a quiet AMD EPYC",
+        f"{passes['training.pass.31m.rows']['value']:.1f} s",
+        "; ".join(f"{name}: {passes[f'training.pass.31m.{peer}']['ratio']:.1f}" for peer, name in peers.items())
+        + " times as long",
+    ]
+    groups = rollouts["rollouts.31m.groups.generate"]
+    yield [
+        "tokens of such replies sampled a second, there",
+        f"{groups['value']:.0f}",
+        f"`generate` with `num_return_sequences`: {groups['peer_value']:.0f}",
     ]
 
 
