@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from replay_sessions.simplify.compiled import IS_COMPILED
 from replay_sessions.store import SessionStore
 
 __all__ = ["provenance"]
@@ -61,6 +62,7 @@ def provenance(config: dict[str, Any], *, store: SessionStore | None = None, see
         **_source(),
         "python": platform.python_version(),
         "packages": _packages(),
+        "simplifier": "compiled" if IS_COMPILED else "interpreted",
         "machine": _machine(),
         "store": None if store is None else _store(store),
         "seed": seed,

@@ -238,12 +238,7 @@ def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
 
 def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
     """Gives cards of one title in one place what tells them apart: where their pictures lead, or their first links."""
-
-    @functools.cache
-    def address(index: int) -> str | None:
-        first, last = extents[index]
-        return _address(targets[first:last])
-
+    address = functools.cache(lambda index: _address(targets[slice(*extents[index])]))
     keys = (
         lambda index: rest(cards[index].title),
         lambda index: words_key(address(index), cards[index].title_word()),

@@ -46,4 +46,4 @@ class Labels:
             scope.title = scope.title or self._text_of(attributes["aria-labelledby"])
 
     def _text_of(self, ids: str | None) -> str:
-        return " ".join(filter(None, (self.texts.get(identifier) for identifier in (ids or "").split())))
+        return " ".join(filter(None, [self.texts.get(identifier) for identifier in (ids or "").split()]))

@@ -55,7 +55,7 @@ class StyleRules:
         if not self._cascade.shows:
             return False
         showing = self._cascade.showing((tag, attributes.get("class"), attributes.get("id")))
-        deciding = (weighed for weighed in showing if "display" in weighed[1].properties)
+        deciding = [weighed for weighed in showing if "display" in weighed[1].properties]
         return self._strongest(deciding, node, attributes) is not None
 
     def may_hide(self, attributes: Attributes) -> bool:
@@ -72,11 +72,11 @@ class StyleRules:
         weight, hides = strongest
         if not hides.weight[0] and SETTING.search(attributes.get("style") or ""):
             return False
-        stronger = (
+        stronger = [
             weighed
             for weighed in self._cascade.showing(keys)
             if weighed[0] > weight and weighed[1].properties >= hides.properties
-        )
+        ]
         return self._strongest(stronger, node, attributes) is None
 
     def _strongest(self, rules: Iterable[_Weighed], node: LexborNode, attributes: Attributes) -> _Weighed | None:
@@ -182,9 +182,9 @@ class _Cascade:
         self._showing_about = _RulesAbout(showing, Sheet.showing)
         self._hiding: dict[_Keys, list[_Weighed]] = {}
         self._showing: dict[_Keys, list[_Weighed]] = {}
-        self._classes = frozenset[str]().union(*(sheet.classes for _, sheet in hiding))
+        self._classes = frozenset[str]().union(*[sheet.classes for _, sheet in hiding])
         self.shows = bool(showing)
-        self.ids = frozenset[str]().union(*(sheet.ids for _, sheet in hiding))
+        self.ids = frozenset[str]().union(*[sheet.ids for _, sheet in hiding])
         self.is_styled = _Styled(self._classes)
         self._tables: dict[SelectorSet, ElementTable] = {}
         self.searched = [selector for _, sheet in hiding for selector in sheet.searched][:_MAX_SEARCHES]
@@ -268,7 +268,7 @@ def _fitting(keys: _Keys, rules_about: _RulesAbout, known: frozenset[str] | None
     classes = frozenset((attribute or "").split())
     asked = classes if known is None else classes & known  # of a page's many sheets few are about any of them
     fitting: list[_Weighed] = []
-    for word in (*(f".{name}" for name in sorted(asked)), *([f"#{identifier}"] if identifier else []), tag):
+    for word in (*[f".{name}" for name in sorted(asked)], *([f"#{identifier}"] if identifier else []), tag):
         for weighed in rules_about[word]:
             last = weighed[1].steps[-1][1]
             if last.may_fit(tag, classes) and last.id in ("", identifier):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from selectolax.lexbor import LexborNode
 
@@ -53,7 +54,7 @@ class Target:
         "is_container", "is_unread", "label", "lead", "node", "outer", "piece", "private", "rule", "scope", "steady",
         "tag", "text",
     )  # fmt: skip
-    kind = ACTED_ON
+    kind: ClassVar[int] = ACTED_ON
 
     def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:
         self.tag = tag

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ def test_the_other_tree_runs_its_own_simplifier(slow_tree: Path, data: Path) -> 
     assert figures["pages"] == 3
     assert figures["fresh"]["ratio"] > 2
     assert figures["seen"]["ratio"] > 2
+    assert figures["seen"]["interpreted_ratio"] > 2
     assert figures["seen"]["bare_ratio"] > 2
 
 
@@ -49,7 +51,11 @@ def test_bare_does_without_what_it_says() -> None:
     for before in ("", _BARE):
         program = f"{before}\nfrom replay_sessions.simplify import simplify\nprint(simplify({page!r}).html)"
         seen[before] = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+            [sys.executable, "-c", program],
+            env={**os.environ, "SHOP_R1_INTERPRETED": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
     assert "Hidden" not in seen[""]
     assert all(f'"{name}.buy"' in seen[""] for name in ("cup", "pan"))

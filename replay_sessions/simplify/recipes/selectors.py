@@ -164,7 +164,7 @@ class SelectorSet:
         return Choice(
             rules=tuple(sorted({rule for step in steps if not step.conditions for rule in step.rules})),
             inside=granted,
-            conditional=_by_attribute(step for step in steps if step.conditions),
+            conditional=_by_attribute([step for step in steps if step.conditions]),
         )
 
     def _other_steps(self, tag: str, attributes: Attributes, inside: int) -> tuple[_Step, ...]:

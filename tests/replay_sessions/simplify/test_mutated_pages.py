@@ -22,7 +22,7 @@ _PAGES_PER_SEED = 1_000
 _LONGEST = 20_000
 _SECONDS = 5.0
 
-_WRITTEN = b"""<!doctype html><html><head><title>Kettles</title></head><body>
+WRITTEN = b"""<!doctype html><html><head><title>Kettles</title></head><body>
 <header><nav aria-label="Main"><a href=/>Home</a>
 <form role=search><label for=q>Search</label><input id=q name=q placeholder="Find"><button>Go</button></form></nav>
 </header><main><h1>Kettles</h1><ul><li><article><h2><a href=/1>Red kettle, 1.7 l</a></h2>
@@ -148,7 +148,7 @@ def mutated_page(bases: list[bytes], seed: int, number: int) -> bytes | str:
 @functools.cache
 def _bases(folder: Path | None) -> list[bytes]:
     files = sorted((folder / "raw_pages").rglob("*.html.gz")) if folder is not None else []
-    return [_WRITTEN, *(gzip.decompress(file.read_bytes()) for file in files)]
+    return [WRITTEN, *(gzip.decompress(file.read_bytes()) for file in files)]
 
 
 def _survive(bases: list[bytes], seed: int, pages: int) -> None:
