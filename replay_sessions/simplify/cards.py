@@ -7,7 +7,6 @@ titles what comes after (`Women` of a menu that opens below it); where that is t
 """
 
 import bisect
-import functools
 import html
 import re
 from collections import Counter
@@ -238,16 +237,35 @@ def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
 
 def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
     """Gives cards of one title in one place what tells them apart: where their pictures lead, or their first links."""
-    address = functools.cache(lambda index: _address(targets[slice(*extents[index])]))
-    keys = (
-        lambda index: rest(cards[index].title),
-        lambda index: words_key(address(index), cards[index].title_word()),
-        lambda index: address_key(address(index)),
-    )
-    for index, words in tell_apart(
-        [(card.parent and card.parent.named, card.title_word()) for card in cards], keys
-    ).items():
+    names = [(card.parent and card.parent.named, card.title_word()) for card in cards]
+    keys = _Keys(cards, extents, targets)
+    for index, words in tell_apart(names, (keys.rest, keys.words, keys.number)).items():
         cards[index].apart = words
+
+
+class _Keys:
+    """What may tell one of some cards from others. Functions in a function would be a circle of references (mypyc)."""
+
+    def __init__(self, cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
+        self._cards = cards
+        self._extents = extents
+        self._targets = targets
+        self._addresses: dict[int, str | None] = {}
+
+    def rest(self, index: int) -> str:
+        return rest(self._cards[index].title)
+
+    def words(self, index: int) -> str:
+        return words_key(self._address(index), self._cards[index].title_word())
+
+    def number(self, index: int) -> str:
+        return address_key(self._address(index))
+
+    def _address(self, index: int) -> str | None:
+        if index not in self._addresses:
+            first, last = self._extents[index]
+            self._addresses[index] = _address(self._targets[first:last])
+        return self._addresses[index]
 
 
 def _settle(targets: list[Target], start: int, end: int, node: Node) -> tuple[int, Node]:

@@ -10,17 +10,31 @@ __all__ = ["last_parts"]
 def last_parts(targets: list[Target], labels: list[str]) -> list[str]:
     """The last part of each target's name, as far as its scope allows the same as of no other."""
     lasts = [_last_part(target, label) for target, label in zip(targets, labels, strict=True)]
-    keys = (
-        lambda index: rest(labels[index]),
-        lambda index: words_key(_address(targets, index), lasts[index]),
-        lambda index: address_key(_address(targets, index)),
-    )
     places = [
         (index if target.is_container else target.scope.named, last)
         for index, (target, last) in enumerate(zip(targets, lasts, strict=True))
     ]
-    added = tell_apart(places, keys)
+    keys = _Keys(targets, labels, lasts)
+    added = tell_apart(places, (keys.rest, keys.words, keys.number))
     return [f"{last}_{added[index]}" if index in added else last for index, last in enumerate(lasts)]
+
+
+class _Keys:
+    """What may tell one of some targets from others. Functions in a function would be a circle of references (mypyc)."""
+
+    def __init__(self, targets: list[Target], labels: list[str], lasts: list[str]) -> None:
+        self._targets = targets
+        self._labels = labels
+        self._lasts = lasts
+
+    def rest(self, index: int) -> str:
+        return rest(self._labels[index])
+
+    def words(self, index: int) -> str:
+        return words_key(_address(self._targets, index), self._lasts[index])
+
+    def number(self, index: int) -> str:
+        return address_key(_address(self._targets, index))
 
 
 def _last_part(target: Target, label: str) -> str:

@@ -76,3 +76,24 @@ def test_a_changed_source_counts_in_a_checkout(tmp_path: Path) -> None:
     assert _loaded_and_digest(pages, copy)[:2] == ["False", ".py"]
     shutil.copystat(_ROOT / "replay_sessions" / "simplify" / "recipes" / "selectors.py", changed)
     assert _loaded_and_digest(pages, copy)[:2] == ["True", ".so"]
+
+
+_CARDS = "".join(f"<li><h3>Kettle</h3><a href=/dp/B0{n:08}>Kettle</a><a href=/r/{n}>Reviews</a>" for n in range(5))
+
+
+@pytest.mark.parametrize("is_interpreted", ["", "1"])
+def test_a_page_leaves_no_circle_of_references(is_interpreted: str) -> None:
+    """Nothing frees those while an import has the collector paused."""
+    program = (
+        "import gc\n"
+        "from replay_sessions.simplify import IS_COMPILED, simplify\n"
+        f"page = '<h1>Kettles</h1><ul>{_CARDS}</ul>'\n"
+        "simplify(page)\n"
+        "gc.collect()\n"
+        "gc.disable()\n"
+        "simplify(page)\n"
+        "print(IS_COMPILED, gc.collect())\n"
+    )
+    environment = {**os.environ, "SHOP_R1_INTERPRETED": is_interpreted}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(not is_interpreted), "0"]
