@@ -4,18 +4,25 @@
 
 Figures are megabytes of raw page per second of processor time. `simplify.amazon.all` is what `simplify` does to
 Amazon's pages when nothing is said; `.walk` goes without the removal of private data, as the peers do.
-`simplify.shops` is the pages of all shops. `output` is the size of the result.
+`simplify.shops` is the pages of all shops. `output` is the size of the result. Peers are interpreted, as ours beside them
+is; `simplify.compiled` is ours compiled, where it is (`make compiled`).
 """
 
 import gzip
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from benchmarks.speed.measurement import Measurement, median_times
 from benchmarks.speed.simplify_peers import prune, soup_simplify
 from replay_sessions.errors import BadConfig
-from replay_sessions.simplify import load_recipe, simplify
+from replay_sessions.simplify import IS_COMPILED, load_recipe, simplify
 
 if TYPE_CHECKING:
     from benchmarks.speed.__main__ import Options
@@ -45,6 +52,12 @@ def measure(options: "Options") -> Iterator[Measurement]:
     amazon = load_recipe("amazon")
     runs = options.runs or _RUNS
     amazon_pages = [page for page in pages if amazon.recognises(page)]
+    if IS_COMPILED:
+        for shops, some in (("amazon", amazon_pages), ("shops", pages)):
+            for task, value in _speed(some, _ours(), runs).items():
+                yield Measurement(name=f"simplify.compiled.{shops}.{task}", value=value, unit="MB/s", runs=runs)
+        yield from _interpreted(options.data, runs)
+        return
     speed = _speed(amazon_pages, {**_ours(), **_peers()}, runs)
     for ours, peer in _COMPARED:
         yield Measurement(
@@ -60,6 +73,16 @@ def measure(options: "Options") -> Iterator[Measurement]:
     for task, value in _speed(pages, _ours(), runs).items():
         yield Measurement(name=f"simplify.shops.{task}", value=value, unit="MB/s", runs=runs)
     yield _output("simplify.shops.output", pages)
+
+
+def _interpreted(data: Path | None, runs: int) -> list[Measurement]:
+    """The same measurement by a process that interprets all of it: the peers' walk is an extension of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "interpreted.json")
+        command = ["benchmarks.speed", "simplify", "--data", str(data), "--runs", str(runs), "--json", str(file)]
+        environment = {**os.environ, "SHOP_R1_INTERPRETED": "1"}
+        subprocess.run([sys.executable, "-m", *command], env=environment, stdout=subprocess.DEVNULL, check=True)
+        return msgspec.json.decode(file.read_bytes(), type=list[Measurement])
 
 
 def _pages(data: Path | None) -> list[bytes]:

@@ -244,7 +244,7 @@ def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: lis
 
 
 class _Keys:
-    """What may tell one of some cards from others. Functions in a function would be a circle of references (mypyc)."""
+    """What may tell cards from each other. Functions in a function would be a circle of references (mypyc)."""
 
     def __init__(self, cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
         self._cards = cards

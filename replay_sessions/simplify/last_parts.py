@@ -20,7 +20,7 @@ def last_parts(targets: list[Target], labels: list[str]) -> list[str]:
 
 
 class _Keys:
-    """What may tell one of some targets from others. Functions in a function would be a circle of references (mypyc)."""
+    """What may tell targets from each other. Functions in a function would be a circle of references (mypyc)."""
 
     def __init__(self, targets: list[Target], labels: list[str], lasts: list[str]) -> None:
         self._targets = targets
