@@ -4,8 +4,8 @@
 
 Figures are megabytes of raw page per second of processor time. `simplify.amazon.all` is what `simplify` does to
 Amazon's pages when nothing is said; `.walk` goes without the removal of private data, as the peers do.
-`simplify.shops` is the pages of all shops. `output` is the size of the result. Peers are interpreted, as ours beside them
-is; `simplify.compiled` is ours compiled, where it is (`make compiled`).
+`simplify.shops` is the pages of all shops. `output` is the size of the result. Peers are interpreted, as ours beside
+them is; `simplify.compiled` is ours compiled, where it is (`make compiled`).
 """
 
 import gzip
