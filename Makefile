@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 
-.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup compiled uncompiled train train-lm report docs test test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
+.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup compiled uncompiled train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on people held out (about 8 minutes, two cores)"
@@ -15,6 +15,7 @@ help:
 	@echo "make docs         the site, in site/, without warnings"
 	@echo "make compiled     the simplifier, compiled: a third faster; make setup does it where there is a C compiler"
 	@echo "make test         the quick tests, in two processes (WORKERS=N)"
+	@echo "make test-long    the tests that start our programs again and again, train, or kill"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
 	@echo "make test-browser the tests that look at pages in Chromium; test-gpu likewise"
@@ -87,6 +88,9 @@ WORKERS ?= 2
 test: $(COMPILED)
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
+test-long: $(COMPILED)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "long and not slow" $(ARGS)
+
 test-slow: $(COMPILED)
 	$(PY) -m pytest -m slow $(ARGS)
 
@@ -116,7 +120,7 @@ $(VLLM)/.ready: pyproject.toml constraints-vllm.txt
 # compiled elsewhere is interpreted here.
 OLDEST := $(VENV)-oldest
 test-oldest: $(OLDEST)/.ready
-	SHOP_R1_INTERPRETED=1 $(OLDEST)/bin/python -m pytest $(ARGS) tests/replay_sessions tests/shop_env replay_sessions shop_env
+	SHOP_R1_INTERPRETED=1 $(OLDEST)/bin/python -m pytest -m "not slow and not browser and not serving" $(ARGS) tests/replay_sessions tests/shop_env replay_sessions shop_env
 
 $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)

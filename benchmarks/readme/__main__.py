@@ -24,7 +24,7 @@ __all__ = ["PAGES", "README", "main"]
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs/results.md")
+PAGES = (README, ROOT / "docs/results.md", ROOT / "docs/paper_tables.md")
 
 
 class Readme(msgspec.Struct, frozen=True, kw_only=True):

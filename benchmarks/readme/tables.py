@@ -14,8 +14,9 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """What makes each table, by its name."""
-    made = (headline, demo_shop, demo_shop_differences, language_model, paper_table2, live, ab, floors, speed)
-    return {function.__name__: partial(function, results) for function in made}
+    made = (headline, demo_shop, demo_shop_differences, language_model, live, ab, floors, speed)
+    papers = {f"paper_{record.stem}": partial(_paper, record) for record in (results / "paper").glob("*.json")}
+    return papers | {function.__name__: partial(function, results) for function in made}
 
 
 def headline(results: Path) -> str:
@@ -81,9 +82,9 @@ def _t(comparison: Mapping[str, Any]) -> str:
     return f"{_points(middle)} [{_points(test['low'])}, {_points(test['high'])}]"
 
 
-def paper_table2(results: Path) -> str:
-    """Table 2 of Shop-R1, sampled: our figures with their intervals, the published ones of its largest model beside."""
-    record = _read(results / "paper/table2.json")
+def _paper(path: Path) -> str:
+    """A table of the papers, sampled: our figures with their intervals, the published ones beside."""
+    record = _read(path)
     model = record["models"][0]
     lines = []
     for row in record["views"][0]["rows"]:

@@ -4,7 +4,11 @@ import gzip
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmarks.speed.import_recording import events, main
+
+pytestmark = pytest.mark.long
 
 
 def page(links: int) -> bytes:

@@ -14,6 +14,8 @@ import pytest
 
 from benchmarks.leaderboard.__main__ import main
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 # Writes a line for each call: what a paid server would bill.
 PAID = """\

@@ -13,6 +13,8 @@ from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.errors import BadConfig
 from replay_sessions.schema import Session, reply_action
 
+pytestmark = pytest.mark.long
+
 
 def copied(session: Session) -> LiveVisit:
     """A visit in which the agent did what the shopper did."""

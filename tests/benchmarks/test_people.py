@@ -14,6 +14,8 @@ from replay_sessions.store import StoreWriter
 from shop_env.context import ContextConfig
 from shop_env.metrics.people import people_figures
 
+pytestmark = pytest.mark.long
+
 AGENTS = ("oracle", "context_majority", "majority", "certain")
 CERTAIN = """\
 from replay_sessions.schema import Terminate

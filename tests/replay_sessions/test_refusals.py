@@ -17,6 +17,8 @@ from replay_sessions.commands.command_line import run_command
 from replay_sessions.errors import BadConfig
 from tests.replay_sessions.conftest import make_session
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 NOT_UTF8 = os.fsdecode(b"log\xff")
 

@@ -16,6 +16,8 @@ from replay_sessions.demo_shop.catalogue import NOUNS, STYLES
 from replay_sessions.recorder.rrweb_bundle import recorder_path
 from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "own_shop.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)

@@ -11,6 +11,8 @@ import pytest
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.__main__ import main as replay_sessions
 
+pytestmark = pytest.mark.long
+
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = dict(zip(("env", "agent", "ppo"), re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL), strict=False))
 

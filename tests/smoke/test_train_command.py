@@ -33,6 +33,8 @@ from shop_env.metrics import paired_difference
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
 
+pytestmark = pytest.mark.long
+
 SMALL = {
     "sft.stages.0.steps": 3,
     "sft.stages.1.steps": 3,

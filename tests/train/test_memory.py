@@ -15,6 +15,8 @@ from train.policy import Policy, autocast_dtype
 from train.policy_stats import policy_stats
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
+pytestmark = pytest.mark.long
+
 BFLOAT16 = autocast_dtype("bfloat16_autocast")
 
 

@@ -19,6 +19,8 @@ from tests.train.in_ranks import CASES, FEW, NOTHING_TO_LEARN, STEPS, WITHOUT_GR
 from train.checkpoints import load_state
 from train.metrics_file import read_metrics
 
+pytestmark = pytest.mark.long
+
 # Times, and how packs were filled: each process reads the trunks of its own passes.
 FIGURES_OF_PASSES = {"seconds", "tokens_per_s", "tokens", "packed_share"}
 

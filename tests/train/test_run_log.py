@@ -16,6 +16,8 @@ from train.metrics_file import MetricsFile, Row, read_metrics
 from train.run_log import RunLog
 from train.watching.watch import load_watches
 
+pytestmark = pytest.mark.long
+
 ROWS = [Row("sft", step, {"loss": 1 / step}) for step in (1, 2, 3)]
 BEFORE = [Row("small", step, {"loss": 1.0}) for step in range(1, 8)] + ROWS
 

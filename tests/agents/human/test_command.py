@@ -16,6 +16,8 @@ from agents.human.__main__ import main
 from agents.human.recording import Recording
 from replay_sessions.store import SessionStore
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

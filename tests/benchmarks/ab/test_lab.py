@@ -11,6 +11,8 @@ from benchmarks.ab.purchase_model import PurchaseModel
 from benchmarks.ab.variants import VARIANTS
 from replay_sessions.demo_shop import generate_sessions
 
+pytestmark = pytest.mark.long
+
 # Leaves at once, or buys the first thing; counts how often it is asked.
 AGENTS = """\
 import pathlib

@@ -19,6 +19,8 @@ from benchmarks.paper.published import load_table
 from benchmarks.paper.training import Asked, alone, planned_runs, read_records
 from tests.demo_stores import demo_store_at
 
+pytestmark = pytest.mark.long
+
 SMALL = {
     "sft.stages.0.steps": 3,
     "sft.stages.1.steps": 3,

@@ -26,6 +26,8 @@ from replay_sessions.importers.running.run_import import run_import
 from tests.replay_sessions.conftest import PAGE, make_session
 from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 LONGEST = 100_000
 PADDING = "<p>a page of the shop</p>" * 400  # 10 kB

@@ -18,6 +18,8 @@ from replay_sessions.importers.running.run_import import run_import
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.importers.mapped.test_jsonl import autowebbench_line, miniwob_line
 
+pytestmark = pytest.mark.long
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -7,6 +7,8 @@ import pytest
 from tests.replay_sessions.importers.large_files import KINDS, cost_of
 from tests.replay_sessions.importers.mutated_sources import SOURCES, Batch, run_batch
 
+pytestmark = pytest.mark.long
+
 CASES = -(-50_000 // len(SOURCES))
 
 

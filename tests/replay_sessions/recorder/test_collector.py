@@ -20,6 +20,8 @@ from replay_sessions.recorder.batches import read_batch
 from replay_sessions.recorder.journal import Journal
 from tests.replay_sessions.recorder.conftest import Collect, Collecting, batch, batches_of_a_visit, lines_of
 
+pytestmark = pytest.mark.long
+
 CLICKED = ("red_kettle", "cart", "red_kettle")
 EVENT = {"type": 5, "timestamp": 1_700_000_000_000, "data": {"tag": "a"}}
 

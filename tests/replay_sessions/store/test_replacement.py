@@ -21,6 +21,8 @@ from replay_sessions.store.durable_files import exchange
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.store.killed_at_each_step import Killed, refuse
 
+pytestmark = pytest.mark.long
+
 MakeStore = Callable[..., SessionStore]
 ROOT = Path(__file__).parents[3]
 OLD, NEW = [make_session(1)], [make_session(2)]

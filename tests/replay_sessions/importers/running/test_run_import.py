@@ -23,6 +23,8 @@ from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[4]
 
 
