@@ -15,8 +15,10 @@ MISSING = "–"
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """What makes each table, by its name."""
     made = (headline, demo_shop, demo_shop_differences, language_model, live, ab, floors, speed)
-    papers = {f"paper_{record.stem}": partial(_paper, record) for record in (results / "paper").glob("*.json")}
-    return papers | {function.__name__: partial(function, results) for function in made}
+    tables: dict[str, Callable[[], str]] = {function.__name__: partial(function, results) for function in made}
+    for record in (results / "paper").glob("*.json"):
+        tables[f"paper_{record.stem}"] = partial(_paper, record)
+    return tables
 
 
 def headline(results: Path) -> str:
