@@ -41,7 +41,7 @@ compiled: $(COMPILED)
 
 $(COMPILED): $(READY) setup.py $(SIMPLIFIER)
 	@SHOP_R1_COMPILE=1 $(PY) setup.py --quiet build_ext --inplace --force && echo "the simplifier is compiled" || \
-	echo "the simplifier is interpreted, a third slower: to compile it takes a C compiler (see above), then make compiled"
+	echo "the simplifier is interpreted, a quarter slower: to compile it takes a C compiler (see above), then make compiled"
 	@touch $@
 
 uncompiled:
