@@ -38,6 +38,8 @@ from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
 from shop_env.serving.__main__ import main as serving
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 Main = Callable[[Sequence[str]], int]
 LISTS: list[tuple[Main, list[str]]] = [

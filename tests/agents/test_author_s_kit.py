@@ -13,6 +13,8 @@ from agents.__main__ import main
 from agents.new_agent import write_agent
 from replay_sessions.errors import WriteFailed
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -23,6 +23,8 @@ from shop_env.metrics import step_metrics
 from shop_env.observation import observe_session
 from shop_env.wrappers import DiscreteActions, discrete_view
 
+pytestmark = pytest.mark.long
+
 CANDIDATES = 24
 
 

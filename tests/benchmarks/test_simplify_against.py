@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks.speed.simplify_against import _BARE, main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def slow_tree(tmp_path: Path) -> Path:

@@ -9,6 +9,8 @@ import pytest
 from benchmarks.speed.collect import collecting, main, post_visits, visit_bodies
 from replay_sessions.errors import ShopR1Error
 
+pytestmark = pytest.mark.long
+
 
 def test_a_visit_is_a_page_and_then_what_happens_on_it() -> None:
     visit = visit_bodies(4)

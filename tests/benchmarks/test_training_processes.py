@@ -13,6 +13,8 @@ from benchmarks.training_processes import whole_numbers
 from replay_sessions.errors import BadConfig
 from replay_sessions.store.locks import HAS_LOCKS, lock
 
+pytestmark = pytest.mark.long
+
 # Says that it is there; told to stop, takes its time to save, and counts how often it was told.
 CHILD = """
 import pathlib, signal, sys, time

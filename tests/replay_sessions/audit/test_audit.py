@@ -12,6 +12,8 @@ from replay_sessions.audit.repair import repair_store
 from replay_sessions.errors import BadSession
 from replay_sessions.splits import SplitPlan
 
+pytestmark = pytest.mark.long
+
 MakeStore = Callable[..., SessionStore]
 
 

@@ -15,6 +15,8 @@ from shop_env import format_reply
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import best_breakdown
 
+pytestmark = pytest.mark.long
+
 minari = pytest.importorskip("minari", reason="needs the extra minari")
 ROOT = Path(__file__).parents[3]
 

@@ -14,7 +14,10 @@ import replay_sessions
 from replay_sessions.simplify.compiled import IS_COMPILED
 from tests.replay_sessions.simplify.test_mutated_pages import WRITTEN, mutated_page
 
-pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the simplifier is not compiled: make compiled")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not IS_COMPILED, reason="the simplifier is not compiled: make compiled"),
+]
 
 _ROOT = Path(replay_sessions.__file__).parents[1]
 _DIGEST = """

@@ -18,6 +18,8 @@ from replay_sessions.importers.running import run_import as running
 from replay_sessions.importers.running.worker_processes import WorkerDied
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded
 
+pytestmark = pytest.mark.long
+
 LINKS = "".join(f"<a id='l{number}' href='/{number}'>Kettle number {number}</a>" for number in range(6))
 PAGE = f"<title>Kettles</title><a class='{MARK}' href='/red'>Red kettle</a><p>Call Anna Lindqvist on +49 30 901820</p>"
 

@@ -15,6 +15,8 @@ from replay_sessions.__main__ import main
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.importers.running.test_run_import import files
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[4]
 
 
