@@ -30,7 +30,8 @@ def _figure(found: Trained) -> Figure:
     figure = new_figure(
         1.2 + 1.9 * len(spams),
         "What GRPO begun from spam samples",
-        f"Shares of the sampled replies at each step; line: mean of {seeds} seeds, band: lowest to highest.",
+        "Shares of the sampled replies at each step"
+        + (f"; line: mean of {seeds} seeds, band: lowest to highest." if seeds > 1 else ", one seed."),
     )
     axes = figure.subplots(len(spams), len(rewards), sharex=True, sharey=True, squeeze=False)
     for row, spam in enumerate(spams):
