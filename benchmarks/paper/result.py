@@ -4,6 +4,7 @@ records of all seeds ─► Measured ─► View (sampled), View (greedy) ─►
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -99,6 +100,7 @@ def table_result(
         ]
         measured[decoding.name] = Measured(records, same_users=same_users, preset=preset, further=TYPE_SHARES)
     tested = next(iter(measured.values())).tested()
+    config = msgspec.structs.replace(first[0].config, store=Path(first[0].config.store).name)  # as it is called anywhere
     return TableResult(
         table=name,
         title=table.title,
@@ -115,7 +117,7 @@ def table_result(
         cost={_named(run): run.cost() for run in every},
         versions={"scoring": SCORING_VERSION, "metrics": METRICS_VERSION},
         runs={_named(run): run.provenance() for run in every},
-        provenance=provenance(msgspec.to_builtins(first[0].config)),
+        provenance=provenance(msgspec.to_builtins(config)),
     )
 
 
