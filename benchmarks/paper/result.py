@@ -100,7 +100,7 @@ def table_result(
         ]
         measured[decoding.name] = Measured(records, same_users=same_users, preset=preset, further=TYPE_SHARES)
     tested = next(iter(measured.values())).tested()
-    config = msgspec.structs.replace(first[0].config, store=Path(first[0].config.store).name)  # as it is called anywhere
+    config = msgspec.structs.replace(first[0].config, store=Path(first[0].config.store).name)  # wherever it lies
     return TableResult(
         table=name,
         title=table.title,
