@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 from urllib.parse import unquote
 
+from replay_sessions.simplify.names import rest
+
 __all__ = ["address_key", "tell_apart", "without_remarks", "words_key"]
 
 Key = Callable[[int], str]
@@ -32,8 +34,18 @@ _MOSTLY = 0.5
 _PAGES = frozenset({"asp", "aspx", "htm", "html", "jsp", "php"})
 
 
-def tell_apart(names: Sequence[Hashable], keys: Sequence[Key]) -> dict[int, str]:
-    """What to add to those of the names that are the same; the keys are asked in turn until one tells them apart."""
+def tell_apart(
+    names: Sequence[Hashable], labels: Sequence[str], lasts: Sequence[str], address: Callable[[int], str | None]
+) -> dict[int, str]:
+    """What to add to those of the names that are the same: of their labels, or of where they lead.
+
+    Args:
+        labels: The texts that the names were made from.
+        lasts: What the names hold of them.
+        address: Where one of them leads; asked only of those that are the same.
+    """
+    keys = _Keys(labels, lasts, address)
+    in_turn: tuple[Key, ...] = (keys.rest, keys.words, keys.number)
     first: dict[Hashable, int] = {}
     groups: dict[Hashable, list[int]] = {}
     for index, name in enumerate(names):
@@ -41,8 +53,26 @@ def tell_apart(names: Sequence[Hashable], keys: Sequence[Key]) -> dict[int, str]
             groups.setdefault(name, [other]).append(index)
     added: dict[int, str] = {}
     for group in groups.values():
-        _split(group, keys, added)
+        _split(group, in_turn, added)
     return added
+
+
+class _Keys:
+    """What is asked in turn. Compiled, functions in a function would be a circle of references."""
+
+    def __init__(self, labels: Sequence[str], lasts: Sequence[str], address: Callable[[int], str | None]) -> None:
+        self._labels = labels
+        self._lasts = lasts
+        self._address = functools.cache(address)
+
+    def rest(self, index: int) -> str:
+        return rest(self._labels[index])
+
+    def words(self, index: int) -> str:
+        return words_key(self._address(index), self._lasts[index])
+
+    def number(self, index: int) -> str:
+        return address_key(self._address(index))
 
 
 def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None:

@@ -7,13 +7,14 @@ titles what comes after (`Women` of a menu that opens below it); where that is t
 """
 
 import bisect
+import functools
 import html
 import re
 from collections import Counter
 
 from replay_sessions.simplify.apart import address_key, tell_apart, without_remarks, words_key
 from replay_sessions.simplify.card_tree import ITEMS, Heading, Node, Part, tree_of
-from replay_sessions.simplify.names import Scope, leaf, rest
+from replay_sessions.simplify.names import Scope, leaf
 from replay_sessions.simplify.targets import Target, words_of
 
 __all__ = ["set_cards"]
@@ -237,35 +238,16 @@ def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
 
 def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
     """Gives cards of one title in one place what tells them apart: where their pictures lead, or their first links."""
-    names = [(card.parent and card.parent.named, card.title_word()) for card in cards]
-    keys = _Keys(cards, extents, targets)
-    for index, words in tell_apart(names, (keys.rest, keys.words, keys.number)).items():
+    lasts = [card.title_word() for card in cards]
+    names = [(card.parent and card.parent.named, last) for card, last in zip(cards, lasts, strict=True)]
+    address = functools.partial(_card_address, targets, extents)
+    for index, words in tell_apart(names, [card.title for card in cards], lasts, address).items():
         cards[index].apart = words
 
 
-class _Keys:
-    """What may tell cards from each other. Functions in a function would be a circle of references (mypyc)."""
-
-    def __init__(self, cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
-        self._cards = cards
-        self._extents = extents
-        self._targets = targets
-        self._addresses: dict[int, str | None] = {}
-
-    def rest(self, index: int) -> str:
-        return rest(self._cards[index].title)
-
-    def words(self, index: int) -> str:
-        return words_key(self._address(index), self._cards[index].title_word())
-
-    def number(self, index: int) -> str:
-        return address_key(self._address(index))
-
-    def _address(self, index: int) -> str | None:
-        if index not in self._addresses:
-            first, last = self._extents[index]
-            self._addresses[index] = _address(self._targets[first:last])
-        return self._addresses[index]
+def _card_address(targets: list[Target], extents: list[tuple[int, int]], index: int) -> str | None:
+    first, last = extents[index]
+    return _address(targets[first:last])
 
 
 def _settle(targets: list[Target], start: int, end: int, node: Node) -> tuple[int, Node]:

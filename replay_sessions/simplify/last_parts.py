@@ -1,7 +1,9 @@
 """The last parts of the names of all targets: from their labels, and where those are the same from their addresses."""
 
-from replay_sessions.simplify.apart import address_key, tell_apart, words_key
-from replay_sessions.simplify.names import leaf, rest
+import functools
+
+from replay_sessions.simplify.apart import tell_apart
+from replay_sessions.simplify.names import leaf
 from replay_sessions.simplify.targets import Target
 
 __all__ = ["last_parts"]
@@ -14,27 +16,8 @@ def last_parts(targets: list[Target], labels: list[str]) -> list[str]:
         (index if target.is_container else target.scope.named, last)
         for index, (target, last) in enumerate(zip(targets, lasts, strict=True))
     ]
-    keys = _Keys(targets, labels, lasts)
-    added = tell_apart(places, (keys.rest, keys.words, keys.number))
+    added = tell_apart(places, labels, lasts, functools.partial(_address, targets))
     return [f"{last}_{added[index]}" if index in added else last for index, last in enumerate(lasts)]
-
-
-class _Keys:
-    """What may tell targets from each other. Functions in a function would be a circle of references (mypyc)."""
-
-    def __init__(self, targets: list[Target], labels: list[str], lasts: list[str]) -> None:
-        self._targets = targets
-        self._labels = labels
-        self._lasts = lasts
-
-    def rest(self, index: int) -> str:
-        return rest(self._labels[index])
-
-    def words(self, index: int) -> str:
-        return words_key(_address(self._targets, index), self._lasts[index])
-
-    def number(self, index: int) -> str:
-        return address_key(_address(self._targets, index))
 
 
 def _last_part(target: Target, label: str) -> str:

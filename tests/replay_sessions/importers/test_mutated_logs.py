@@ -49,7 +49,7 @@ def import_bytes(content: bytes, mapping: str | None) -> None:
 def test_cut_and_spliced_bytes(mapping: str) -> None:
     draw = Random(mapping)
     good = msgspec.json.encode(LINES[mapping])
-    for _ in range(40):
+    for _ in range(120):
         content = bytearray(good)
         for _ in range(draw.randint(1, 3)):
             place = draw.randrange(len(content) + 1)
@@ -59,7 +59,7 @@ def test_cut_and_spliced_bytes(mapping: str) -> None:
 
 
 @pytest.mark.parametrize("mapping", LINES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(value=json_values, place=st.randoms(use_true_random=False))
 def test_any_value_in_any_place(mapping: str, value: Any, place: Random) -> None:
     import_bytes(msgspec.json.encode(put_somewhere(LINES[mapping], value, place)), mapping)
