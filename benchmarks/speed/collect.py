@@ -200,8 +200,9 @@ async def post_visits(
             async with asyncio.TaskGroup() as group:
                 for number in range(browsers):
                     group.create_task(browse(number))
-        except* ShopR1Error as errors:
-            raise errors.exceptions[0] from None
+        except ExceptionGroup as errors:
+            refused = errors.subgroup(ShopR1Error)
+            raise refused.exceptions[0] if refused else errors from None
     return posted
 
 

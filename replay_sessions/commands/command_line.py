@@ -45,7 +45,9 @@ def run_command(body: Callable[[], int | None]) -> int:
     So is a disk that is full, whatever was written, standard output included.
     """
     try:
-        return body() or 0
+        code = body() or 0
+        sys.stdout.flush()
+        return code
     except SystemExit as done:  # --help
         return int(done.code or 0)
     except ShopR1Error as error:
@@ -55,13 +57,22 @@ def run_command(body: Callable[[], int | None]) -> int:
         sys.stderr.write("stopped\n")
         return 130
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         sys.stderr.write(f"error: cannot write {error.filename or 'the output'}: {os.strerror(error.errno)}\n")
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
         return 2
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere: Python would try to write it once more at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def choose(

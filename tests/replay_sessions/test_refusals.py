@@ -110,6 +110,17 @@ def test_a_full_standard_output_is_told(log: Path, tmp_path: Path) -> None:
     assert (code, complaint) == (2, "error: cannot write the output: No space left on device\n")
 
 
+@pytest.mark.parametrize("lines", [1, 10_000])  # what fits into the buffer fails at the end, else in the middle
+def test_output_that_has_no_room_is_told_once(lines: int) -> None:
+    program = (
+        "import sys; from replay_sessions.commands.command_line import run_command; "
+        f"sys.exit(run_command(lambda: print('line\\n' * {lines})))"
+    )
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (2, "error: cannot write the output: No space left on device\n")
+
+
 def test_other_errors_of_the_system_stay_bugs() -> None:
     def fails() -> None:
         raise PermissionError(13, "Permission denied")
