@@ -140,8 +140,9 @@ def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
         BadSession: It cannot be read or does not belong to the manifest.
     """
     try:
-        table = pq.read_table(folder / INDEX_FILE, page_checksum_verification=True, partitioning=None)
-        rows = msgspec.convert(table.to_pylist(), list[IndexRow])
+        # Not `read_table`: it is for data sets of many files, and where pandas is installed it imports that.
+        with pq.ParquetFile(folder / INDEX_FILE, page_checksum_verification=True) as file:
+            rows = msgspec.convert(file.read().to_pylist(), list[IndexRow])
     except (OSError, pa.ArrowException, msgspec.ValidationError) as error:
         raise BadSession(f"store '{folder}': {INDEX_FILE} is damaged ({_first_line(error)}); {REMEDY}") from error
     if len(rows) != manifest.sessions or fingerprint(rows) != manifest.fingerprint:
