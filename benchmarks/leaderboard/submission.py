@@ -1,6 +1,8 @@
 """A leaderboard becomes a recorded result: only what `verify` makes anew without a difference enters the results.
 
 FOLDER ─► verify (store at hand, N steps asked again) ─► RESULTS/NAME.json, RESULTS/NAME.md
+
+A record goes to other people, so of stores and checkpoints it says what they are called, not where on this machine.
 """
 
 import re
@@ -14,6 +16,9 @@ from replay_sessions.store.durable_files import replace_file, writing
 __all__ = ["submit"]
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
+_PLACE = re.compile(
+    rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+"
+)  # of an absolute path all but its last part; no address, no HTML
 
 
 def submit(folder: Path, name: str, results: Path, store: SessionStore, *, reask: int = 0) -> dict[str, list[str]]:
@@ -44,5 +49,5 @@ def submit(folder: Path, name: str, results: Path, store: SessionStore, *, reask
         with writing(record):
             record.parent.mkdir(parents=True, exist_ok=True)
         for made, suffix in (("results.json", ".json"), ("leaderboard.md", ".md")):
-            replace_file(record.with_name(record.name + suffix), (folder / made).read_bytes())
+            replace_file(record.with_name(record.name + suffix), _PLACE.sub(b"", (folder / made).read_bytes()))
     return found
