@@ -2,11 +2,13 @@
 
 Streets whose word means other things too ("4 Wheel Drive", "Dichtring 12") need a postcode or a town behind them. The
 patterns are tried only around the words of a street or a region: trying them everywhere would cost ten times as much.
-Words are matched whole (`*+`) or bounded, so that no text makes a pattern try one word in all its parts.
+Words are matched whole (`*+`) or bounded, so that no text makes a pattern try one word in all its parts. Each is
+compiled when a page first needs it: all of them together take a tenth of a second.
 """
 
+import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from replay_sessions.simplify.private_data.labels import word_list
 from replay_sessions.simplify.private_data.spans import GAP, SEPARATOR, PageText, Span
@@ -64,11 +66,14 @@ _NOT_IN_NUMBER = r"(?<![\w.,#$€£/-])"
 _STREET_NOUNS = "|".join(word.capitalize() for word in word_list("street_endings"))
 
 
-def _compile(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives))
+Pattern = Callable[[], re.Pattern[str]]
 
 
-_NUMBER_FIRST = _compile(
+def _pattern(*alternatives: str) -> Pattern:
+    return functools.cache(lambda: re.compile("|".join(alternatives)))
+
+
+_NUMBER_FIRST = _pattern(
     rf"{_NOT_IN_NUMBER}\d{{1,6}}[A-Za-z]?(?:-\d{{1,4}})?,? (?:[NSEW]\.? |North |South |East |West )?"
     rf"(?:{_WORD} |\d{{1,3}}(?:st|nd|rd|th) ){{1,4}}?"
     rf"(?:(?P<sure>{_any_of('sure_street_words_after_number')})\b\.?{_UNIT}(?P<rest>{_REST})?"
@@ -76,7 +81,7 @@ _NUMBER_FIRST = _compile(
     rf"{_NOT_IN_NUMBER}\d{{1,4}}(?: ?(?:bis|ter))?,? (?:{_any_of('french_street_words')})\.? (?:(?:{_SMALL}) ?)?"
     rf"{_NAME}{_REST}?",
 )
-_WORD_FIRST = _compile(
+_WORD_FIRST = _pattern(
     rf"(?<!\w)(?:{_any_of('street_words_before_name')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? "
     rf"(?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b)?{_REST}?",
     rf"(?<!\w)(?:{_any_of('street_words_before_name_and_town')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? {_HOUSE}{_REST}",
@@ -87,13 +92,13 @@ _WORD_FIRST = _compile(
     r"(?:شارع|طريق) (?:[^\W\d_]++ ?){1,4}[،,]? ?\d{1,4}",
     r"(?:רחוב|שדרות) [^\W\d_]++(?: [^\W\d_]++){0,2} \d{1,4}",
 )
-_ENDING = _compile(
+_ENDING = _pattern(
     rf"(?<!\w)(?:{_PART}[ -]){{0,3}}[{_CAPITAL}]\w{{0,40}}(?:{_any_of('sure_street_endings')})\.? {_HOUSE}{_REST}?",
     rf"(?<!\w)(?:{_PART}[ -]){{0,3}}(?:Straße|Strasse|Str\.|Allee|Gasse) {_HOUSE}{_REST}?",
     rf"(?<!\w)(?:{_PART}[ -]){{1,4}}(?:{_STREET_NOUNS}) {_HOUSE}{_REST}",
     rf"(?<!\w)(?:{_PART}[ -]){{0,3}}[{_CAPITAL}]\w{{0,40}}(?:{_any_of('street_endings')}) {_HOUSE}{_REST}",
 )
-_TOWN_CODE = _compile(
+_TOWN_CODE = _pattern(
     rf"(?<!\w){_TOWN},? (?:{_STATES.replace(' ', '|')}) \d{{5}}(?:-\d{{4}})?(?!\w)",
     rf"(?<!\w){_TOWN},? (?:{_AUSTRALIAN.replace(' ', '|')}) \d{{4}}(?!\w)",
     rf"(?<!\w)(?:{_TOWN},? )?(?:(?:{_CANADIAN}),? )?{_CANADIAN_POSTCODE}(?!\w)",
@@ -106,7 +111,7 @@ _LINE = (
     rf"(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?))"
 )
 _NUMBERED_LINE = rf"(?=[^,]{{0,50}}\d){_LINE}"
-_WHOLE = re.compile(
+_WHOLE = _pattern(
     rf"{_NUMBERED_LINE}(?: ?, {_LINE}){{0,2}} ?, ?(?:{_LONG_POSTCODE},? ['’\w]*{_NAME}|{_NAME}[ ,–-]+{_LONG_POSTCODE})"
     r"(?: ?\([A-Z]{2}\)| ?/ ?[A-Z]{2})?"
 )
@@ -120,8 +125,8 @@ _LINE_BEFORE = re.compile(rf"(?:#?{_LINE}|#?\d+)\Z")
 _MOST_LINES_BEFORE = 3
 _LONGEST_SAYING = 8
 _SAYS_WHERE = re.compile(r"(?:\b(?:at|to|in|on|near|from|is)|[,:]) \Z", re.IGNORECASE)
-_BOX = re.compile(rf"(?<!\w)(?:P\.? ?O\.? ?)?(?:{_any_of('box_words')}) ?\d{{2,6}}{_REST}?")
-_EAST_ASIAN = _compile(
+_BOX = _pattern(rf"(?<!\w)(?:P\.? ?O\.? ?)?(?:{_any_of('box_words')}) ?\d{{2,6}}{_REST}?")
+_EAST_ASIAN = _pattern(
     r"(?:〒 ?\d{3}-?\d{4}\s*)?(?:東京都|北海道|(?:京都|大阪)府|[一-鿿]{2,3}県)"
     rf"[^\s{GAP}、。，]{{1,30}}\d[\d丁目番地号−ー-]*(?:[ 　][^\s{GAP}、。]{{1,20}})?",
     r"〒 ?\d{3}-?\d{4}",
@@ -136,7 +141,7 @@ _EAST_ASIAN = _compile(
 _EAST_ASIAN_CLUE = re.compile("[〒県都府省市区縣]|北海道|[시군구](?= )")
 
 
-def _clues(pattern: re.Pattern[str], words: Iterable[str]) -> dict[str, re.Pattern[str]]:
+def _clues(pattern: Pattern, words: Iterable[str]) -> dict[str, Pattern]:
     return {word.split()[-1]: pattern for word in words}
 
 
@@ -172,7 +177,7 @@ def find_addresses(page: PageText) -> Iterator[Span]:
     clues |= dict.fromkeys(page.clues(_POSTCODE_END), _TOWN_CODE)
     likely = [word for word in page.capitalised if word[-_ENDING_LENGTH:] in _ENDING_LETTERS]
     clues |= dict.fromkeys([word for word in likely if word.endswith(_STREET_ENDINGS)], _ENDING)
-    promising: dict[re.Pattern[str], list[int]] = {}
+    promising: dict[Pattern, list[int]] = {}
     for place, word in page.places_of(clues):
         pattern = clues[word]
         if _is_promising(text, place, place + len(word), pattern):
@@ -184,10 +189,10 @@ def find_addresses(page: PageText) -> Iterator[Span]:
         yield from _matches(text, _EAST_ASIAN, [clue.start() for clue in _EAST_ASIAN_CLUE.finditer(text)])
 
 
-def _matches(text: str, pattern: re.Pattern[str], places: list[int]) -> Iterator[Span]:
+def _matches(text: str, pattern: Pattern, places: list[int]) -> Iterator[Span]:
     """The addresses of a pattern around places."""
     for start, end in _surroundings(places):
-        for match in pattern.finditer(text, start, end):
+        for match in pattern().finditer(text, start, end):
             if pattern is _TOWN_CODE:
                 yield Span(_first_line(text, match.start()), match.end(), "address")
             elif pattern is not _NUMBER_FIRST or _is_somewhere(match):
@@ -201,7 +206,7 @@ def _whole_texts(page: PageText) -> Iterator[Span]:
         if len(word) == _FIRST_OF_TWO and not _SECOND_OF_TWO.match(text, place + len(word)):
             continue
         start, end = page.piece_around(place)
-        if end - start <= _LONGEST_ADDRESS and _WHOLE.fullmatch(text, start, end):
+        if end - start <= _LONGEST_ADDRESS and _WHOLE().fullmatch(text, start, end):
             yield Span(start, end, "address")
 
 
@@ -240,7 +245,7 @@ def _surroundings(places: list[int]) -> Iterator[tuple[int, int]]:
             start = following or 0
 
 
-def _is_promising(text: str, start: int, end: int, pattern: re.Pattern[str]) -> bool:
+def _is_promising(text: str, start: int, end: int, pattern: Pattern) -> bool:
     """Whether the number that a pattern asks for is there, before or after its clue."""
     if pattern is _NUMBER_FIRST:
         return _DIGIT.search(text, max(0, start - 60), start) is not None
