@@ -15,6 +15,7 @@ from train.sampler import SessionPlan
 from train.tokens import SessionTokens
 
 __all__ = [
+    "AskedPrecision",
     "LoraConfig",
     "OptimizerConfig",
     "Precision",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 Precision = Literal["float32", "bfloat16_autocast"]
+AskedPrecision = Literal["auto", "float32", "bfloat16_autocast"]
 
 
 class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,8 +15,9 @@ from shop_env.context import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
 from train.attention.names import asked_stretch, check_name
-from train.config import LoraConfig, Precision, SftConfig, TinyModelConfig, TinyTokenizerConfig
+from train.config import AskedPrecision, LoraConfig, Precision, SftConfig, TinyModelConfig, TinyTokenizerConfig
 from train.grpo.config import GrpoConfig
+from train.precision import usual_precision
 from train.rollout_engines.config import RolloutsConfig
 
 __all__ = [
@@ -41,7 +42,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         max_tree_tokens: A prompt and all replies that are sampled to it, together: what one pass of training holds at
             the least. Longer sessions lose their earliest pages in training; None: they are passed as they are.
         max_new_tokens: At most so many tokens in a reply.
-        precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32.
+        precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
+            that where the machine is fast at it, else float32; a run notes which (train/precision.py).
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
         attention: What attends over sessions in training: structured, flex, cudnn or depth_first; `auto` chooses by
@@ -58,7 +60,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_tokens: int = 4096
     max_tree_tokens: int | None = None
     max_new_tokens: int = 64
-    precision: Precision = "float32"
+    precision: AskedPrecision = "float32"
     lora: LoraConfig | None = None
     gradient_checkpointing: bool = False
     attention: str = "auto"
@@ -79,6 +81,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise BadConfig(
                 f"model.max_new_tokens {self.max_new_tokens} must be smaller than model.max_tokens {self.max_tokens}."
             )
+
+    @property
+    def computed_in(self) -> Precision:
+        """The precision; `auto` is what this machine is fast at, and is no run's (`TrainConfig.settled`)."""
+        return usual_precision() if self.precision == "auto" else self.precision
 
 
 class ValidationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -242,6 +249,11 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         labels = [phase.label for phase in self.phases.values()]
         if doubled := {label for label in labels if labels.count(label) > 1}:
             raise BadConfig(f"two phases are labelled '{min(doubled)}'; the table could not tell them apart.")
+
+    def settled(self) -> "TrainConfig":
+        """The same with what `auto` means on this machine: what a run notes, and keeps wherever it goes on."""
+        model = msgspec.structs.replace(self.model, precision=self.model.computed_in)
+        return msgspec.structs.replace(self, model=model)
 
     def drawn_by_prompt(self) -> "TrainConfig":
         """The same with `draws` of every phase of GRPO as several processes draw (train/grpo/config.py)."""

@@ -67,7 +67,7 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[str]:
     """
     model_config, tokenizer = _model(config, store)
     options = PassOptions(
-        autocast=autocast_dtype(config.model.precision),
+        autocast=autocast_dtype(config.model.computed_in),
         gradient_checkpointing=config.model.gradient_checkpointing,
         stretch_tokens=asked_stretch(config.model.attention, config.model.stretch_tokens),
         lora=config.model.lora,

@@ -29,7 +29,7 @@ def write_for_trl(config: TrainConfig, store: SessionStore, name: str, folder: P
         model=str(config.model.path),
         folder=folder,
         max_tokens=config.model.max_tokens,
-        halved=config.model.precision == "bfloat16_autocast",
+        halved=config.model.computed_in == "bfloat16_autocast",
         recomputed=config.model.gradient_checkpointing,
         lora=config.model.lora,
         seed=config.seed + phase.seed,

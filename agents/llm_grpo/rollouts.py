@@ -34,7 +34,7 @@ def vllm_engine(config: TrainConfig, model: Any, folder: Path) -> VllmEngine:
     return VllmEngine(
         path,
         max_tokens=config.model.max_tokens,
-        precision=config.model.precision,
+        precision=config.model.computed_in,
         lora_rank=None if lora is None else lora.rank,
         options=options,
     )

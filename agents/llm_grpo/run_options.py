@@ -96,7 +96,9 @@ def _parse_config(start: RunOptions, words: Sequence[str], text: str | None) -> 
     parsed = parse_options(
         TrainOptions, words, program=PROGRAM, text=f"{text}\n{_names()}", default=default, can_be_none=True
     ).config
-    return msgspec.structs.replace(parsed, reward=preset.reward) if parsed.reward == spelt_out.reward else parsed
+    if parsed.reward == spelt_out.reward:
+        parsed = msgspec.structs.replace(parsed, reward=preset.reward)
+    return parsed.settled()
 
 
 def _names() -> str:

@@ -34,7 +34,7 @@ def first_info(config: TrainConfig, store: SessionStore) -> CheckpointInfo:
         max_new_tokens=config.model.max_new_tokens,
         max_tokens=config.model.max_tokens,
         own_tokenizer=config.model.path is None,
-        precision=config.model.precision,
+        precision=config.model.computed_in,
     )
 
 

@@ -33,6 +33,7 @@ from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
 from train.models import load_model
 from train.policy import Policy, autocast_dtype
+from train.precision import precision_line
 from train.ranks import ALONE, Ranks
 from train.rollout_engines.sampling import RolloutEngine
 from train.rollout_engines.vllm import VllmEngine
@@ -72,6 +73,8 @@ class TrainingRun:
 
     def train(self) -> None:
         """Runs every phase that is not finished."""
+        if self.config.model.path is not None:
+            self.log.say(precision_line(self.config.model.computed_in))
         for name in self.config.phases:
             if name not in self.results:
                 self._run(name)
@@ -179,7 +182,7 @@ class TrainingRun:
             model,
             config.attention,
             stretch_tokens=config.stretch_tokens,
-            autocast=autocast_dtype(config.precision),
+            autocast=autocast_dtype(config.computed_in),
             recomputed=config.gradient_checkpointing,
             tokens=numbers.max_batch_tokens,
             whole_packs=self._lays_out,

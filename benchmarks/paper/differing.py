@@ -67,7 +67,7 @@ def _here(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, same_users
 def _model(config: TrainConfig) -> str:
     if config.model.path is not None:
         trained = "" if config.model.lora is None else f", LoRA of rank {config.model.lora.rank}"
-        return f"{config.model.path.rpartition('/')[2]}, {config.model.precision}{trained}"
+        return f"{config.model.path.rpartition('/')[2]}, {config.model.computed_in}{trained}"
     tiny = config.model.tiny
     return f"made from nothing for each store: width {tiny.hidden_size}, layers {tiny.layers}"
 

@@ -1,5 +1,6 @@
 """Mixed precision and recomputation: what changes nothing, and how little the rest changes."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ import torch
 
 from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
+from train import precision
 from train.attention.structured import Structured
 from train.policy import Policy, autocast_dtype
+from train.precision import precision_line, usual_precision
 from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import generate
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
@@ -32,6 +35,42 @@ def gradients(policy: Policy, packed: PackedTrees) -> dict[str, torch.Tensor]:
     policy.zero_grad()
     policy.stats(packed, temperature=0.6, definition="kl_uniform_policy").log_probs.mean().backward()
     return {name: parameter.grad for name, parameter in policy.model.named_parameters() if parameter.grad is not None}
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder in place of the system's: what /proc/cpuinfo says, and a GPU's driver if there is one."""
+    monkeypatch.setattr(precision, "_PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(precision, "_GPUS", (tmp_path / "gpu",))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("flags", "usual"),
+    [
+        ("flags : fpu avx2 avx512f avx512_bf16 amx_tile", "bfloat16_autocast"),
+        ("Features : fp asimd bf16", "bfloat16_autocast"),  # Arm
+        ("flags : fpu avx avx2 fma", "float32"),
+        ("flags : fpu avx512f avx512bw avx512_vnni", "float32"),  # AVX512 alone imitates it
+    ],
+)
+def test_auto_is_what_the_processor_multiplies_in(machine: Path, flags: str, usual: str) -> None:
+    (machine / "cpuinfo").write_text(f"processor : 0\n{flags}\n")
+    assert usual_precision() == usual
+
+
+def test_auto_is_bfloat16_on_a_gpu_and_float32_where_the_system_tells_nothing(machine: Path) -> None:
+    assert usual_precision() == "float32"
+    (machine / "gpu").touch()
+    assert usual_precision() == "bfloat16_autocast"
+
+
+def test_a_precision_that_is_imitated_is_warned_of(machine: Path) -> None:
+    (machine / "cpuinfo").write_text("flags : avx2\n")
+    assert "imitates" in precision_line("bfloat16_autocast")
+    assert precision_line("float32").endswith("(this processor does not multiply in bfloat16)")
+    (machine / "cpuinfo").write_text("flags : amx_bf16\n")
+    assert precision_line("bfloat16_autocast") == "precision: bfloat16_autocast"
 
 
 def test_float32_is_no_autocast() -> None:
