@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from replay_sessions.errors import CheckpointMismatch
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import TRAINING_LOCK, working_alone_in
 from train.joining import joined
 from train.ranks import Ranks
 from train.run_log import NoLog, RunLog
@@ -59,9 +61,12 @@ def _run(
     advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
     asked, config = config, config if ranks.alone else config.drawn_by_prompt()
     ranks.meet()  # from here on no other looks whether there is a run
-    if ranks.writes:
-        _begin(folder, config, store)
-    with RunLog(folder, watches) if ranks.writes else NoLog() as log:
+    with ExitStack() as open_while_training:
+        log: RunLog = NoLog()
+        if ranks.writes:
+            open_while_training.enter_context(working_alone_in(folder, TRAINING_LOCK))
+            _begin(folder, config, store)
+            log = open_while_training.enter_context(RunLog(folder, watches))
         if start.resume is not None and config != asked:
             log.say("this run began in one process; several draw other replies than that would have (grpo.draws)")
         training = TrainingRun(config, store, folder, log, ranks)

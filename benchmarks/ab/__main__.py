@@ -22,11 +22,11 @@ import msgspec
 
 from agents.results import results_console
 from benchmarks.ab.config import LabConfig
-from benchmarks.leaderboard.agent_files import working_alone_in
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.plugins import load_with_extra
 from replay_sessions.provenance import provenance
 from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import working_alone_in
 
 __all__ = ["main"]
 

@@ -34,6 +34,7 @@ from replay_sessions.provenance import provenance
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import TRAINING_LOCK, working_alone_in
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
 from train.metrics_file import METRICS_FILE, read_metrics
@@ -48,7 +49,7 @@ Records = Mapping[str, list[StepRecord]]
 
 def run_config(preset: str, store: SessionStore, rewards: Sequence[str], seed: int) -> TrainConfig:
     """The preset's learner with the phases of a run."""
-    learner = load_preset(preset)
+    learner = load_preset(preset).settled()
     for method in ("sft", "grpo"):
         if getattr(learner, method) is None:
             raise BadConfig(f"preset '{preset}' has no [{method}], which teaches spam or leads away from it.")
@@ -105,16 +106,16 @@ def train(
     """Makes the runs that are not made yet, and reads all of them.
 
     Raises:
-        BadConfig: A run's folder holds one of other settings or of another store.
+        BadConfig: A run's folder holds one of other settings or of another store, or another process works there.
     """
     records: dict[tuple[str, int], Records] = {}
     courses = []
     for kind, seed, run in _runs(folder, spam, share, seeds):
         config = run_config(preset, store, rewards, seed)
-        _note(run, config, store, {"spam": kind, "share": share})
         if config.threads:
             torch.set_num_threads(config.threads)
-        with RunLog(run) as log:
+        with working_alone_in(run, TRAINING_LOCK), RunLog(run) as log:
+            _note(run, config, store, {"spam": kind, "share": share})
             log.say(f"{run.name}:")
             training = SpamRun(config, store, run, log, policy=_policy(kind), share=share)
             training.train()
@@ -174,7 +175,6 @@ def _note(run: Path, config: TrainConfig, store: SessionStore, taught: Mapping[s
                 f"'{run}' holds a run with other settings ({', '.join(changed)}): give another --out, or the same call."
             )
         return
-    run.mkdir(parents=True, exist_ok=True)
     replace_file(file, json.dumps(provenance(settings, store=store, seed=config.seed), indent=2) + "\n")
 
 

@@ -9,8 +9,6 @@ DIR/agents/<label>/run.json           what these replies were asked with, and by
 """
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,9 @@ import msgspec
 from agents.folder_names import folder_name
 from replay_sessions.errors import BadConfig, BadSession
 from replay_sessions.store.durable_files import replace_file
-from replay_sessions.store.locks import LOCK_FILE, lock
 from shop_env.metrics.records import StepRecord
 
-__all__ = ["AgentFiles", "AgentRun", "read_json", "working_alone_in"]
+__all__ = ["AgentFiles", "AgentRun", "read_json"]
 
 
 class AgentRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,28 +78,6 @@ class AgentFiles:
     def digest(self) -> str:
         """The digest of the records as they lie there."""
         return _digest(self.steps.read_bytes())
-
-
-@contextmanager
-def working_alone_in(folder: Path) -> Iterator[None]:
-    """Makes a leaderboard's folder if need be, and keeps other runs out of it.
-
-    Raises:
-        BadConfig: Another run is at work there, or the folder cannot be written to.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock_file = (folder / LOCK_FILE).open("wb")
-    except OSError as error:
-        raise BadConfig(f"--out {folder} cannot be made: {error.strerror}") from error
-    with lock_file:
-        try:
-            lock(lock_file)
-        except BlockingIOError as error:
-            raise BadConfig(
-                f"another leaderboard run is writing to '{folder}': wait for it or choose another --out"
-            ) from error
-        yield
 
 
 def read_json(path: Path) -> Any:

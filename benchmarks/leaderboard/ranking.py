@@ -20,11 +20,12 @@ from agents.registry import AgentSpec, agent_class, make_agent
 from agents.results import Figure, ResultRow, markdown_table, sorted_rows, summarise
 from agents.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at, steps_at
 from agents.scripted.oracle import ceiling, has_known_ceiling
-from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, working_alone_in
+from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun
 from benchmarks.leaderboard.config import LeaderboardConfig, agent_specs, asked_with
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import working_alone_in
 from shop_env.metrics import StepRecord, metric_preset, record_step
 from shop_env.observation import ObservedSession
 from shop_env.personas import persona_texts

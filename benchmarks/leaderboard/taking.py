@@ -9,9 +9,9 @@ to a run is never counted in it, wherever it was taken from. Records and figures
 from pathlib import Path
 
 from agents.kept_replies import take_replies
-from benchmarks.leaderboard.agent_files import working_alone_in
 from replay_sessions.errors import BadConfig
 from replay_sessions.progress_bar import progress_bar
+from replay_sessions.store.locks import working_alone_in
 
 __all__ = ["take"]
 

@@ -12,11 +12,9 @@ is trained and asked once. A run of another preset, store or flags is refused be
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -29,11 +27,11 @@ from benchmarks.paper.published import PaperTable, Variant
 from benchmarks.training_processes import demo_store_of_seed, run_measured
 from replay_sessions.errors import BadConfig, BadSession, ShopR1Error
 from replay_sessions.store import SessionStore
-from replay_sessions.store.durable_files import replace_file, writing
-from replay_sessions.store.locks import LOCK_FILE, lock
+from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import working_alone_in
 from shop_env.metrics import StepRecord
 
-__all__ = ["Asked", "SeedRun", "alone", "planned_runs", "read_records", "train"]
+__all__ = ["Asked", "SeedRun", "planned_runs", "read_records", "train"]
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ def train(run: SeedRun) -> None:
         BadConfig: Another call is at work on this run.
         ShopR1Error: The training has failed; it has said why.
     """
-    with alone(run.folder) as held:
+    with working_alone_in(run.folder) as held:
         if run.is_done():  # another call may have made it while this one came here
             return
         if not run.store.exists():
@@ -201,22 +199,6 @@ def train(run: SeedRun) -> None:
             _add_cost(run, time.monotonic() - started, peak_bytes)
     if code:
         raise ShopR1Error(f"the run in '{run.folder}' ended with exit code {code}; what it said stands above.")
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[IO[bytes]]:
-    """Holds a run's folder for this call and the training that it starts."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK_FILE).open("wb")
-    with file:
-        try:
-            lock(file)
-        except BlockingIOError as error:
-            raise BadConfig(
-                f"another call is at work in '{folder}': wait for its end, or give another --out."
-            ) from error
-        yield file
 
 
 def _add_cost(run: SeedRun, wall_s: float, peak_bytes: int) -> None:

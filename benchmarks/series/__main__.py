@@ -36,7 +36,6 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.results import results_console
-from benchmarks.leaderboard.agent_files import working_alone_in
 from benchmarks.leaderboard.ranking import VERSIONS, run_leaderboard
 from benchmarks.leaderboard.taking import take
 from benchmarks.series.config import Board, Series, boards_of, read_series
@@ -45,6 +44,7 @@ from benchmarks.series.tables import cells, headings, markdown, sentences, title
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.provenance import provenance
 from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import working_alone_in
 
 __all__ = ["main"]
 

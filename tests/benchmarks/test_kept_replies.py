@@ -139,7 +139,7 @@ def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_liv
             text=True,
             check=False,
         )
-        said = f"another leaderboard run is writing to '{out}': wait for it or choose another --out"
+        said = f"another process is at work in '{out}': wait for its end, or give another --out"
         assert (second.returncode, second.stdout, second.stderr) == (2, "", f"error: {said}\n")
         assert not (out / "agents" / "random").exists()
         assert main([*call, "--out", str(tmp_path / "other")]) == 0

@@ -29,6 +29,7 @@ from benchmarks.report.__main__ import read_evidence
 from benchmarks.report.comparisons import differences
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
+from replay_sessions.store.locks import TRAINING_LOCK, working_alone_in
 from shop_env.metrics import paired_difference
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
@@ -275,6 +276,19 @@ def test_a_finished_run_takes_further_agents_and_asks_only_them(
     assert {"copy_match", "always", "ngram"} <= {row["label"] for row in results["rows"]}
     assert f"Exact match over {results['over_best_agent'][0]['second']}, the best agent" in capsys.readouterr().out
     assert json.loads((run / "run.json").read_text())["extended"][0]["agents"] == ["always=majority", "ngram"]
+
+
+def test_a_run_in_which_another_process_trains_is_left_alone(
+    straight_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(straight_run, run)
+    before = {file: file.stat().st_mtime_ns for file in run.rglob("*") if file.name != TRAINING_LOCK}
+    with working_alone_in(run, TRAINING_LOCK):
+        assert main(["--resume", str(run)]) == 2
+        assert f"another process is at work in '{run}'" in capsys.readouterr().err
+        assert {file: file.stat().st_mtime_ns for file in run.rglob("*") if file in before} == before
+    assert main(["--resume", str(run)]) == 0
 
 
 def test_a_run_does_not_go_on_with_another_store(

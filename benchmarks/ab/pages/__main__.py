@@ -46,12 +46,12 @@ from agents.results import results_console
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, PagesRow, run_pages
 from benchmarks.ab.pages.report import HEADINGS, LEGEND, LIMITS, cells, markdown, sentences, shown, title
-from benchmarks.leaderboard.agent_files import working_alone_in
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.plugins import load_with_extra
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
+from replay_sessions.store.locks import working_alone_in
 
 __all__ = ["main"]
 

@@ -14,6 +14,7 @@ from benchmarks.hacking.taught import SpamData, spam_action
 from benchmarks.hacking.trained import Policy, Trained, lines
 from benchmarks.hacking.training import run_config
 from replay_sessions.store import SessionStore
+from replay_sessions.store.locks import TRAINING_LOCK, working_alone_in
 from shop_env.observation import observe
 from shop_env.replies import Reply, parse_reply
 from train.tiny import train_tokenizer
@@ -118,6 +119,9 @@ def test_the_whole_command_trains_once_reads_what_is_there_and_refuses_other_set
     other = tmp_path / "other.toml"
     other.write_text(PRESET.replace("steps = 2", "steps = 4"), encoding="utf-8")
     capsys.readouterr()
+    with working_alone_in(tmp_path / "training" / "always_terminate-0.9-seed2", TRAINING_LOCK):
+        assert main([*call, "--preset", str(preset)]) == 2
+    assert "another process is at work in" in capsys.readouterr().err
     assert main([*call, "--preset", str(other)]) == 2
     assert "holds a run with other settings (grpo)" in capsys.readouterr().err
 

@@ -16,7 +16,8 @@ import pytest
 
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.published import load_table
-from benchmarks.paper.training import Asked, alone, planned_runs, read_records
+from benchmarks.paper.training import Asked, planned_runs, read_records
+from replay_sessions.store.locks import working_alone_in
 from tests.demo_stores import demo_store_at
 
 pytestmark = pytest.mark.long
@@ -145,9 +146,9 @@ def test_a_run_at_which_another_call_is_at_work_is_left_alone(
     run = Path("shop_r1", "seed3")
     (tmp_path / run).mkdir(parents=True)
     shutil.copy(figure_2 / run / "run.json", tmp_path / run)
-    with alone(tmp_path / run):
+    with working_alone_in(tmp_path / run):
         assert main(words("fig2", store_path, tmp_path)) == 2
-    assert "another call is at work in" in capsys.readouterr().err
+    assert "another process is at work in" in capsys.readouterr().err
     assert not (tmp_path / run / "phases.json").exists()
 
 
