@@ -48,15 +48,15 @@ def demo_shop(results: Path) -> str:
 
 
 def demo_shop_differences(results: Path) -> str:
-    """The paired differences of the same seeds, one after the other."""
+    """The paired differences over seeds and people, and those of each seed."""
     lines = []
     for one in _read(results / "demo_shop/seeds.json")["differences"]:
-        by_seed = "; ".join(
+        pooled, *by_seed = (
             f"{_points(difference)} [{_points(low)}, {_points(high)}]"
-            for difference, low, high in one["by_seed"].values()
+            for difference, low, high in (one["pooled"], *one["by_seed"].values())
         )
         metric = {"exact_accuracy": "exact", "type_f1_macro": "macro-F1"}[one["metric"]]
-        lines.append(f"- {one['first']} − {one['second']}, {metric}: {by_seed}\n")
+        lines.append(f"- {one['first']} − {one['second']}, {metric}: **{pooled}**; by seed {'; '.join(by_seed)}\n")
     return "".join(lines)
 
 
