@@ -237,7 +237,7 @@ def _collecting(results: Path) -> Sequence[str]:
     pause = found["provenance"]["config"]["pause_s"]
     return [
         f"recordings collected from {found['browsers']} browsers at once, each batch on the disk before it is "
-        "acknowledged, beside other work",
+        "acknowledged, quiet AMD EPYC",
         f"{most['megabytes_per_s']:.1f} MB/s, {most['events_per_s']:,} events a second; with a batch every {pause:g} s "
         f"each, {paced['latency_ms']['batches after']['p50']:.0f} ms to an acknowledgement (median)",
         MISSING,
