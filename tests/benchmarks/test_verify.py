@@ -248,11 +248,8 @@ def test_without_the_store_a_bad_logged_type_is_a_mismatch_and_no_traceback(copi
     assert "its logged action is none" in mismatches(copied, None, "random")
 
 
-@pytest.mark.parametrize("recorded", ["personas/matched.json", "discrete/results.json"])
-def test_entries_of_an_earlier_version_are_called_so(
-    recorded: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / recorded
+def test_a_leaderboard_of_an_earlier_version_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = Path(__file__).resolve().parents[1] / "fixtures" / "results_version_1.json"
     shutil.copy(results, tmp_path / "results.json")
     assert main(["verify", str(tmp_path)]) == 2
     error = capsys.readouterr().err
