@@ -76,7 +76,10 @@ window.ShopR1 = (() => {
     for (let pause = 1_000, name; (name = waiting()[0]); ) {
       if (bodyOf(name) === null) continue; // another tab was quicker
       const body = new Blob([bodyOf(name)]);
-      const answer = await fetch(collector, { method: "POST", body, keepalive: body.size < BEACON_BYTES }).catch(() => null);
+      // A browser has 64 kB for all that is kept alive, beacons of pages that are gone included, and refuses the rest: so
+      // what has failed once is sent again without.
+      const keepalive = pause === 1_000 && body.size < BEACON_BYTES;
+      const answer = await fetch(collector, { method: "POST", body, keepalive }).catch(() => null);
       if (answer?.ok || REFUSED.includes(answer?.status)) {
         unkept.delete(name);
         localStorage.removeItem(name);
