@@ -16,9 +16,8 @@ from replay_sessions.store.durable_files import replace_file, writing
 __all__ = ["submit"]
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
-_PLACE = re.compile(
-    rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+"
-)  # of an absolute path all but its last part; no address, no HTML
+# Of an absolute path all but its last part; of an address or HTML nothing.
+_PLACE = re.compile(rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
 
 
 def submit(folder: Path, name: str, results: Path, store: SessionStore, *, reask: int = 0) -> dict[str, list[str]]:
