@@ -46,6 +46,7 @@ class Study:
     def __init__(self, folder: Path, browser: Any) -> None:
         self.recordings = folder / "recordings"
         self.saying = 'data-consent="given"'
+        self.released = threading.Event()  # what is posted to the shop is answered after that
         self._port = free_port()
         self._collecting = ExitStack()
         self._running = ExitStack()
@@ -59,6 +60,11 @@ class Study:
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
+
+            def do_POST(self) -> None:
+                study.released.wait()
+                self.send_response(204)
+                self.end_headers()
 
             def log_message(self, *_: object) -> None: ...
 
@@ -93,6 +99,7 @@ class Study:
         self._collecting.close()
 
     def close(self) -> None:
+        self.released.set()
         self._running.close()
         self._collecting.close()
 
@@ -201,6 +208,20 @@ def test_nothing_is_lost_while_the_collector_is_away(study: Study, tmp_path: Pat
         if "number" in line:
             numbers.setdefault(line["window_id"], []).append(line["number"])
     assert all(sorted(found) == list(range(len(found))) for found in numbers.values())
+
+
+def test_what_the_browser_cannot_keep_alive_is_sent_all_the_same(study: Study) -> None:
+    page = study.open()
+    study.wait_until_sent()
+    keep_alive = """size => {
+        const sent = fetch("/", {method: "POST", body: "x".repeat(size), keepalive: true});
+        return Promise.race([sent.then(() => "answered", () => "refused"), new Promise(say => setTimeout(say, 3_000))]);
+    }"""
+    assert page.evaluate(keep_alive, 60_000) is None  # nobody answers it
+    assert page.evaluate(keep_alive, 6_000) == "refused"
+    page.evaluate("ShopR1.note('long', {text: 'x'.repeat(6_000)})")
+    study.wait_until_sent()
+    assert any("x" * 6_000 in json.dumps(line) for line in study.lines())
 
 
 @pytest.mark.parametrize("way", ["a copy of the tab", "a link to a new tab"])
