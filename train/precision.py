@@ -3,6 +3,7 @@
 Nothing here loads torch, so that a configuration is definite before it is compared with that of a run which is there.
 """
 
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from train.config import Precision
@@ -32,7 +33,11 @@ def precision_line(precision: Precision) -> str:
 
 
 def _has_gpu() -> bool:
-    return any(path.exists() for path in _GPUS)
+    """One that torch can use: there are builds of it for processors alone."""
+    try:
+        return any(path.exists() for path in _GPUS) and not version("torch").endswith("+cpu")
+    except PackageNotFoundError:  # nothing is trained without it
+        return False
 
 
 def _multiplies_in_bfloat16() -> bool:

@@ -59,10 +59,14 @@ def test_auto_is_what_the_processor_multiplies_in(machine: Path, flags: str, usu
     assert usual_precision() == usual
 
 
-def test_auto_is_bfloat16_on_a_gpu_and_float32_where_the_system_tells_nothing(machine: Path) -> None:
+@pytest.mark.parametrize(("build", "usual"), [("2.13.0+cu130", "bfloat16_autocast"), ("2.13.0+cpu", "float32")])
+def test_auto_is_bfloat16_on_a_gpu_that_torch_can_use(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, build: str, usual: str
+) -> None:
+    monkeypatch.setattr(precision, "version", {"torch": build}.get)
     assert usual_precision() == "float32"
     (machine / "gpu").touch()
-    assert usual_precision() == "bfloat16_autocast"
+    assert usual_precision() == usual
 
 
 def test_a_precision_that_is_imitated_is_warned_of(machine: Path) -> None:
