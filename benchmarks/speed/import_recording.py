@@ -4,12 +4,13 @@
 
 The page is one of Amazon's products from `raw_pages`, as rrweb's recorder would write it down (scripts left out). It is
 loaded anew every ten megabytes; between, parts of it are added as rrweb adds them, node by node, others change and go,
-and the mouse moves. Now and then a link is clicked: what costs is to simplify the page there, so beside the figure
-stand the number of clicks, and how fast the same run simplifies the page alone.
+and the mouse moves. Now and then a link is clicked: what costs is to simplify the page there, so a recording with a
+click for every page load is imported and one with ten times as many, and how fast the same run simplifies the page
+alone stands beside them.
 
-It is imported twice: by one process, and by one for each core, of which all but the first simplify pages. Both make the
-same store. Seconds by the clock say nothing on a machine that does other work; seconds of processor time, of all
-processes together, stand beside them.
+Each is imported by one process, and by one for each core, of which all but the first simplify pages, in turn; the run
+of median length is told whole, of the others the MB/s. All make the same store. Seconds by the clock say nothing on a
+machine that does other work; seconds of processor time, of all processes together, stand beside them.
 """
 
 import gzip
@@ -48,14 +49,16 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         data: The folder of third-party test data, with raw_pages in it.
         megabytes: How long the recording is.
-        clicks: How many clicks are in it.
+        clicks: How many clicks are in it; several numbers: a recording for each.
+        runs: How often each is imported.
         folder: Where the recording and the store go; None: a temporary folder.
         out: The results, as JSON.
     """
 
     data: Path
     megabytes: int = 50
-    clicks: int = 50
+    clicks: tuple[int, ...] = (5, 50)
+    runs: int = 3
     folder: Path | None = None
     out: Path
 
@@ -68,47 +71,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Recording) -> int:
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        results = measure(options.data / "raw_pages" / _PAGE, Path(folder), options.megabytes, options.clicks)
-    results["provenance"] = provenance({"megabytes": options.megabytes, "clicks": options.clicks}, seed=0)
+    page = options.data / "raw_pages" / _PAGE
+    if not page.is_file():
+        raise BadConfig(f"there is no page '{page}': --data names the folder of third-party test data")
+    if min(options.runs, *options.clicks, len(options.clicks)) < 1:
+        raise BadConfig("--runs and --clicks are numbers from 1 on")
+    raw = gzip.decompress(page.read_bytes())
+    results: dict[str, Any] = {
+        "page_bytes": len(raw),
+        "simplify_alone_megabytes_per_processor_s": round(len(raw) / _simplify_seconds(raw) / 1e6, 1),
+        "load_average_before": round(os.getloadavg()[0], 1),
+        "recordings": [measure(raw, options, clicks) for clicks in options.clicks],
+    }
+    asked = {"megabytes": options.megabytes, "clicks": options.clicks, "runs": options.runs}
+    results["provenance"] = provenance(asked, seed=0)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
     sys.stdout.write(options.out.read_text())
     return 0
 
 
-def measure(page: Path, folder: Path, megabytes: int, clicks: int) -> dict[str, Any]:
-    """Writes a recording of a page and imports it.
-
-    Raises:
-        BadConfig: The page is not there.
-    """
-    if not page.is_file():
-        raise BadConfig(f"there is no page '{page}': --data names the folder of third-party test data")
-    raw = gzip.decompress(page.read_bytes())
-    recording = folder / "visit.jsonl"
-    with recording.open("w") as file:
-        file.writelines(f"{json.dumps(event)}\n" for event in events(raw, megabytes * 1_000_000, clicks))
-    alone = _simplify_seconds(raw)
-    load_before = os.getloadavg()[0]
-    size = recording.stat().st_size
-    by_one = _imported(recording, folder / "by_one", workers=1)
-    by_all = _imported(recording, folder / "by_all", workers=os.cpu_count() or 1)
-    stores = [SessionStore.open(folder / name) for name in ("by_one", "by_all")]
-    return {
-        "recording_bytes": size,
-        "clicks": clicks,
-        "steps": stores[0].manifest.steps,
-        "page_bytes": len(raw),
-        "one_process": by_one,
-        "each_core": by_all,
-        "stores_are_equal": stores[0].fingerprint == stores[1].fingerprint,
-        "simplify_alone_megabytes_per_processor_s": round(len(raw) / alone / 1e6, 1),
-        "load_average_before": round(load_before, 1),
-    }
+def measure(raw: bytes, options: Recording, clicks: int) -> Json:
+    """Writes a recording of a page and imports it."""
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        recording = folder / "visit.jsonl"
+        with recording.open("w") as file:
+            file.writelines(f"{json.dumps(event)}\n" for event in events(raw, options.megabytes * 1_000_000, clicks))
+        ways = {"one_process": 1, "each_core": os.cpu_count() or 1}
+        runs: dict[str, list[Json]] = {way: [] for way in ways}
+        stores = []
+        for number in range(options.runs):
+            for way, workers in ways.items():
+                store = folder / f"{way}_{number}"
+                runs[way].append(_imported(recording, store, workers=workers))
+                stores.append(SessionStore.open(store))
+        return {
+            "recording_bytes": recording.stat().st_size,
+            "clicks": clicks,
+            "steps": stores[0].manifest.steps,
+            **{way: _median(of) for way, of in runs.items()},
+            "stores_are_equal": len({store.fingerprint for store in stores}) == 1,
+        }
 
 
-def _imported(recording: Path, store: Path, *, workers: int) -> dict[str, Any]:
+def _median(runs: list[Json]) -> Json:
+    """The run of median length, and the MB/s of all."""
+    in_order = sorted(runs, key=lambda run: run["seconds"])
+    return {**in_order[len(runs) // 2], "megabytes_per_s_of_all": [run["megabytes_per_s"] for run in runs]}
+
+
+def _imported(recording: Path, store: Path, *, workers: int) -> Json:
     """Imports a recording: what it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = ["import", "rrweb", str(recording), "--out", str(store), "--workers", str(workers)]

@@ -27,11 +27,16 @@ def test_it_holds_as_many_clicks_and_bytes_as_were_asked_for() -> None:
 def test_the_command_imports_it_and_writes_its_figures(tmp_path: Path) -> None:
     (tmp_path / "raw_pages").mkdir()
     (tmp_path / "raw_pages" / "mock_parse_item_page_amz.html.gz").write_bytes(gzip.compress(page(20)))
-    words = ["--data", str(tmp_path), "--megabytes", "1", "--clicks", "5", "--out", str(tmp_path / "figures.json")]
-    assert main(words) == 0
+    asked = ["--megabytes", "1", "--clicks", "5", "2", "--runs", "2", "--out", str(tmp_path / "figures.json")]
+    assert main(["--data", str(tmp_path), *asked]) == 0
     figures = json.loads((tmp_path / "figures.json").read_text())
-    assert figures["steps"] == figures["clicks"] == 5
-    assert figures["stores_are_equal"]
-    assert figures["one_process"]["megabytes_per_processor_s"] > 0
-    assert figures["each_core"]["peak_memory_mib"] > 0
-    assert main([*words[:1], str(tmp_path / "gone"), *words[2:]]) == 2
+    assert [(recording["steps"], recording["clicks"]) for recording in figures["recordings"]] == [(5, 5), (2, 2)]
+    for recording in figures["recordings"]:
+        assert recording["stores_are_equal"]
+        assert recording["one_process"]["megabytes_per_processor_s"] > 0
+        assert recording["each_core"]["peak_memory_mib"] > 0
+        speeds = recording["each_core"]["megabytes_per_s_of_all"]
+        assert len(speeds) == 2
+        assert recording["each_core"]["megabytes_per_s"] in speeds
+    assert main(["--data", str(tmp_path / "gone"), *asked]) == 2
+    assert main(["--data", str(tmp_path), *asked, "--runs", "0"]) == 2
