@@ -14,10 +14,12 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """What makes each table, by its name."""
-    made = (headline, demo_shop, demo_shop_differences, language_model, live, ab, floors, speed)
+    made = (headline, demo_shop, demo_shop_differences, live, ab, floors, speed)
     tables: dict[str, Callable[[], str]] = {function.__name__: partial(function, results) for function in made}
     for record in (results / "paper").glob("*.json"):
         tables[f"paper_{record.stem}"] = partial(_paper, record)
+    for record in (results / "smollm2").glob("*.json"):
+        tables[f"language_model_{record.stem}"] = partial(_language_model, record)
     return tables
 
 
@@ -60,9 +62,9 @@ def demo_shop_differences(results: Path) -> str:
     return "".join(lines)
 
 
-def language_model(results: Path) -> str:
-    """SmolLM2 on the MiniWoB people: each policy sampled and greedy, and greedy against SFT and the best floor."""
-    record = _read(results / "smollm2/miniwob.json")
+def _language_model(path: Path) -> str:
+    """SmolLM2 on logs of people: each policy sampled and greedy, and greedy against SFT and the best floor."""
+    record = _read(path)
     rows = {row["label"]: row["figures"] for row in record["rows"]}
     compared = [one for one in record["comparisons"] if one["metric"] == "exact_accuracy"] + record["over_best_agent"]
     over = {(one["first"], one["second"]): one for one in compared}
