@@ -5,13 +5,11 @@ SessionStore ─► agents/scored_steps.py ─► agents/asking.py ─► reply 
 
 from collections.abc import Collection, Iterable, Sequence
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 import agents
 from agents.asking import Answer, ask_all, error_in_words
 from agents.protocol import Agent
 from agents.scored_steps import AnySplit, StepKey, scored_keys, steps_at
+from replay_sessions.progress_bar import progress_bar
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
@@ -26,7 +24,7 @@ if getattr(agents, "__project__", None) != "shop-r1":
         "installs a package of the same name: remove it from this environment, or use an environment of its own."
     )
 
-__all__ = ["evaluate", "progress_bar", "record_answer", "sorted_as"]
+__all__ = ["evaluate", "record_answer", "sorted_as"]
 
 
 def evaluate(
@@ -57,18 +55,17 @@ def evaluate(
         max_sessions: Only the first so many sessions of the split.
         session_ids: Only these sessions.
         batch_size: Steps in one `act_batch`.
-        progress: What to call the run on the progress bar; None: no bar. Shown only on a terminal.
+        progress: What to call the run where it tells how far it is; None: it does not.
     """
     reward = reward_preset("shop_r1") if reward is None else reward
     keys = scored_keys(
         store, split, skip_first_action=skip_first_action, max_sessions=max_sessions, session_ids=session_ids
     )
     records = []
-    with progress_bar(progress, "steps") as bar:
-        task = bar.add_task(progress or "", total=len(keys))
+    with progress_bar(progress, len(keys), "steps") as advance:
         for step, answer in ask_all(agent, steps_at(store, split, keys, context), seed=seed, batch_size=batch_size):
             records.append(record_answer(step.session, step.step_index, answer, reward, extraction))
-            bar.advance(task)
+            advance(1)
     return sorted_as(keys, records)
 
 
@@ -85,18 +82,3 @@ def sorted_as(keys: Sequence[StepKey], records: Iterable[StepRecord]) -> list[St
     """The records in this order: replies may come in any."""
     found = {(record.session_id, record.step_index): record for record in records}
     return [found[key] for key in keys]
-
-
-def progress_bar(label: str | None, unit: str) -> Progress:
-    """A bar that counts on a terminal; without a label, or elsewhere, it shows nothing."""
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-        console=console,
-        disable=label is None or not console.is_terminal,
-        transient=True,
-    )

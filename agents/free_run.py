@@ -15,10 +15,10 @@ import msgspec
 from gymnasium.wrappers import TimeLimit
 
 from agents.asking import Answer, ask, error_in_words, step_seed
-from agents.evaluate import progress_bar
 from agents.protocol import Agent, BatchAgent
 from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
+from replay_sessions.progress_bar import progress_bar
 from shop_env.context import ContextConfig
 from shop_env.live import LiveEnv, visit_id
 from shop_env.observation import Observation
@@ -74,7 +74,7 @@ def free_run(
         max_steps: The most replies in one visit.
         seed: The run's, from which each step of each visit has its own (agents.asking.step_seed).
         batch_size: How many visits a BatchAgent plays side by side.
-        progress: What to call the run on the progress bar; None: no bar. Shown only on a terminal.
+        progress: What to call the run where it tells how far it is; None: it does not.
     """
     shown, changed = msgspec.to_builtins(context or ContextConfig()), msgspec.to_builtins(variant)
 
@@ -82,12 +82,11 @@ def free_run(
         return _OpenVisit(TimeLimit(LiveEnv(page_size, variant=changed, context=shown), max_steps), population, number)
 
     at_once = batch_size if isinstance(agent, BatchAgent) else 1
-    with progress_bar(progress, "visits") as bar:
-        task = bar.add_task(progress or "", total=visits)
+    with progress_bar(progress, visits, "visits") as advance:
         found = []
         for visit in _side_by_side(agent, begin, visits, at_once, seed):
             found.append(visit)
-            bar.update(task, completed=len(found))
+            advance(1)
     return sorted(found, key=lambda visit: visit.session_id)
 
 

@@ -11,10 +11,10 @@ from itertools import islice
 import msgspec
 
 from agents.asking import ask_each, error_in_words, step_seeds
-from agents.evaluate import progress_bar
 from agents.protocol import ProbabilityAgent
 from agents.scored_steps import AnySplit, ScoredStep, StepKey, steps_at
 from replay_sessions.errors import AgentFailed
+from replay_sessions.progress_bar import progress_bar
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
@@ -80,15 +80,14 @@ def with_likelihood(
 
     Args:
         records: What `evaluate` returned for the same split and context.
-        progress: What to call the run on the progress bar; None: no bar.
+        progress: What to call the run where it tells how far it is; None: it does not.
     """
     found: dict[StepKey, StepRecord] = {(record.session_id, record.step_index): record for record in records}
     asked = [key for key, record in found.items() if record.error is None]
-    with progress_bar(progress, "steps") as bar:
-        task = bar.add_task(progress or "", total=len(asked))
+    with progress_bar(progress, len(asked), "steps") as advance:
         steps = steps_at(store, split, asked, context)
         for step, answer in ask_probabilities(agent, steps, seed=seed, batch_size=batch_size):
             known = error_in_words(answer) if isinstance(answer, Exception) else answer
             found[step.key] = with_probabilities(found[step.key], step, known)
-            bar.advance(task)
+            advance(1)
     return list(found.values())

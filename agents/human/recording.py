@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
-from agents.evaluate import progress_bar
 from agents.kept_replies import KeptReplies
 from agents.scored_steps import AnySplit, StepKey, scored_keys, steps_at
 from replay_sessions.errors import BadConfig, BadSession, did_you_mean
+from replay_sessions.progress_bar import progress_bar
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file, sync_folder, writing
 from replay_sessions.store.locks import lock
@@ -111,12 +111,11 @@ class Recording:
             return found
         keys = scored_keys(store, asked.split, skip_first_action=not asked.first_action, max_sessions=asked.sessions)
         steps = []
-        with progress_bar("questions", "steps") as bar:
-            task = bar.add_task("questions", total=len(keys))
+        with progress_bar("questions", len(keys), "steps") as advance:
             for step in steps_at(store, asked.split, keys, asked.context):
                 digest = observation_digest(step.observation)
                 steps.append(AskedStep(session_id=step.key[0], step_index=step.key[1], observation=digest))
-                bar.advance(task)
+                advance(1)
         with writing(folder):
             folder.joinpath("people").mkdir(parents=True, exist_ok=True)
             sync_folder(folder)

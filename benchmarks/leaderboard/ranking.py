@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from agents.asking import ask_all
-from agents.evaluate import progress_bar
 from agents.kept_replies import KeptReplies
 from agents.probabilities import ask_probabilities, with_probabilities
 from agents.protocol import ProbabilityAgent, ServedAgent
@@ -22,6 +21,7 @@ from agents.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at, s
 from agents.scripted.oracle import ceiling, has_known_ceiling
 from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun
 from benchmarks.leaderboard.config import LeaderboardConfig, agent_specs, asked_with
+from replay_sessions.progress_bar import progress_bar
 from replay_sessions.provenance import provenance
 from replay_sessions.store import SessionStore
 from replay_sessions.store.durable_files import replace_file
@@ -150,19 +150,18 @@ def _ask(
     if config.fresh and isinstance(agent, ServedAgent):
         agent.ask_anew()
     kept.begin_run(_asked_by(config, store))
-    with progress_bar(spec.label, "steps") as bar:
-        task = bar.add_task(spec.label, total=len(unanswered) + len(unweighed))
+    with progress_bar(spec.label, len(unanswered) + len(unweighed), "steps") as advance:
         steps = steps_at(store, config.split, unanswered, config.context)
         for step, answer in ask_all(agent, steps, seed=config.seed, batch_size=config.batch_size):
             kept.keep(step.key, answer)
-            bar.advance(task)
+            advance(1)
         if isinstance(agent, ProbabilityAgent):
             steps = steps_at(
                 store, config.split, [key for key in unweighed if kept.reply(key) is not None], config.context
             )
             for step, found in ask_probabilities(agent, steps, seed=config.seed, batch_size=config.batch_size):
                 kept.keep_probabilities(step.key, found)
-                bar.advance(task)
+                advance(1)
     remarks = []
     if isinstance(agent, ServedAgent):
         remarks = agent.remarks()

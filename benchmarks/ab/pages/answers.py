@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.asking import ask_all
-from agents.evaluate import progress_bar
 from agents.kept_replies import KeptReplies
 from agents.probabilities import ask_probabilities
 from agents.protocol import Agent, ProbabilityAgent, ServedAgent
@@ -32,7 +31,7 @@ from benchmarks.leaderboard.config import asked_with
 from benchmarks.leaderboard.ranking import gives_probabilities
 from replay_sessions.elements import page_names
 from replay_sessions.errors import AgentFailed
-from replay_sessions.progress_bar import progress_bar as counting_bar
+from replay_sessions.progress_bar import progress_bar
 from replay_sessions.provenance import provenance
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
@@ -167,18 +166,16 @@ class _Asking:
         kept.begin_run(self._asked_by)
         steps = self._changed.steps(version, missing)
         asked = ask_probabilities(self._agent, steps, seed=self._config.seed, batch_size=self._config.batch_size)
-        with progress_bar(f"{self._spec.label}, {version}", "steps") as bar:
-            task = bar.add_task(f"{self._spec.label}, {version}", total=len(missing))
+        with progress_bar(f"{self._spec.label}, {version}", len(missing), "steps") as advance:
             for step, found in asked:
                 kept.keep_probabilities(step.key, found)
-                bar.advance(task)
+                advance(1)
 
     def _ask_replies(self, side: Side, version: PageVersion, kept: Sequence[KeptReplies], seed: int) -> None:
         missing = [[key for key in self._changed.keys if one.reply(key) is None] for one in kept]
         if not any(missing):
             return
-        with progress_bar(f"{self._spec.label}, {side}", "replies") as bar:
-            task = bar.add_task(f"{self._spec.label}, {side}", total=sum(map(len, missing)))
+        with progress_bar(f"{self._spec.label}, {side}", sum(map(len, missing)), "replies") as advance:
             for draw, (one, keys) in enumerate(zip(kept, missing, strict=True)):
                 if not keys:
                     continue
@@ -187,7 +184,7 @@ class _Asking:
                 steps = self._changed.steps(version, keys)
                 for step, answer in ask_all(agent, steps, seed=seed + draw, batch_size=self._config.batch_size):
                     one.keep(step.key, answer)
-                    bar.advance(task)
+                    advance(1)
 
     def _drawn(self, kept: Sequence[KeptReplies], key: StepKey) -> Distribution:
         """The share of each action among the replies to a step."""
@@ -204,7 +201,7 @@ class _Asking:
         """The shares of each step, (steps, kinds), and why the first without an answer has none."""
         rows = dict.fromkeys(self._changed.keys, np.full(len(self._kinds.labels), np.nan))
         first_error = None
-        with counting_bar(f"{self._spec.label}, {version}: counting", len(rows)) as advance:
+        with progress_bar(f"{self._spec.label}, {version}: counting", len(rows)) as advance:
             for step in self._changed.steps(version):
                 try:
                     rows[step.key] = self._kinds.shares(answer(step.key), page_names(step.observation["page"]))
