@@ -34,10 +34,10 @@ def progress_bar(
         unit: What is counted.
         bytes_read: Bytes are.
     """
-    console = Console(stderr=True)
     if title is None:
         yield lambda amount: None
         return
+    console = Console(stderr=True)
     if not console.is_terminal:  # older versions of rich write a line even where a bar is disabled
         with _lines(title, total, unit or ("bytes" if bytes_read else "")) as advance:
             yield advance

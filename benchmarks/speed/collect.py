@@ -35,6 +35,7 @@ import msgspec
 import numpy as np
 
 from benchmarks.speed.import_recording import events
+from benchmarks.speed.measurement import write_results
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.errors import BadConfig, ShopR1Error
@@ -93,9 +94,7 @@ def _run(options: Collect) -> int:
         results = measure(Path(folder), options.browsers, options.batches, options.pause_s)
     config = {"browsers": options.browsers, "batches": options.batches, "pause_s": options.pause_s}
     results["provenance"] = provenance(config, seed=0)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
-    sys.stdout.write(options.out.read_text())
+    write_results(options.out, results)
     return 0
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.speed.measurement import write_results
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.provenance import provenance
@@ -62,9 +63,7 @@ def _run(options: AtScale) -> int:
         results = measure(Path(folder), options.sessions, options.kills, workers)
     config = {"sessions": options.sessions, "kills": options.kills, "workers": workers}
     results |= {"provenance": provenance(config, seed=0)}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
-    sys.stdout.write(options.out.read_text())
+    write_results(options.out, results)
     return 0 if results["stores_are_equal"] else 1
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.speed.import_at_scale import run_watched
+from benchmarks.speed.measurement import write_results
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.errors import BadConfig
 from replay_sessions.provenance import provenance
@@ -61,9 +62,7 @@ def _run(options: RawPages) -> int:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         results = measure(options.data / "raw_pages", Path(folder), options.sessions, workers)
     results["provenance"] = provenance({"sessions": options.sessions, "workers": workers}, seed=0)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
-    sys.stdout.write(options.out.read_text())
+    write_results(options.out, results)
     return 0
 
 

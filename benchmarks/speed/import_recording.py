@@ -29,6 +29,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from benchmarks.speed.import_at_scale import run_watched
+from benchmarks.speed.measurement import write_results
 from replay_sessions.commands.command_line import parse_options, run_command
 from replay_sessions.errors import BadConfig
 from replay_sessions.provenance import provenance
@@ -85,9 +86,7 @@ def _run(options: Recording) -> int:
     }
     asked = {"megabytes": options.megabytes, "clicks": options.clicks, "runs": options.runs}
     results["provenance"] = provenance(asked, seed=0)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
-    sys.stdout.write(options.out.read_text())
+    write_results(options.out, results)
     return 0
 
 

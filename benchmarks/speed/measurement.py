@@ -1,14 +1,17 @@
 """What a part of the speed benchmark hands back, and how times are taken on a machine that others use too."""
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from replay_sessions.progress_bar import progress_bar
 
-__all__ = ["Measurement", "median_times"]
+__all__ = ["Measurement", "median_times", "write_results"]
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,3 +55,10 @@ def median_times(
                     times[name].append(clock() - start)
                 advance(1)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def write_results(out: Path, results: Mapping[str, Any]) -> None:
+    """Keeps what was measured as JSON, and prints it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
+    sys.stdout.write(out.read_text())
