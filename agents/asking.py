@@ -18,7 +18,17 @@ from agents.protocol import Agent, BatchAgent, ServedAgent
 from agents.scored_steps import ScoredStep
 from shop_env.observation import Observation
 
-__all__ = ["Answer", "ask", "ask_all", "ask_each", "error_in_words", "in_threads", "step_seed", "step_seeds"]
+__all__ = [
+    "Answer",
+    "ask",
+    "ask_all",
+    "ask_each",
+    "error_in_words",
+    "in_threads",
+    "step_seed",
+    "step_seeds",
+    "steps_at_once",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +71,8 @@ def ask_all(
         return list(zip(batch, answers, strict=True))
 
     calls_at_once = getattr(agent, "concurrency", 1)
-    remaining = iter(steps)
-    batches = iter(lambda: list(islice(remaining, batch_size if calls_at_once == 1 else 1)), [])
+    remaining, size = iter(steps), steps_at_once(agent, batch_size)
+    batches = iter(lambda: list(islice(remaining, size)), [])
     if calls_at_once == 1:
         for batch in batches:
             yield from answer(batch)
@@ -74,6 +84,11 @@ def ask_all(
         if isinstance(agent, ServedAgent):
             agent.stop()
         raise
+
+
+def steps_at_once(agent: Agent, batch_size: int) -> int:
+    """How many steps one call asks this agent about."""
+    return batch_size if isinstance(agent, BatchAgent) and getattr(agent, "concurrency", 1) == 1 else 1
 
 
 def in_threads(call: Callable[[Item], Result], items: Iterator[Item], calls_at_once: int) -> Iterator[Result]:

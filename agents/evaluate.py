@@ -6,9 +6,10 @@ SessionStore ─► agents/scored_steps.py ─► agents/asking.py ─► reply 
 from collections.abc import Collection, Iterable, Sequence
 
 import agents
-from agents.asking import Answer, ask_all, error_in_words
+from agents.asking import Answer, ask_all, error_in_words, steps_at_once
+from agents.kept_replies import KeptReplies
 from agents.protocol import Agent
-from agents.scored_steps import AnySplit, StepKey, scored_keys, steps_at
+from agents.scored_steps import AnySplit, StepKey, scored_keys, sessions_at, steps_at
 from replay_sessions.progress_bar import progress_bar
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
@@ -41,6 +42,7 @@ def evaluate(
     session_ids: Collection[str] | None = None,
     batch_size: int = 64,
     progress: str | None = None,
+    kept: KeptReplies | None = None,
 ) -> list[StepRecord]:
     """Asks the agent about every scored step of a split; one record per step, in the order of the store.
 
@@ -56,17 +58,43 @@ def evaluate(
         session_ids: Only these sessions.
         batch_size: Steps in one `act_batch`.
         progress: What to call the run where it tells how far it is; None: it does not.
+        kept: Where answers are kept as they come, so that they need not be asked for again. What is missing of a batch
+            is asked with all of it: every batch is that of a run which was never stopped, to the last rounding.
     """
     reward = reward_preset("shop_r1") if reward is None else reward
     keys = scored_keys(
         store, split, skip_first_action=skip_first_action, max_sessions=max_sessions, session_ids=session_ids
     )
-    records = []
+    known = {} if kept is None else _whole_batches(kept, keys, steps_at_once(agent, batch_size))
+    unknown = [key for key in keys if key not in known]
+    records = [
+        record_step(session, index, reply, reward, error=error, extraction=extraction)
+        for session, indices in sessions_at(store, split, known)
+        for index in indices
+        for reply, error in [known[session.session_id, index]]
+    ]
+    if kept is not None and unknown:
+        kept.begin_run({})
     with progress_bar(progress, len(keys), "steps") as advance:
-        for step, answer in ask_all(agent, steps_at(store, split, keys, context), seed=seed, batch_size=batch_size):
+        advance(len(known))
+        for step, answer in ask_all(agent, steps_at(store, split, unknown, context), seed=seed, batch_size=batch_size):
+            if kept is not None:
+                kept.keep(step.key, answer)
             records.append(record_answer(step.session, step.step_index, answer, reward, extraction))
             advance(1)
     return sorted_as(keys, records)
+
+
+def _whole_batches(
+    kept: KeptReplies, keys: Sequence[StepKey], batch_size: int
+) -> dict[StepKey, tuple[str | None, str | None]]:
+    """Reply and error of the kept steps, without those of a batch that was not answered whole."""
+    known: dict[StepKey, tuple[str | None, str | None]] = {}
+    for first in range(0, len(keys), batch_size):
+        batch = {key: (kept.reply(key), kept.error(key)) for key in keys[first : first + batch_size]}
+        if (None, None) not in batch.values():
+            known |= batch
+    return known
 
 
 def record_answer(

@@ -26,7 +26,7 @@ from train.config import LoraConfig
 from train.lora import add_adapter
 from train.policy import Policy
 from train.policy_stats import policy_stats
-from train.rollout_engines.local import KeysAndValues, read_trunks
+from train.rollout_engines.kept_trunks import KeysAndValues, read_trunks
 from train.session_tree import PackedTrees, TreeAttention, enable_tree_attention
 
 __all__ = ["MemoryParts", "PassOptions", "Rollouts", "memory_parts"]

@@ -2,19 +2,22 @@
 
 checkpoint ─► agent ─► evaluate ─► records, kept in RUN/steps/ROW.jsonl
 
-A row is asked once: a run that was stopped here goes on with the next, and reports read the records.
+A step is asked about once: a run that was stopped here goes on within the row, by the answers that each process kept as
+they came (ROW.jsonl.asked0of1). Once a row is whole its records stand alone, and reports read them.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
+from agents.kept_replies import KeptReplies
 from agents.llm_grpo.agent import PolicyAgent
 from agents.llm_grpo.row_names import agent_file_name, decodings, decodings_of, record_file
 from agents.llm_grpo.shared_evaluation import evaluate_shared
-from agents.llm_grpo.training_run import EVALUATION_BATCH, TrainingRun
+from agents.llm_grpo.training_run import TrainingRun
 from agents.protocol import Agent
 from agents.registry import make_agent, parse_spec
 from agents.scripted.oracle import OracleAgent, is_demo_store
@@ -69,19 +72,22 @@ def _records(run: TrainingRun, row: _Row) -> list[StepRecord]:
     if run.ranks.first(file.exists):
         return msgspec.json.Decoder(StepRecord).decode_lines(file.read_bytes())
     config = run.config
-    records = evaluate_shared(
-        run.ranks,
-        row.make(),
-        run.store,
-        config.evaluation.split,
-        context=row.context,
-        reward=config.reward_config,
-        seed=config.seed,
-        max_sessions=config.evaluation.sessions,
-        batch_size=EVALUATION_BATCH,
-        progress=row.label if run.ranks.writes else None,
-    )
+    asked_with = {"row": row.name, "store": run.store.fingerprint, "seed": config.seed}
+    with KeptReplies(Path(f"{file}.asked{run.ranks.rank}of{run.ranks.count}"), asked_with) as kept:
+        records = evaluate_shared(
+            run.ranks,
+            row.make(),
+            run.store,
+            config.evaluation.split,
+            context=row.context,
+            reward=config.reward_config,
+            seed=config.seed,
+            max_sessions=config.evaluation.sessions,
+            progress=row.label if run.ranks.writes else None,
+            kept=kept,
+        )
     if run.ranks.writes:
-        file.parent.mkdir(exist_ok=True)
         replace_file(file, msgspec.json.Encoder().encode_lines(records))
+        for asked in file.parent.glob(f"{file.name}.asked*"):
+            asked.unlink()
     return records

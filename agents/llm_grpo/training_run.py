@@ -46,7 +46,6 @@ from train.tiny import build_model, train_tokenizer
 __all__ = ["TrainingRun"]
 
 PHASES_FILE = "phases.json"
-EVALUATION_BATCH = 2048  # steps asked about at once; those of one session share a trunk
 
 
 class TrainingRun:
@@ -117,7 +116,6 @@ class TrainingRun:
                     reward=self.config.reward_config,
                     seed=self.config.seed,
                     max_sessions=rule.sessions,
-                    batch_size=EVALUATION_BATCH,
                 )
             return step_metrics(records)["exact_accuracy"]
 

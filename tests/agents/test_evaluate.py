@@ -12,6 +12,7 @@ from rich.console import Console
 import agents
 from agents.asking import step_seed
 from agents.evaluate import evaluate
+from agents.kept_replies import KeptReplies
 from agents.registry import make_agent
 from agents.results import (
     COLUMNS,
@@ -27,6 +28,7 @@ from agents.scored_steps import scored_steps
 from replay_sessions.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
+from shop_env.metrics import StepRecord
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
@@ -133,6 +135,43 @@ def test_batches_run_across_sessions_and_give_the_same_records(planted_store: Se
     batched = evaluate(agent, planted_store, "test", batch_size=4)
     assert agent.batches == [4, 1]  # the first session has three scored steps
     assert batched == evaluate(Scripted(RED, TYPED, BLUE), planted_store, "test")
+
+
+def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
+    planted_store: SessionStore, tmp_path: Path
+) -> None:
+    def asked(agent: Batched) -> list[StepRecord]:
+        with KeptReplies(tmp_path / "asked.jsonl", {"seed": 0}) as kept:
+            return evaluate(agent, planted_store, "test", batch_size=2, kept=kept)
+
+    straight = evaluate(Batched(RED, TYPED, BLUE, RED, LEAVE), planted_store, "test", batch_size=2)
+    with pytest.raises(KeyboardInterrupt):
+        asked(Batched(RED, TYPED, BLUE, KeyboardInterrupt()))
+    second = Batched(BLUE, RED, LEAVE)
+    assert asked(second) == straight
+    assert second.batches == [2, 1]
+    lines = (tmp_path / "asked.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "asked.jsonl").write_bytes(b"".join(lines[:-2]))  # killed while the second batch was written
+    third = Batched(BLUE, RED, LEAVE)
+    assert asked(third) == straight
+    assert third.batches == [2, 1], "batches are those of the run that was never stopped"
+    never = Batched(KeyboardInterrupt())
+    assert (asked(never), never.batches) == (straight, [])
+
+
+def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failure_again(
+    planted_store: SessionStore, tmp_path: Path
+) -> None:
+    def asked(*replies: str | BaseException) -> tuple[list[StepRecord], int]:
+        agent = Scripted(*replies)
+        with KeptReplies(tmp_path / "asked.jsonl", {"seed": 0}) as kept:
+            return evaluate(agent, planted_store, "test", kept=kept), len(agent.seen)
+
+    with pytest.raises(KeyboardInterrupt):
+        asked(RED, AgentFailed("too long"), BLUE, KeyboardInterrupt())
+    records, count = asked(RED, LEAVE)
+    assert count == 2
+    assert records == evaluate(Scripted(RED, AgentFailed("too long"), BLUE, RED, LEAVE), planted_store, "test")
 
 
 def test_a_step_gets_the_same_seed_whatever_else_is_asked_and_however(planted_store: SessionStore) -> None:

@@ -67,4 +67,6 @@ def test_a_run_killed_at_random_moments_ends_in_the_weights_of_an_undisturbed_on
             ours, theirs = (load_file(folder / name / "model.safetensors") for folder in (out, straight))
             assert ours.keys() == theirs.keys()
             assert all((ours[key] == theirs[key]).all() for key in ours), (name, kills)
+        rows, others = ({file.name: file.read_bytes() for file in (run / "steps").iterdir()} for run in (out, straight))
+        assert rows == others, kills
         assert (out / "results.json").exists()

@@ -261,6 +261,39 @@ def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run
     assert rows[0] == rows[1]
 
 
+STOPPED_ONCE = """
+import os
+from pathlib import Path
+
+class StoppedOnce:
+    def reset(self, *, seed): ...
+
+    def act(self, observation):
+        asked = Path(os.environ["ASKED"])
+        asked.write_text((asked.read_text() if asked.exists() else "") + "a step\\n")
+        if len(asked.read_text().splitlines()) == 5:
+            raise KeyboardInterrupt
+        return '{"rationale": "", "action": {"type": "terminate"}}'
+"""
+
+
+def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(
+    straight_run: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, asked = tmp_path / "run", tmp_path / "asked"
+    shutil.copytree(straight_run, run)
+    (tmp_path / "stopped_once.py").write_text(STOPPED_ONCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ASKED", str(asked))
+    agent = "stopped_once:StoppedOnce"
+    assert main([*small_run(store, run), "--extend", "--evaluation.agents", agent]) == 130
+    assert [file.name for file in (run / "steps").glob("*.asked*")] == [f"{agent_file_name(agent)}.v2.jsonl.asked0of1"]
+    assert main(["--resume", str(run)]) == 0
+    row = (run / "steps" / f"{agent_file_name(agent)}.v2.jsonl").read_text().splitlines()
+    assert len(asked.read_text().splitlines()) == len(row) + 1, "only the step it was stopped at"
+    assert not list((run / "steps").glob("*.asked*"))
+
+
 def test_a_finished_run_takes_further_agents_and_asks_only_them(
     straight_run: Path, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ import torch
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.policy import Policy
-from train.rollout_engines import local
+from train.rollout_engines import kept_trunks
 from train.rollout_engines.config import SamplingConfig
 from train.rollout_engines.local import LocalEngine, generate, token_bytes, trunk_batches
 from train.rollout_engines.sampling import StopReason
@@ -41,7 +41,7 @@ def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monke
     prompts = prompts_of(tiny, 6)
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)
     together = generate(Policy(tiny.model), prompts, config)
-    monkeypatch.setattr(local, "READ_AT_ONCE", 1)
+    monkeypatch.setattr(kept_trunks, "READ_AT_ONCE", 1)
     assert generate(Policy(tiny.model), prompts, config) == together
 
 
@@ -51,8 +51,8 @@ def test_rows_of_several_forks_are_one_product_or_several_and_say_the_same(
     prompts = prompts_of(tiny, 4)
     config = SamplingConfig(temperature=1.0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id, replies=3)
     found = []
-    for merged in (0, local.MERGED, 10**9):
-        monkeypatch.setattr(local, "MERGED", merged)
+    for merged in (0, kept_trunks.MERGED, 10**9):
+        monkeypatch.setattr(kept_trunks, "MERGED", merged)
         found.append(LocalEngine(Policy(tiny.model)).sample(prompts, config, seed=2))
     assert [[reply.tokens for reply in replies] for replies in found[0]] == [
         [reply.tokens for reply in replies] for replies in found[1]
@@ -68,7 +68,7 @@ def test_replies_longer_than_the_room_that_is_made_at_a_time_are_the_models_own(
     (prompt,) = prompts_of(tiny, 1)[-1:]
     config = SamplingConfig(temperature=0, max_new_tokens=7, end_token=-1)
     whole = generate(Policy(tiny.model), [prompt], config)
-    monkeypatch.setattr(local, "GROWTH", 2)
+    monkeypatch.setattr(kept_trunks, "GROWTH", 2)
     assert [reply.tokens for (reply,) in generate(Policy(tiny.model), [prompt], config)] == [
         reply.tokens for (reply,) in whole
     ]
