@@ -3,7 +3,7 @@
 checkpoint ─► agent ─► evaluate ─► records, kept in RUN/steps/ROW.jsonl
 
 A step is asked about once: a run that was stopped here goes on within the row, by the answers that each process kept as
-they came (ROW.jsonl.asked0of1). Once a row is whole its records stand alone, and reports read them.
+they came (ROW.jsonl.asked0of1, gone once all rows are whole). Reports read the records.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,11 @@ __all__ = ["evaluated_rows", "record_files"]
 
 def evaluated_rows(run: TrainingRun) -> dict[str, list[StepRecord]]:
     """The records of every row by its label, in the order of the table."""
-    return {row.label: _records(run, row) for row in _rows(run)}
+    records = {row.label: _records(run, row) for row in _rows(run)}
+    if run.ranks.writes:
+        for asked in run.folder.glob("steps/*.asked*"):  # all rows are whole
+            asked.unlink()
+    return records
 
 
 def record_files(run: TrainingRun) -> dict[str, str]:
@@ -88,6 +92,4 @@ def _records(run: TrainingRun, row: _Row) -> list[StepRecord]:
         )
     if run.ranks.writes:
         replace_file(file, msgspec.json.Encoder().encode_lines(records))
-        for asked in file.parent.glob(f"{file.name}.asked*"):
-            asked.unlink()
     return records
