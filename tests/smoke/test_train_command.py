@@ -33,6 +33,7 @@ from replay_sessions.store.locks import TRAINING_LOCK, working_alone_in
 from shop_env.metrics import paired_difference
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
+from train.show.panels import panels
 
 pytestmark = pytest.mark.long
 
@@ -86,8 +87,11 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     for label in ("random", "majority", "copy_match", "SFT, T 0.6", "SFT, greedy", "Shop-R1, T 0.6", "oracle, greedy"):
         assert label in labels
     assert results["users_held_out"]
-    phases = [json.loads(line)["phase"] for line in (straight_run / "metrics.jsonl").read_text().splitlines()]
+    steps = [json.loads(line) for line in (straight_run / "metrics.jsonl").read_text().splitlines()]
+    phases = [step["phase"] for step in steps]
     assert {phase: phases.count(phase) for phase in phases} == {"sft": 9, "shop_r1": 4, "sft_longer": 3}
+    figures = set().union(*steps) - {"phase", "step"}
+    assert not {panel.title for panel in panels(figures)} & figures, "a panel says in words what it shows"
     assert any((straight_run / "tensorboard").iterdir())
     agent = make_agent(str(straight_run / "shop_r1"), store=SessionStore.open(store))
     agent.reset(seed=0)

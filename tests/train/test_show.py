@@ -67,6 +67,7 @@ def test_every_figure_that_grpo_logs_is_in_a_panel_that_says_what_it_is(tmp_path
     terms = ("format", "action_type", "name_present", "text_present", "name_similarity", "text_similarity", "exact")
     mixes = [f"{of}_{kind}" for of in ("sampled", "logged") for kind in ("click", "type_and_submit", "terminate")]
     others = ("self_certainty", "kl", "entropy", "malformed", "cut", "no_rationale", "groups", "reply_tokens")
+    others += ("packed_share", "sampling_gap", "importance")
     figures = [*(f"reward_{term}" for term in terms), *mixes, *others, "reward_wrong_click", "sampled_commonest"]
     assert not set(titles(figures)) & set(figures)
 

@@ -90,6 +90,9 @@ _PANELS = (
     Panel("Learning rate", "learning rate", (Line("lr"),), smooth=False),
     Panel("Gradient norm", "norm before clipping", (Line("grad_norm"),), logarithmic=True),
     Panel("Speed", "tokens per s", (Line("tokens_per_s"),)),
+    Panel("Packed tokens", "% of the rows' tokens", (Line("packed_share"),), percent=True),
+    Panel("Sampling gap", "nats per token", (Line("sampling_gap"),), logarithmic=True),
+    Panel("Importance weight", "mean over tokens", (Line("importance"),)),
 )
 _NOT_DRAWN = ("tokens", "seconds")  # the speed says it
 
