@@ -4,6 +4,7 @@
     train_view.py    what it sees of a store              scored_steps.py   which steps it is asked about
     asking.py        observations and seeds -> replies    probabilities.py  … -> how likely it holds what was logged
     evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
+    one_sided.py     who says mostly one type of action
     free_run.py      an agent left to itself              adapted.py        functions and policies as agents
     conformance.py   checks for authors of agents         new_agent.py      an agent to begin with, and its test
     kept_replies.py  replies as they come, in a file      agent_code.py     what an agent is made of, as a digest

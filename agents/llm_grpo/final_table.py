@@ -18,6 +18,7 @@ from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.evaluated_rows import evaluated_rows, record_files
 from agents.llm_grpo.row_names import decodings, decodings_of
 from agents.llm_grpo.training_run import TrainingRun
+from agents.one_sided import one_sided
 from agents.registry import parse_spec
 from agents.results import Comparison, ResultRow, markdown_table, render_table, results_console, summarise
 from agents.scripted.oracle import ceiling, is_demo_store
@@ -36,7 +37,12 @@ def evaluate_run(run: TrainingRun) -> list[ResultRow]:
     """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
     records = evaluated_rows(run)
     rows = [summarise(rows, label=label, cluster=CLUSTER) for label, rows in records.items()]
-    table = _Table(rows, _comparisons(records, run.config), over_best_agent(records, rows, run.config))
+    table = _Table(
+        rows,
+        _comparisons(records, run.config),
+        over_best_agent(records, rows, run.config),
+        _one_sided(records, run.config),
+    )
     if run.ranks.writes:
         _print(run, table)
         _write(run, table)
@@ -45,15 +51,23 @@ def evaluate_run(run: TrainingRun) -> list[ResultRow]:
 
 @dataclass(frozen=True)
 class _Table:
-    """What was found: rows, phases against each other, and every phase against the best agent that is none."""
+    """What was found.
+
+    Attributes:
+        comparisons: Of phases with each other.
+        over_best_agent: Of every phase with the best agent that is none.
+        one_sided: Which phases' policies say mostly one type of action, in words.
+    """
 
     rows: Sequence[ResultRow]
     comparisons: Sequence[Comparison]
     over_best_agent: Sequence[Comparison]
+    one_sided: Sequence[str]
 
     def sentences(self, config: TrainConfig) -> Iterator[str]:
         """The last lines, which say what it comes to."""
         yield from verdicts(self.comparisons, config)
+        yield from self.one_sided
         if self.over_best_agent:
             yield _what_is_added(self.over_best_agent)
 
@@ -84,10 +98,18 @@ def over_best_agent(
     if not agents:
         return []
     best = max(agents, key=lambda name: exact[name])
-    policies = [
+    return [compare_records(records, policy, best, "exact_accuracy", cluster=CLUSTER) for policy in _policies(config)]
+
+
+def _policies(config: TrainConfig) -> list[str]:
+    """The labels of the rows that are a phase's."""
+    return [
         decoding.label(phase.label) for name, phase in config.phases.items() for decoding in decodings_of(config, name)
     ]
-    return [compare_records(records, policy, best, "exact_accuracy", cluster=CLUSTER) for policy in policies]
+
+
+def _one_sided(records: dict[str, list[StepRecord]], config: TrainConfig) -> list[str]:
+    return [f"{policy}: {said}." for policy in _policies(config) if (said := one_sided(records[policy]))]
 
 
 def _what_is_added(comparisons: Sequence[Comparison]) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from agents.asking import ask_all
 from agents.kept_replies import KeptReplies
+from agents.one_sided import one_sided
 from agents.probabilities import ask_probabilities, with_probabilities
 from agents.protocol import ProbabilityAgent, ServedAgent
 from agents.registry import AgentSpec, agent_class, make_agent
@@ -57,7 +58,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         records_digest: Of steps.jsonl: pins what the figures were counted from.
         asked_now: How many steps this run asked about; the replies to all others were kept by earlier ones.
-        remarks: What the agent says of what it was asked now (agents/protocol.py, ServedAgent).
+        remarks: What the agent says of what it was asked now (agents/protocol.py, ServedAgent), and that it says mostly
+            one type of action (agents/one_sided.py).
     """
 
     spec: AgentSpec
@@ -122,6 +124,8 @@ def _entry(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, keys
     with KeptReplies(files.replies(decided_by), decided_by) as kept:
         asked_now, remarks = _ask(spec, config, store, keys, kept)
     records = list(records_from(kept, config, store, keys))
+    if said := one_sided(records):
+        remarks = [*remarks, said]
     run = AgentRun(
         label=spec.label, asked_with=decided_by, asked_by=kept.asked_by(keys), time_s=round(kept.seconds(keys), 3)
     )

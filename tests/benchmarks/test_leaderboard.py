@@ -128,6 +128,15 @@ def test_what_was_answered_is_not_asked_again(
     assert all(entry["asked_now"] == entry["row"]["steps"] for entry in by_label(copied).values())
 
 
+def test_who_says_mostly_one_type_of_action_is_told_of(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_main("--agents", "majority,oracle", "--store", store_path, "--out", tmp_path, "--samples", 20) == 0
+    told = capsys.readouterr().out
+    assert "majority: mostly one answer: terminate in 100% of its replies" in told
+    assert "oracle: mostly" not in told
+
+
 @pytest.mark.parametrize(
     "change", [("--seed", "1"), ("--split", "train"), ("--context.scope", "latest_step"), ("--first-action",)]
 )

@@ -23,6 +23,7 @@ from selectolax.lexbor import LexborHTMLParser
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.row_names import agent_file_name
 from agents.llm_grpo.train import main
+from agents.one_sided import one_sided
 from agents.registry import make_agent
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.__main__ import read_evidence
@@ -30,7 +31,7 @@ from benchmarks.report.comparisons import differences
 from replay_sessions.errors import BadConfig
 from replay_sessions.store import SessionStore
 from replay_sessions.store.locks import TRAINING_LOCK, working_alone_in
-from shop_env.metrics import paired_difference
+from shop_env.metrics import StepRecord, paired_difference
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
 from train.show.panels import panels
@@ -92,6 +93,11 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert {phase: phases.count(phase) for phase in phases} == {"sft": 9, "shop_r1": 4, "sft_longer": 3}
     figures = set().union(*steps) - {"phase", "step"}
     assert not {panel.title for panel in panels(figures)} & figures, "a panel says in words what it shows"
+    told = (straight_run / "results.md").read_text()
+    for label, file in results["records"].items():
+        records = msgspec.json.Decoder(StepRecord).decode_lines((straight_run / file).read_bytes())
+        said = one_sided(records) if label.startswith(("SFT", "Shop-R1")) else None
+        assert (f"- {label}: mostly one answer" in told) == bool(said) and (said or "") in told
     assert any((straight_run / "tensorboard").iterdir())
     agent = make_agent(str(straight_run / "shop_r1"), store=SessionStore.open(store))
     agent.reset(seed=0)
