@@ -109,7 +109,7 @@ def _policies(config: TrainConfig) -> list[str]:
 
 
 def _one_sided(records: dict[str, list[StepRecord]], config: TrainConfig) -> list[str]:
-    return [f"{policy}: {said}." for policy in _policies(config) if (said := one_sided(records[policy]))]
+    return [f"{policy}: {said.sentence}." for policy in _policies(config) if (said := one_sided(records[policy]))]
 
 
 def _what_is_added(comparisons: Sequence[Comparison]) -> str:

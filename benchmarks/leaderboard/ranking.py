@@ -125,7 +125,7 @@ def _entry(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, keys
         asked_now, remarks = _ask(spec, config, store, keys, kept)
     records = list(records_from(kept, config, store, keys))
     if said := one_sided(records):
-        remarks = [*remarks, said]
+        remarks = [*remarks, said.sentence]
     run = AgentRun(
         label=spec.label, asked_with=decided_by, asked_by=kept.asked_by(keys), time_s=round(kept.seconds(keys), 3)
     )

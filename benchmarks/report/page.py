@@ -14,6 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from agents.one_sided import one_sided
 from agents.results import ERRORS_AS_MISSES, Comparison, ResultRow
 from benchmarks.report.calibration import Calibration, calibration, calibration_table
 from benchmarks.report.comparisons import COMPARED, differences_table, leader, ranking, ranking_table
@@ -133,6 +134,7 @@ def _ranked(evidence: Evidence, judged: Judged) -> list[dict[str, Any]]:
             {
                 "label": row.label,
                 "kind": _kind(evidence, row),
+                "one_sided": one_sided(evidence.records.get(row.label, ())),
                 "best": best is not None and row.label == best.label,
                 "figure": figure,
                 "at": figure and 100 * figure.value / top,
