@@ -70,7 +70,7 @@ def ask_all(
         answers = ask(agent, [step.observation for step in batch], step_seeds(seed, batch))
         return list(zip(batch, answers, strict=True))
 
-    calls_at_once = getattr(agent, "concurrency", 1)
+    calls_at_once = _calls_at_once(agent)
     remaining, size = iter(steps), steps_at_once(agent, batch_size)
     batches = iter(lambda: list(islice(remaining, size)), [])
     if calls_at_once == 1:
@@ -88,7 +88,12 @@ def ask_all(
 
 def steps_at_once(agent: Agent, batch_size: int) -> int:
     """How many steps one call asks this agent about."""
-    return batch_size if isinstance(agent, BatchAgent) and getattr(agent, "concurrency", 1) == 1 else 1
+    return batch_size if isinstance(agent, BatchAgent) and _calls_at_once(agent) == 1 else 1
+
+
+def _calls_at_once(agent: Agent) -> int:
+    calls: int = getattr(agent, "concurrency", 1)
+    return calls
 
 
 def in_threads(call: Callable[[Item], Result], items: Iterator[Item], calls_at_once: int) -> Iterator[Result]:
