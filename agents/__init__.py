@@ -1,20 +1,18 @@
 """Agents: whatever answers an observation with a reply.
 
-    protocol.py      what an agent is                     registry.py       a name, class or checkpoint -> an agent
-    train_view.py    what it sees of a store              scored_steps.py   which steps it is asked about
-    asking.py        observations and seeds -> replies    probabilities.py  … -> how likely it holds what was logged
-    evaluate.py      an agent over a split -> records     results.py        records -> table rows with intervals
-    one_sided.py     who says mostly one type of action
-    free_run.py      an agent left to itself              adapted.py        functions and policies as agents
-    conformance.py   checks for authors of agents         new_agent.py      an agent to begin with, and its test
-    kept_replies.py  replies as they come, in a file      agent_code.py     what an agent is made of, as a digest
-    human/           people as agents
-    scripted/  floors/                    agents without a language model
-    llm_grpo/  local/  sb3/  prompting/   trained policies, language models as they are, here and behind a server
+    registry.py       a name, class or checkpoint -> an agent     train_view.py   what an agent sees of a store
+    adapted.py        functions and policies as agents            agent_code.py   what an agent consists of, as a digest
+    conformance.py    checks for authors of agents                new_agent.py    an agent to begin with, and its test
+    baselines/        agents without a language model
+    human/            people as agents
+    local/  prompting/  sb3/   language models here (trained policies too) and behind a server; discrete policies
+    llm_grpo/         the training command and the agents that its table ranks
     rationales/                           … write the rationales that a log lacks
 
+How an agent is evaluated: shop_env/evaluation.
+
 Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
-lets ours be told apart (agents/evaluate.py).
+tells ours from it (registry.py).
 """
 
 __all__ = [
@@ -28,10 +26,10 @@ __all__ = [
     "parse_spec",
     "summarise",
 ]
-__project__ = "shop-r1"
+__project__ = "shop-r1"  # before the imports: registry.py checks it
 
 from agents.conformance import check_agent
-from agents.evaluate import evaluate
-from agents.protocol import Agent, BatchAgent
-from agents.registry import AgentSpec, make_agent, parse_spec
-from agents.results import ResultRow, summarise
+from agents.registry import make_agent, parse_spec
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.protocol import Agent, AgentSpec, BatchAgent
+from shop_env.evaluation.results import ResultRow, summarise

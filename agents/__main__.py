@@ -9,9 +9,11 @@
 Exit codes: 0 done, 1 the check found faults, 2 the call was wrong.
 """
 
+import inspect
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
@@ -20,17 +22,17 @@ import msgspec
 import tyro
 
 from agents.conformance import TIME_LIMIT_S, check_agent
-from agents.listed import listed_agents
 from agents.new_agent import AgentKind, write_agent
-from agents.registry import GROUPS, parse_spec
-from replay_sessions.commands.command_line import choose, parse_options, run_command
+from agents.registry import AGENTS, EXTRAS, GROUPS, agent_class, installed_agents, parse_spec
+from replay_sessions.foundation.command_line import choose, parse_options, run_command
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.protocol import AgentSpec
 
 PROGRAM = "python -m agents"
 COMMANDS = {
     "list": "List the names that --agents takes, and what each needs.",
     "new": "Write an agent to begin with, and its test.",
-    "check": "Check whether an agent keeps the contract of agents/protocol.py.",
+    "check": "Check whether an agent keeps the contract of shop_env/evaluation/protocol.py.",
 }
 WIDTH = 80
 
@@ -43,9 +45,9 @@ class New(msgspec.Struct, frozen=True):
     """Writes NAME.py, an agent that runs, and test_NAME.py, which passes; never over a file that is there.
 
     Attributes:
-        name: What the module is called, such as my_agent.
+        name: The name of the module, such as my_agent.
         kind: `class` with reset and act, `function` that takes an observation and returns a reply, or `policy` whose
-            predict chooses among what the page offers.
+            predict chooses among the page's candidates.
         out: The folder to write to.
     """
 
@@ -55,14 +57,14 @@ class New(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """Checks an agent against the contract of agents/protocol.py.
+    """Checks an agent against the contract of shop_env/evaluation/protocol.py.
 
     Attributes:
         agent: MODULE:CLASS, FILE.py:CLASS, FILE.py:FUNCTION, a registered name or a checkpoint folder; arguments as
             ?key=value.
-        store: For agents that are made for a store (majority): `demo` or the path of one.
-        sessions: On how many sessions of the demo shop.
-        time_limit_s: How long one answer may take.
+        store: For agents that learn from a store (majority): `demo` or the path of one.
+        sessions: How many sessions of the demo shop to check it on.
+        time_limit_s: How long one reply may take.
     """
 
     agent: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="AGENT")]]
@@ -88,20 +90,33 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _list() -> int:
-    agents = listed_agents()
+    rows = [_describe(name) for name in (*AGENTS, *sorted(installed_agents()))]
     for ready, heading in ((True, "ready"), (False, "not installed")):
-        chosen = [agent for agent in agents if (not agent.needs) == ready]
+        chosen = [row for row in rows if (not row[2]) == ready]
         if chosen:
             print(f"{heading}:")
-        for agent in chosen:
-            told = wrap(agent.summary, WIDTH - 20) + wrap(agent.needs, WIDTH - 20)
-            for line, words in enumerate(told or [""]):
-                print(f"  {agent.name if line == 0 else '':17} {words}".rstrip())
+        for name, summary, needs in chosen:
+            lines = wrap(summary, WIDTH - 20) + wrap(needs, WIDTH - 20)
+            for number, line in enumerate(lines or [""]):
+                print(f"  {'' if number else name:17} {line}".rstrip())
     print("several at once:")
     for group, names in GROUPS.items():
         print(f"  {group:17} {', '.join(names)}")
     print("and MODULE:CLASS, FILE.py:CLASS, FILE.py:FUNCTION, the folder of a checkpoint")
     return 0
+
+
+def _describe(name: str) -> tuple[str, str, str]:
+    """An agent's name, its summary, and what it lacks to run here; ours that need an extra are not loaded for it."""
+    if (extra := EXTRAS.get(name)) is not None:
+        missing = [package for package in extra.packages if find_spec(package) is None]
+        needs = f"needs {', '.join(missing)}; pip install 'shop-r1[{extra.name}]'" if missing else ""
+        return name, extra.summary, needs
+    try:
+        build = agent_class(AgentSpec(target=name, label=name))[0]
+    except Exception as error:  # another package's, and one that fails must not hide the rest
+        return name, "", f"cannot be loaded: {error}"
+    return name, (inspect.getdoc(build) or "").partition("\n")[0], ""
 
 
 def _new(command: New) -> int:
@@ -119,7 +134,7 @@ def _check(command: Check) -> int:
     store = SessionStore.open(command.store) if command.store else None
     report = check_agent(spec, store=store, sessions=command.sessions, time_limit_s=command.time_limit_s)
     print(report)
-    print(f"{spec.label}: {'passed' if report.passed else 'does not keep the contract'}")
+    print(f"{spec.label}: {'passed' if report.passed else 'failed'}")
     if report.left_running:
         sys.stdout.flush()
         os._exit(1)  # threads of the agent's own may hold the process back for ever

@@ -1,39 +1,51 @@
-"""What is no class with `reset` and `act`, and is an agent all the same: a function, and a Gymnasium-style policy.
+"""Functions and Gymnasium-style policies as agents.
 
     def act(observation, *, seed=None, **arguments) -> str      a function whose first parameter is called `observation`
     class Policy: predict(observation) -> (action, state)       an object with `predict`, and without `act`
 
-A function that has a parameter `seed` is given the step's; its other parameters are arguments of the agent
-(`my.py:act?temperature=0`). What a policy predicts is an action (`Click(name="cart")`), the text of a reply, or a
-number: that of one of the page's candidates (shop_env.candidates), as in the discrete view. The state is let go, since
-what an agent answers follows from the observation alone. A policy that reads features in place of observations is for
-agents/sb3.
+A function with a parameter `seed` gets the step's; its other parameters are arguments of the agent
+(`my.py:act?temperature=0`). What a policy predicts is an action (`Click(name="cart")`), the text of a reply, or the
+number of one of the page's candidates (shop_env.candidates), as in the discrete view. The state is dropped, since a
+reply follows from the observation alone. A policy that reads features in place of observations belongs to agents/sb3.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import index
 from typing import Any
 
-from replay_sessions.errors import AgentFailed, BadConfig
+from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
-__all__ = ["FunctionAgent", "PolicyAdapter", "answers_itself", "is_policy"]
-
-OBSERVATION = "observation"
-
 
 def answers_itself(build: Callable[..., Any]) -> bool:
-    """Whether it is a function that answers, and none that makes an agent."""
-    return inspect.isroutine(build) and next(iter(inspect.signature(build).parameters), None) == OBSERVATION
+    """Whether it is a function that returns replies, and none that makes an agent."""
+    return inspect.isroutine(build) and next(iter(inspect.signature(build).parameters), None) == "observation"
 
 
-def is_policy(made: object) -> bool:
+def is_policy(agent: object) -> bool:
     """Whether it predicts and does not act."""
-    return callable(getattr(made, "predict", None)) and not callable(getattr(made, "act", None))
+    return callable(getattr(agent, "predict", None)) and not callable(getattr(agent, "act", None))
+
+
+def check_arguments(
+    name: str, build: Callable[..., Any], leading: tuple[Any, ...], arguments: Mapping[str, Any]
+) -> None:
+    """Raises BadConfig, with the arguments that it takes, where a class or function does not take these.
+
+    Args:
+        name: What to call it.
+        leading: What goes before the keyword arguments.
+    """
+    signature = inspect.signature(build)
+    try:
+        signature.bind(*leading, **arguments)
+    except TypeError as error:
+        accepted = ", ".join(list(signature.parameters)[len(leading) :]) or "none"
+        raise BadConfig(f"{name}: {error}; it takes these arguments: {accepted}") from error
 
 
 class FunctionAgent:
@@ -49,16 +61,10 @@ class FunctionAgent:
         self._arguments = arguments
         self._takes_seed = "seed" in inspect.signature(function).parameters and "seed" not in arguments
         self._seed: int | None = None
-        try:
-            inspect.signature(function).bind({}, **arguments)
-        except TypeError as error:
-            accepted = ", ".join(list(inspect.signature(function).parameters)[1:]) or "none"
-            raise BadConfig(
-                f"Agent function '{function.__name__}': {error}; it takes these arguments: {accepted}"
-            ) from error
+        check_arguments(f"Agent function '{function.__name__}'", function, ({},), arguments)
 
     def reset(self, *, seed: int | None = None) -> None:
-        """Keeps the seed for a function that takes one."""
+        """Holds the seed for a function that takes one."""
         self._seed = seed
 
     def act(self, observation: Observation) -> str:
@@ -93,7 +99,7 @@ def _reply(action: object, observation: Observation) -> str:
         return format_reply("", action)
     candidates = candidate_actions(observation)
     try:
-        number = index(action)  # type: ignore[arg-type]  # integers of NumPy and torch too; what is none is told below
+        number = index(action)  # type: ignore[arg-type]  # also integers of NumPy and torch
     except TypeError:
         raise AgentFailed(
             f"predict returned the action {action!r:.60}; it must be text, a Click, TypeAndSubmit or Terminate, or the "

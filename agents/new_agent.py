@@ -6,9 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from replay_sessions.errors import BadConfig, WriteFailed
-
-__all__ = ["AgentKind", "write_agent"]
+from replay_sessions.foundation.errors import BadConfig, WriteFailed
 
 AgentKind = Literal["class", "function", "policy"]
 TEMPLATES = "agents.templates"

@@ -4,12 +4,12 @@
     my_package.module:MyAgent           a class that can be imported; the current folder counts
     path/to/file.py:MyAgent             a class in a file
     path/to/file.py:my_function         a function: one whose first parameter is called `observation` is an agent itself
-                                        and answers with the reply; any other makes an agent
+                                        and returns the reply; any other makes an agent
     runs/demo/sft                       a checkpoint folder (it holds shop_r1_checkpoint.json)
     runs/demo/sft?temperature=0         any of these with arguments: ?key=value&key2=value2, JSON where it parses
     SFT greedy=runs/demo/sft?temperature=0        any of these with the label that tables show
 
-Classes are imported when they are asked for, so that a missing extra costs nothing until it is used.
+What needs an extra is imported on use, so that a missing one costs nothing before.
 """
 
 import importlib.metadata
@@ -18,6 +18,7 @@ import json
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -26,71 +27,84 @@ from urllib.parse import unquote
 
 import msgspec
 
-from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, is_policy
-from agents.protocol import Agent
+from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, check_arguments, is_policy
+from agents.baselines.counts import ContextMajority, Ngram
+from agents.baselines.nearest import Nearest
+from agents.baselines.oracle import OracleAgent
+from agents.baselines.rules import CopyMatchAgent, MajorityAgent, RandomAgent, RepeatLastAgent
+from agents.human.agent import HumanAgent
 from agents.train_view import TrainView
-from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent, did_you_mean
-from replay_sessions.plugins import NoSuchName, load, load_file, member
+from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
+from replay_sessions.foundation.plugins import NoSuchName, load, load_file, member, requires_extra
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.protocol import CHECKPOINT_MARKER, Agent, AgentSpec
 
-__all__ = [
-    "AGENTS",
-    "CHECKPOINT_MARKER",
-    "GROUPS",
-    "AgentSpec",
-    "agent_class",
-    "extra_of",
-    "known_agents",
-    "made_for_a_store",
-    "make_agent",
-    "parse_spec",
-]
+if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
+    raise ImportError(
+        f"The package 'agents' that was loaded ({sys.modules['agents'].__file__}) is not shop-r1's. The distribution "
+        "'openai-agents' installs a package of the same name: remove it from this environment, or use an environment "
+        "of its own."
+    )
 
-AGENTS = {
-    "random": "agents.scripted.random:RandomAgent",
-    "majority": "agents.scripted.majority:MajorityAgent",
-    "repeat_last": "agents.scripted.repeat_last:RepeatLastAgent",
-    "copy_match": "agents.scripted.copy_match:CopyMatchAgent",
-    "oracle": "agents.scripted.oracle:OracleAgent",
-    "context_majority": "agents.floors.context_majority:ContextMajority",
-    "ngram": "agents.floors.ngram:Ngram",
-    "nearest": "agents.floors.nearest:Nearest",
-    "logistic": "agents.floors.logistic:Logistic",
-    "boosting": "agents.floors.boosting:Boosting",
-    "sb3": "agents.sb3.agent:Sb3Agent",
-    "local": "agents.local.agent:local",
-    "prompting": "agents.prompting.agent:PromptingAgent",
-    "human": "agents.human.agent:HumanAgent",
+
+Build = Callable[..., Any]
+
+
+CORE: dict[str, Build] = {
+    "random": RandomAgent,
+    "majority": MajorityAgent,
+    "repeat_last": RepeatLastAgent,
+    "copy_match": CopyMatchAgent,
+    "oracle": OracleAgent,
+    "human": HumanAgent,
+    "context_majority": ContextMajority,
+    "ngram": Ngram,
+    "nearest": Nearest,
 }
-# Our agents that need more than the core.
+
+
+class Extra(msgspec.Struct, frozen=True):
+    """What an agent needs beside the core.
+
+    Attributes:
+        name: The extra that brings it.
+        packages: What the agent imports of that extra.
+        summary: The head of its class's docstring, which cannot be read without loading the class.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    summary: str
+
+
 EXTRAS = {
-    "agents.floors.": "floors",
-    "agents.sb3.": "sb3",
-    "agents.llm_grpo.": "train",
-    "agents.local.": "train",
-    "agents.prompting.": "api",
+    "logistic": Extra("baselines", ("sklearn",), "Logistic regression over crossed words."),
+    "boosting": Extra("baselines", ("sklearn",), "Gradient-boosted trees."),
+    "sb3": Extra(
+        "sb3",
+        ("stable_baselines3", "sb3_contrib", "torch", "safetensors"),
+        "Chooses among the page's candidates as a saved policy does; its replies have no rationale.",
+    ),
+    "local": Extra(
+        "train",
+        ("torch", "transformers", "tokenizers", "safetensors"),
+        "A language model of yours, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.",
+    ),
+    "prompting": Extra(
+        "api",
+        ("openai", "httpx2", "tenacity"),
+        "Asks a model behind an OpenAI-compatible server: zero-shot, few-shot, guided or choosing.",
+    ),
 }
+AGENTS = (*CORE, *EXTRAS)
 # What a name in --agents stands for when it stands for several.
-GROUPS = {"floors": ("context_majority", "ngram", "nearest", "logistic", "boosting")}
+GROUPS = {"baselines": ("context_majority", "ngram", "nearest", "logistic", "boosting")}
+FORMER_GROUPS = {"floors": "baselines"}
 ENTRY_POINTS = "shop_r1.agents"
-CHECKPOINT_MARKER = "shop_r1_checkpoint.json"
-CHECKPOINT_AGENT = "agents.llm_grpo.agent:PolicyAgent"
-
-
-class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run, as typed by a user: `label=target?key=value`."""
-
-    target: str
-    arguments: dict[str, Any] = {}
-    label: str
-
-    @property
-    def is_checkpoint(self) -> bool:
-        return os.path.isfile(os.path.join(self.target, CHECKPOINT_MARKER))  # False too for what no path can be
 
 
 def parse_spec(text: str) -> AgentSpec:
-    """Takes `label=target?key=value&key2=value2` apart; the label is the text itself where none is given.
+    """Parses `label=target?key=value&key2=value2`; without a label the text itself is the label.
 
     >>> parse_spec("greedy=runs/sft?temperature=0&name=a%20b")
     AgentSpec(target='runs/sft', arguments={'temperature': 0, 'name': 'a b'}, label='greedy')
@@ -116,117 +130,154 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
 
     Args:
         spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with arguments if need be (see above).
-        store: What the agent will be evaluated on; a constructor with a parameter called `store` is given its train
-            split (agents/train_view.py): the answers of the others are what the agent will be asked.
-        arguments: For the constructor; they go before those in the spec.
+        store: What the agent will be evaluated on; a constructor with a parameter called `store` gets its train split
+            (agents/train_view.py): the other splits hold the answers.
+        arguments: For the constructor; they override those in the spec.
 
     Raises:
         UnknownAgent: Nothing of that name.
-        BadConfig: The constructor refused the arguments.
+        BadConfig: The constructor rejected the arguments or failed, or what it made is no agent.
 
-    Functions and policies (an object with `predict`, and without `act`) are taken too: agents/adapted.py.
+    Functions and policies (an object with `predict`, and without `act`) are agents too: agents/adapted.py.
     """
     spec = parse_spec(spec) if isinstance(spec, str) else spec
     build, leading = agent_class(spec)
-    given = spec.arguments | arguments
+    merged = spec.arguments | arguments
     if answers_itself(build):
         build, leading = FunctionAgent, (build,)
     parameters = inspect.signature(build).parameters
-    if "store" in parameters and "store" not in given:
+    if "store" in parameters and "store" not in merged:
         if store is not None:
-            given["store"] = TrainView(store)
+            merged["store"] = TrainView(store)
         elif parameters["store"].default is inspect.Parameter.empty:
             raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
+    check_arguments(f"Agent '{spec.target}'", build, leading, merged)
     try:
-        inspect.signature(build).bind(*leading, **given)
-    except TypeError as error:
-        accepted = ", ".join(name for name in list(parameters)[len(leading) :]) or "none"
-        raise BadConfig(f"Agent '{spec.target}': {error}; it takes these arguments: {accepted}") from error
-    agent = build(*leading, **given)
+        agent = build(*leading, **merged)
+    except ShopR1Error:
+        raise
+    except Exception as error:
+        raise BadConfig(f"Agent '{spec.target}' cannot be made: {error_with_line(error)}") from error
     if is_policy(agent):
         return PolicyAdapter(agent)
-    for method in ("reset", "act"):
-        if not callable(getattr(agent, method, None)):
-            raise BadConfig(f"'{spec.target}' is no agent: it has no method '{method}' (see agents/protocol.py)")
+    if problem := protocol_problem(agent):
+        raise BadConfig(f"'{spec.target}' is no agent: it has {problem} (see shop_env/evaluation/protocol.py)")
     return agent  # type: ignore[no-any-return]  # both methods are there; `python -m agents check` looks closer
 
 
-def made_for_a_store(spec: AgentSpec) -> bool:
-    """Whether the agent learns from the store that `make_agent` is given."""
+def protocol_problem(agent: object) -> str:
+    """What an object lacks to be an agent; "" for nothing that can be seen without a call."""
+    missing = [method for method in ("reset", "act") if not callable(getattr(agent, method, None))]
+    if missing:
+        return f"no method {' or '.join(map(repr, missing))}"
+    concurrency = getattr(agent, "concurrency", 1)
+    if type(concurrency) is not int or concurrency < 1:
+        return f"concurrency {concurrency!r}, which must be a whole number of 1 or more"
+    return ""
+
+
+def error_with_line(error: BaseException) -> str:
+    """An exception, and the innermost line that it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{line}"
+
+
+def gives_probabilities(spec: AgentSpec) -> bool:
+    """Whether the agent may: a factory function does not say what it makes."""
+    build, _ = agent_class(spec)
+    return not isinstance(build, type) or hasattr(build, "probabilities")
+
+
+def learns_from_store(spec: AgentSpec) -> bool:
+    """Whether the agent is made for the store that `make_agent` gets."""
     build, _ = agent_class(spec)
     return "store" in inspect.signature(build).parameters and "store" not in spec.arguments
 
 
-def agent_class(spec: AgentSpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
     """The class (or factory function) behind a spec, and what goes before its keyword arguments."""
     target = spec.target
     if spec.is_checkpoint:
-        return _imported(CHECKPOINT_AGENT, target), (Path(target),)
-    names = AGENTS if target in AGENTS else known_agents()  # asking installed packages takes milliseconds
-    if target in names:
-        return _imported(names[target], target), ()
-    file, colon, class_name = target.rpartition(":")
+        return _load_own("checkpoint"), (Path(target),)
+    if target in AGENTS:
+        return CORE.get(target) or _load_own(target), ()
+    installed = installed_agents()  # takes milliseconds
+    target = installed.get(target, target)
+    file, colon, name = target.rpartition(":")
     if colon and file.endswith(".py"):
-        module = _load_file(Path(file), target)
-        return _callable(lambda: member(module, class_name), class_name, target), ()
+        return _load_foreign(lambda: member(_load_file(Path(file)), name), spec.target, name), ()
     if colon and re.fullmatch(r"\w+(\.\w+)*", file):
-        return _imported(target, target), ()
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:  # an installed command starts without it
+            sys.path.append(str(Path.cwd()))
+        return _load_foreign(lambda: load(target), spec.target, name, module=file), ()
     if os.path.isdir(target):
         raise UnknownAgent(f"Folder '{target}' is no checkpoint: it holds no {CHECKPOINT_MARKER}")
     if re.search(r"[/\\]", target):
         raise UnknownAgent(f"No checkpoint folder at '{target}', and no agent of that name")
     raise UnknownAgent(
-        f"Unknown agent '{target}'. {did_you_mean(target, names)} "
+        f"Unknown agent '{target}'. {did_you_mean(target, (*AGENTS, *installed))} "
         "Or give MODULE:CLASS, FILE.py:CLASS or a checkpoint folder."
     )
 
 
-def known_agents() -> dict[str, str]:
-    """Name -> `module:Class` of every registered agent: ours first, then those of installed packages."""
-    others = importlib.metadata.entry_points(group=ENTRY_POINTS)
-    return {entry.name: entry.value for entry in others} | AGENTS
+def installed_agents() -> dict[str, str]:
+    """Name -> `module:Class` of the agents that installed packages register."""
+    entries = importlib.metadata.entry_points(group=ENTRY_POINTS)
+    return {entry.name: entry.value for entry in entries if entry.name not in AGENTS}
 
 
-def extra_of(module: str) -> str | None:
-    """The extra that brings what an agent of ours needs; None where the core is enough."""
-    return next((extra for room, extra in EXTRAS.items() if module.startswith(room)), None)
+def _load_own(name: str) -> Build:
+    """An agent of ours that needs an extra: loading all of them would take seconds, and fail where one is missing."""
+    with requires_extra(EXTRAS[name].name if name in EXTRAS else "train"):
+        match name:
+            case "logistic":
+                from agents.baselines.classifiers import Logistic  # noqa: PLC0415 - see above
+
+                return Logistic
+            case "boosting":
+                from agents.baselines.classifiers import Boosting  # noqa: PLC0415 - see above
+
+                return Boosting
+            case "sb3":
+                from agents.sb3.agent import Sb3Agent  # noqa: PLC0415 - see above
+
+                return Sb3Agent
+            case "local":
+                from agents.local.agent import local  # noqa: PLC0415 - see above
+
+                return local
+            case "prompting":
+                from agents.prompting.agent import PromptingAgent  # noqa: PLC0415 - see above
+
+                return PromptingAgent
+            case _:
+                from agents.local.policy_agent import PolicyAgent  # noqa: PLC0415 - see above
+
+                return PolicyAgent
 
 
-def _imported(address: str, target: str) -> Callable[..., Any]:
-    module_name, _, class_name = address.partition(":")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:  # an installed command starts without it
-        sys.path.append(str(Path.cwd()))
+def _load_file(file: Path) -> ModuleType:
+    if not os.path.isfile(file):  # False too for what no path can be
+        raise UnknownAgent(f"No file '{file}'")
+    return load_file(file)
+
+
+def _load_foreign(find: Callable[[], Any], target: str, name: str, module: str = "") -> Build:
+    """A class or function of somebody else's; `module` is empty for a file."""
     try:
-        return _callable(lambda: load(address), class_name, target)
-    except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
-            raise UnknownAgent(
-                f"No module '{module_name}' for agent '{target}': it is neither installed nor in the current folder"
-            ) from error
-        extra = extra_of(module_name)
-        install = f": pip install 'shop-r1[{extra}]'" if extra else ""
-        raise MissingExtra(
-            f"Agent '{target}' needs the package '{error.name}', which is not installed{install}"
-        ) from error
-
-
-def _load_file(file: Path, target: str) -> ModuleType:
-    if not os.path.isfile(file):
-        raise UnknownAgent(f"No file '{file}' for agent '{target}'")
-    try:
-        return load_file(file)
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
-
-
-def _callable(find: Callable[[], Any], class_name: str, target: str) -> Callable[..., Any]:
-    try:
-        found = find()
+        build = find()
     except NoSuchName as error:
-        raise UnknownAgent(f"No class '{class_name}' for agent '{target}'. {error}") from error
-    if not callable(found):
-        raise UnknownAgent(f"'{class_name}' of agent '{target}' is {found!r:.40}, and no class or function")
-    return found  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
+        raise UnknownAgent(f"No class '{name}' for agent '{target}'. {error}") from error
+    except ModuleNotFoundError as error:
+        if error.name and f"{module}.".startswith(f"{error.name}."):
+            raise UnknownAgent(
+                f"No module '{module}' for agent '{target}': it is neither installed nor in the current folder"
+            ) from error
+        raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
+    if not callable(build):
+        raise UnknownAgent(f"'{name}' of agent '{target}' is {build!r:.40}, and no class or function")
+    return build  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
 
 
 def _json_or_text(text: str) -> Any:

@@ -1,17 +1,15 @@
-"""What an agent gets to see of the store that it will be asked about: the train split, and nothing else.
+"""What an agent sees of the store that it will be evaluated on: the train split, and nothing else.
 
-An agent is code that runs in the same process, so this keeps nobody from opening the store's folder again; it keeps the
-answers from being handed over, and from being read by mistake.
+An agent is code that runs in the same process, so this stops nobody from opening the store's folder again. It only
+ensures that the answers are not handed over, and not read by mistake.
 """
 
 from collections.abc import Iterator
 from typing import Literal
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
-
-__all__ = ["TrainView"]
 
 
 class TrainView:
@@ -27,6 +25,11 @@ class TrainView:
         self.fingerprint = store.fingerprint
         self._store = store
         self._ids = dict.fromkeys(store.session_ids("train"))
+
+    @classmethod
+    def of(cls, store: "TrainView | str") -> "TrainView":
+        """A view as it is, or that of a store named by its path or as `demo`."""
+        return cls(SessionStore.open(store)) if isinstance(store, str) else store
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TrainView) and other.fingerprint == self.fingerprint
@@ -52,10 +55,10 @@ class TrainView:
     def session(self, session_id: str) -> Session:
         """Reads one of them."""
         if session_id not in self._ids:
-            raise BadConfig(f"Session {session_id!r} is not in the train split, and an agent is shown no other.")
+            raise BadConfig(f"Session {session_id!r} is not in the train split, and an agent sees no other.")
         return self._store.session(session_id)
 
 
 def _check(split: str) -> None:
     if split != "train":
-        raise BadConfig(f"An agent asked for the split '{split}'; it is shown the train split alone.")
+        raise BadConfig(f"An agent asked for the split '{split}'; it sees the train split alone.")

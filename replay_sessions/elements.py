@@ -10,8 +10,6 @@ from typing import Literal
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-__all__ = ["Element", "find_elements", "page_names"]
-
 Accepts = Literal["click", "type"]
 
 # Named, but nothing a shopper could act on.
@@ -54,11 +52,15 @@ def find_elements(page: str) -> list[Element]:
     named = [(name, node) for node in document.css("[name]") if (name := node.attributes["name"])]
     scopes = _scopes(named)
     labels = _labels(document)
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for name, node in named:
-        if name not in found and node.mem_id not in scopes and not _is_unreachable(node):
-            found[name] = _element(name, node, labels)
-    return list(found.values())
+        if name in elements or node.mem_id in scopes:
+            continue
+        attributes, tag = node.attributes, node.tag or ""
+        if tag not in _NEVER and (tag != "input" or attributes.get("type") != "hidden"):
+            text = _text(node, tag, attributes, labels)
+            elements[name] = Element(name, tag, attributes.get("role"), text, _accepts(tag, attributes))
+    return list(elements.values())
 
 
 def page_names(page: str) -> set[str]:
@@ -87,29 +89,10 @@ def _scopes(named: list[tuple[str, LexborNode]]) -> set[int]:
 
 
 def _is_inside(node: LexborNode, container: LexborNode) -> bool:
-    wanted = container.mem_id  # `==` would write both out as HTML and compare that
     parent = node.parent
-    while parent is not None:
-        if parent.mem_id == wanted:
-            return True
+    while parent is not None and parent.mem_id != container.mem_id:  # `==` would compare both written out as HTML
         parent = parent.parent
-    return False
-
-
-def _is_unreachable(node: LexborNode) -> bool:
-    return node.tag in _NEVER or (node.tag == "input" and node.attributes.get("type") == "hidden")
-
-
-def _element(name: str, node: LexborNode, labels: dict[str, str]) -> Element:
-    attributes = node.attributes
-    tag = node.tag or ""
-    return Element(
-        name=name,
-        tag=tag,
-        role=attributes.get("role"),
-        text=_text(node, tag, attributes, labels),
-        accepts=_accepts(tag, attributes),
-    )
+    return parent is not None
 
 
 def _accepts(tag: str, attributes: dict[str, str | None]) -> Accepts:

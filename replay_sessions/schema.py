@@ -12,50 +12,24 @@ from typing import Literal
 
 import msgspec
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Action",
-    "ActionType",
-    "Click",
-    "Persona",
-    "Session",
-    "Split",
-    "Step",
-    "Terminate",
-    "TypeAndSubmit",
-    "reply_action",
-]
-
 SCHEMA_VERSION = 2  # 2: shards are named by their content
 
 ActionType = Literal["click", "type_and_submit", "terminate"]
 Split = Literal["train", "validation", "test"]
 
 
-class Click(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="type",
-    tag="click",
-):
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A record of the store: frozen, and strict where it is read."""
+
+
+class Click(Record, frozen=True, kw_only=True, tag_field="type", tag="click"):
     """A click on the element called `name`. `click_type` is the log's subtype (OPeRA); it is not predicted."""
 
     name: str
     click_type: str | None = None
 
 
-class TypeAndSubmit(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    tag_field="type",
-    tag="type_and_submit",
-):
+class TypeAndSubmit(Record, frozen=True, kw_only=True, tag_field="type", tag="type_and_submit"):
     """Text typed into the input called `name`. `submitted` is False where the log only knows that it was typed."""
 
     name: str
@@ -63,13 +37,20 @@ class TypeAndSubmit(
     submitted: bool = True
 
 
-class Terminate(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type", tag="terminate"
-):
+class Terminate(Record, frozen=True, kw_only=True, tag_field="type", tag="terminate"):
     """The window closed without buying."""
 
 
 Action = Click | TypeAndSubmit | Terminate
+
+
+def action_type(action: Action) -> ActionType:
+    """
+    >>> action_type(Terminate())
+    'terminate'
+    """
+    tag: ActionType = action.__struct_config__.tag  # type: ignore[assignment]
+    return tag
 
 
 def reply_action(action: Action) -> dict[str, str]:
@@ -87,7 +68,22 @@ def reply_action(action: Action) -> dict[str, str]:
             return {"type": "terminate"}
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+def describe_action(action: Action) -> str:
+    """An action in a few words, for people.
+
+    >>> describe_action(TypeAndSubmit(name="search_input", text="red kettle"))
+    "type 'red kettle' into search_input"
+    """
+    match action:
+        case Click(name=name, click_type=click_type):
+            return f"click {name}" + (" (purchase)" if click_type == "purchase" else "")
+        case TypeAndSubmit(name=name, text=text, submitted=submitted):
+            return f"type {text!r} into {name}" + ("" if submitted else " (not known to be submitted)")
+        case Terminate():
+            return "terminate"
+
+
+class Step(Record, frozen=True, kw_only=True):
     """One page as simplified HTML, and the action the shopper took on it.
 
     Attributes:
@@ -107,14 +103,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     gap: int = 0
 
 
-class Persona(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Persona(Record, frozen=True, kw_only=True):
     """Who the shopper is: `text` as a model reads it, `traits` to group shoppers by (name -> value)."""
 
     text: str
     traits: dict[str, str] = {}
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Session(Record, frozen=True, kw_only=True):
     """One shopper's visit.
 
     Attributes:

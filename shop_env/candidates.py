@@ -10,10 +10,8 @@ from itertools import combinations
 
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-from shop_env.given_words import given_words, past_actions, quoted_parts, telling_words, words_of
 from shop_env.observation import Observation
-
-__all__ = ["candidate_actions", "given_phrases"]
+from shop_env.words import content_words, past_actions, quoted_parts, shopper_words, words_of
 
 _PHRASE_WORDS = 4
 
@@ -26,31 +24,33 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, max_ph
     elements = find_elements(observation["page"])
     inputs = [element.name for element in elements if element.accepts == "type"]
     typing: list[Action] = [
-        TypeAndSubmit(name=name, text=phrase) for name in inputs for phrase in given_phrases(observation, max_phrases)
+        TypeAndSubmit(name=name, text=phrase)
+        for name in inputs
+        for phrase in candidate_phrases(observation, max_phrases)
     ]
     typing = typing[: max_candidates // 2]
     room = max_candidates - 1 - len(typing)
     clicks = [element for element in elements if element.accepts == "click"]
     if len(clicks) > room:
-        given = set(given_words(observation))
-        share = [len(given.intersection(words_of(f"{element.name} {element.text}"))) for element in clicks]
-        kept = sorted(sorted(range(len(clicks)), key=lambda place: -share[place])[:room])
-        clicks = [clicks[place] for place in kept]
+        words = set(shopper_words(observation))
+        share = [len(words.intersection(words_of(f"{element.name} {element.text}"))) for element in clicks]
+        best = sorted(range(len(clicks)), key=lambda index: -share[index])[:room]
+        clicks = [clicks[index] for index in sorted(best)]
     return [Terminate(), *(Click(name=element.name) for element in clicks), *typing]
 
 
-def given_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
+def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
     """What the shopper might type: quoted parts of the goal, choices of up to four of its words in order, old queries.
 
     The goal's first clause with a telling word is used, longest choices first.
 
     >>> goal: Observation = {"page": "", "history": (), "persona": "", "goal": "Buy a red kettle, cheap.", "step": 0}
-    >>> given_phrases(goal)
+    >>> candidate_phrases(goal)
     ['red kettle', 'red', 'kettle']
     """
     goal = observation["goal"]
     typed = [action.get("text", "") for action in past_actions(observation["history"])]
-    phrases = [*quoted_parts(goal), *typed, *_choices(telling_words(goal)[:_PHRASE_WORDS])]
+    phrases = [*quoted_parts(goal), *typed, *_choices(content_words(goal)[:_PHRASE_WORDS])]
     return list(dict.fromkeys(phrase.strip() for phrase in phrases if phrase.strip()))[:max_phrases]
 
 

@@ -1,4 +1,4 @@
-"""The 13 kinds of click of OPeRA, told from the name of the clicked element.
+"""The 13 kinds of click of OPeRA, derived from the name of the clicked element.
 
 Used where the log gives no `click_type` or where the click is a predicted one: Customer-R1 weighs rewards by it
 (section 4.3) and reports fine-grained type accuracy ("we first calculate the click subtype from the predicted target
@@ -9,9 +9,10 @@ logged one by the log.
 """
 
 from functools import lru_cache
+from importlib.resources import files
 from typing import Literal
 
-__all__ = ["CLICK_TYPES", "click_type_of"]
+import msgspec
 
 CLICK_TYPES = (
     "review",
@@ -29,36 +30,18 @@ CLICK_TYPES = (
     "filter",
 )
 
-# First match first. Names are compared part by part (between dots), so that what a product's own title says
-# (`search_results.cart_with_size_chart.view_product`) does not decide; `place` tells which part is looked at.
-_RULES: tuple[tuple[str, Literal["first", "last", "any"], frozenset[str]], ...] = (
-    ("cart_side_bar", "first", frozenset({"cart_side_bar", "cart_sidebar"})),
-    ("filter", "first", frozenset({"refinements", "refinement", "filters", "filter", "sort", "sort_by"})),
-    ("suggested_term", "first", frozenset({"suggested_terms", "suggested_term", "search_suggestions", "autocomplete"})),
-    ("page_related", "first", frozenset({"pagination", "page", "next_page", "previous_page", "next_>", "<_prev"})),
-    ("product_link", "last", frozenset({"view_product", "product_title", "product_link", "product_image"})),
-    (
-        "purchase",
-        "any",
-        frozenset(
-            {"buy_now", "add_to_cart", "checkout", "proceed_to_checkout", "place_order", "purchase", "subscribe"}
-        ),
-    ),
-    ("quantity", "any", frozenset({"quantity", "qty", "quantity_selector"})),
-    ("cart_page_select", "last", frozenset({"select", "select_all", "deselect_all", "select_item", "item_checkbox"})),
-    ("review", "any", frozenset({"reviews", "review", "customer_reviews", "product_reviews", "see_all_reviews"})),
-    (
-        "product_option",
-        "any",
-        frozenset({"options", "option", "product_options", "variations", "size", "color", "style"}),
-    ),
-    (
-        "search",
-        "last",
-        frozenset({"search", "search_input", "search_button", "search_bar", "search_box", "search_text"}),
-    ),
-    ("nav_bar", "first", frozenset({"nav_bar", "nav", "navigation", "departments", "home", "homepage"})),
-)
+
+class _Rule(msgspec.Struct, frozen=True):
+    type: str
+    part: Literal["first", "last", "any"]
+    words: frozenset[str]
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    rules: list[_Rule]
+
+
+_RULES = msgspec.toml.decode((files("shop_env") / "click_types.toml").read_bytes(), type=_Rules).rules
 
 
 @lru_cache(maxsize=65536)
@@ -71,8 +54,8 @@ def click_type_of(name: str) -> str:
     'filter'
     """
     parts = name.lower().replace(" ", "_").split(".")
-    looked_at = {"first": parts[:1], "last": parts[-1:], "any": parts}
-    for click_type, place, words in _RULES:
-        if not words.isdisjoint(looked_at[place]):
-            return click_type
+    compared = {"first": parts[:1], "last": parts[-1:], "any": parts}
+    for rule in _RULES:
+        if not rule.words.isdisjoint(compared[rule.part]):
+            return rule.type
     return "other"

@@ -25,7 +25,8 @@ pipes, so it pays only where much is computed inside the env's process, and it n
 A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward where `terminated` is True.
 """
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -36,27 +37,69 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from msgspec.structs import asdict
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
+from shop_env.context import ContextConfig, persona_texts
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import Observation
-from shop_env.personas import persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import Extraction, Reply, check_extraction, parse_reply
+from shop_env.replies import Extraction, Reply, parse_reply
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import NOTHING, RewardConfig, score_action
 from shop_env.spaces import observation_space, reply_space
 
-__all__ = ["RegisteredReplayEnv", "ReplayEnv", "SessionOrder", "context_of", "named_session"]
-
 SessionOrder = Literal["shuffled", "storage"]
 
 _Config = TypeVar("_Config", ContextConfig, RewardConfig)
-_KEPT_EPISODES = EpisodeCache(max_characters=256_000_000)
+_EPISODES = EpisodeCache(max_characters=256_000_000)
 
 
-class ReplayEnv(gymnasium.Env[Observation, str]):
+class TextEnv(gymnasium.Env[Observation, str]):
+    """What both envs share: their spaces, the checks of their options, and rendering.
+
+    Args:
+        context: Fields of ContextConfig.
+        choices: Option -> its value and the values that it may have.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
+
+    def __init__(
+        self,
+        context: Mapping[str, Any] | None,
+        extraction: Extraction,
+        render_mode: str | None,
+        **choices: tuple[object, Sequence[object]],
+    ) -> None:
+        choices["extraction"] = extraction, get_args(Extraction)
+        choices["render_mode"] = render_mode, (None, *self.metadata["render_modes"])
+        for option, (value, allowed) in choices.items():
+            # By type too: 1 equals True, and is no switch.
+            if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in allowed):
+                raise BadConfig(f"{option} is {value!r}; it must be one of {', '.join(map(str, allowed))}.")
+        self.context = context_of(context)
+        self.render_mode = render_mode
+        self.observation_space = observation_space()
+        self.action_space = reply_space()
+        self._extraction = extraction
+        self._answered: tuple[str, float] | None = None
+
+    def render(self) -> str | None:
+        """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
+        if self.render_mode is None:
+            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
+            return None
+        view = self._step_view()
+        if view is None:
+            raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
+        return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
+
+    @abstractmethod
+    def _step_view(self) -> StepView | None:
+        """What is rendered; None before the first reset."""
+
+
+class ReplayEnv(TextEnv):
     """Logged sessions as episodes, replies as actions.
 
     Args:
@@ -69,8 +112,6 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
         with_info: False leaves every `info` empty.
     """
-
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
 
     def __init__(
         self,
@@ -85,17 +126,18 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         with_info: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        _check_options(order, render_mode, skip_first_action=skip_first_action, with_info=with_info)
-        check_extraction(extraction)
+        super().__init__(
+            context,
+            extraction,
+            render_mode,
+            order=(order, get_args(SessionOrder)),
+            skip_first_action=(skip_first_action, (True, False)),
+            with_info=(with_info, (True, False)),
+        )
         self.store = _opened(store)
-        self.context = context_of(context)
         self.reward = _reward(reward)
         self._personas = persona_texts(self.store, self.context)
-        self.render_mode = render_mode
-        self.observation_space = observation_space()
-        self.action_space = reply_space()
         self._first_step = 1 if skip_first_action else 0
-        self._extraction = extraction
         self._order = order
         self._with_info = with_info
         self._split = split
@@ -112,7 +154,6 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         self._queue: list[str] = []
         self._episode: Episode | None = None
         self._step_index = 0
-        self._answered: tuple[str, float] | None = None
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -165,43 +206,31 @@ class ReplayEnv(gymnasium.Env[Observation, str]):
         self._answered = action, reward
         return episode.observed.at(index), reward, index == len(episode.actions), False, info
 
-    def render(self) -> str | None:
-        """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
-        if self.render_mode is None:
-            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
+    def _step_view(self) -> StepView | None:
+        if (episode := self._episode) is None:
             return None
-        if self._episode is None:
-            raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
-        view = StepView(
-            session_id=self._episode.session_id,
-            observation=self._episode.observed.at(self._step_index),
-            steps=len(self._episode.actions),
-            answered=self._answered,
+        observation = episode.observed.at(self._step_index)
+        return StepView(
+            session_id=episode.session_id, observation=observation, steps=len(episode.actions), answered=self._answered
         )
-        return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
 
     def _checked(self, session_id: str) -> str:
         if session_id in self._playable:
             return session_id
+        reason = f"is not in split {self._split!r}: make an env with the session's split, or with 'all'."
         if self.store.step_count(session_id) <= self._first_step:
-            raise BadConfig(
-                f"Session {session_id!r} has a single step, and the first is not scored: replay it with "
-                "skip_first_action=False."
-            )
-        raise BadConfig(
-            f"Session {session_id!r} is not in split {self._split!r}, which this env replays: make an env with the "
-            "session's split, or with 'all'."
-        )
+            reason = "has a single step, and the first is not scored: replay it with skip_first_action=False."
+        raise BadConfig(f"Session {session_id!r} {reason}")
 
     def _next_session(self) -> str:
         if not self._queue:
             count = len(self.session_ids)
             turn = self.np_random.permutation(count) if self._order == "shuffled" else np.arange(count)
-            self._queue = [self.session_ids[place] for place in reversed(turn.tolist())]
+            self._queue = [self.session_ids[index] for index in reversed(turn.tolist())]
         return self._queue.pop()
 
     def _start(self, session_id: str) -> Episode:
-        episode = self._episode = _KEPT_EPISODES.get(
+        episode = self._episode = _EPISODES.get(
             (self._view, session_id),
             lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas),
         )
@@ -220,16 +249,6 @@ class RegisteredReplayEnv(ReplayEnv):
                 "str(path), or put the opened store into shop_env.env.ReplayEnv(store, …) itself."
             )
         super().__init__(store, *arguments, **options)
-
-
-def _check_options(order: str, render_mode: str | None, **switches: bool) -> None:
-    if order not in get_args(SessionOrder):
-        raise BadConfig(f"order is {order!r}; it must be one of {', '.join(get_args(SessionOrder))}.")
-    if render_mode not in (None, *ReplayEnv.metadata["render_modes"]):
-        raise BadConfig(f"render_mode is {render_mode!r}; it must be 'ansi', 'html' or None.")
-    for name, value in switches.items():
-        if not isinstance(value, bool):
-            raise BadConfig(f"{name} is {value!r}; it must be True or False.")
 
 
 def _opened(store: str | Path | SessionSource) -> SessionSource:
@@ -267,12 +286,12 @@ def _reward(reward: str | Mapping[str, Any]) -> RewardConfig:
     return _convert("reward", {**msgspec.to_builtins(preset), **fields}, RewardConfig)
 
 
-def _fields(option: str, given: object, kind: type[_Config]) -> dict[str, Any]:
-    if isinstance(given, Mapping):
-        return dict(given)
+def _fields(option: str, value: object, kind: type[_Config]) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
     preset = "the name of a preset or " if kind is RewardConfig else ""
-    known = ", ".join(kind.__struct_fields__)
-    raise BadConfig(f"{option} is {given!r}; it must be {preset}a dict of some of {known}.")
+    names = ", ".join(kind.__struct_fields__)
+    raise BadConfig(f"{option} is {value!r}; it must be {preset}a dict of some of {names}.")
 
 
 def _convert(option: str, fields: Mapping[str, Any], kind: type[_Config]) -> _Config:
@@ -283,5 +302,5 @@ def _convert(option: str, fields: Mapping[str, Any], kind: type[_Config]) -> _Co
             raise error.__cause__ from None
         with suppress(TypeError):
             kind(**fields)  # of a wrong choice its own check says what the choices are
-        known = ", ".join(kind.__struct_fields__)
-        raise BadConfig(f"{option} does not fit: {error}. Known fields: {known}.") from error
+        names = ", ".join(kind.__struct_fields__)
+        raise BadConfig(f"{option} does not fit: {error}. Known fields: {names}.") from error

@@ -14,8 +14,6 @@ from shop_env.context import ContextConfig
 from shop_env.observation import ObservedSession
 from shop_env.reward.score import RewardConfig, best_breakdown
 
-__all__ = ["Episode", "EpisodeCache", "SessionSource", "SplitChoice"]
-
 SplitChoice = Split | Literal["all"]
 
 

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-from shop_env.given_words import words_of
 from shop_env.observation import Observation
-
-__all__ = ["CANDIDATE_FEATURES", "PAGE_FEATURES", "candidate_features", "page_features"]
+from shop_env.words import words_of
 
 Floats = NDArray[np.float32]
 
@@ -25,8 +23,8 @@ _PAGE_BINS, _PERSONA_BINS, _ACTION_BINS, _NAME_BINS = 128, 64, 32, 32
 _TYPES = (Click, TypeAndSubmit, Terminate)
 _TYPE_NAMES = ("click", "type_and_submit", "terminate")
 _LONG_SESSION = 20  # steps
-_TOLD = "title, h1, h2, h3, p"
-_TOLD_WORDS = 200
+_TEXT_ELEMENTS = "title, h1, h2, h3, p"
+_PAGE_WORDS = 200
 
 PAGE_FEATURES = _PAGE_BINS + _PERSONA_BINS + _ACTION_BINS + len(_TYPES) + 1
 CANDIDATE_FEATURES = len(_TYPES) + _NAME_BINS + 5
@@ -41,7 +39,7 @@ def page_features(observation: Observation) -> Floats:
     last = json.loads(observation["history"][-1]["action"]) if observation["history"] else {}
     return np.concatenate(
         [
-            _bins(_told_words(observation["page"]), _PAGE_BINS),
+            _bins(_page_words(observation["page"]), _PAGE_BINS),
             _bins(words_of(observation["persona"]), _PERSONA_BINS),
             _bins(words_of(last.get("name", "")), _ACTION_BINS),
             np.array([last.get("type") == name for name in _TYPE_NAMES], dtype=np.float32),
@@ -57,7 +55,7 @@ def candidate_features(observation: Observation, candidates: Sequence[Action], r
         Shape (rows, CANDIDATE_FEATURES); rows beyond the candidates are 0.
     """
     goal = set(words_of(observation["goal"]))
-    said = {word for past in observation["history"] for word in words_of(past["rationale"])}
+    rationale_words = {word for past in observation["history"] for word in words_of(past["rationale"])}
     done = {past["action"] for past in observation["history"]}
     done_names = {json.loads(action).get("name") for action in done}
     features = np.zeros((rows, CANDIDATE_FEATURES), dtype=np.float32)
@@ -69,19 +67,19 @@ def candidate_features(observation: Observation, candidates: Sequence[Action], r
         row[len(_TYPES) + _NAME_BINS :] = [
             _share(words, goal),
             _share(goal, set(words)),
-            _share(words, said),
+            _share(words, rationale_words),
             bool(name) and name in done_names,
             min(len(words), 8) / 8,
         ]
     return features
 
 
-def _told_words(page: str) -> list[str]:
+def _page_words(page: str) -> list[str]:
     document = LexborHTMLParser(page)
-    told = " ".join(node.text(separator=" ") for node in document.css(_TOLD))
-    if not told and document.body is not None:
-        told = document.body.text(separator=" ")
-    return words_of(told[: 20 * _TOLD_WORDS])[:_TOLD_WORDS]
+    text = " ".join(node.text(separator=" ") for node in document.css(_TEXT_ELEMENTS))
+    if not text and document.body is not None:
+        text = document.body.text(separator=" ")
+    return words_of(text[: 20 * _PAGE_WORDS])[:_PAGE_WORDS]
 
 
 def _bins(words: Iterable[str], count: int) -> Floats:
@@ -92,5 +90,5 @@ def _bins(words: Iterable[str], count: int) -> Floats:
 
 
 def _share(words: Iterable[str], of: set[str]) -> float:
-    found = [word in of for word in words]
-    return sum(found) / len(found) if found else 0.0
+    hits = [word in of for word in words]
+    return sum(hits) / len(hits) if hits else 0.0

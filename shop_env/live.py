@@ -34,32 +34,28 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Literal, get_args
 
-import gymnasium
 import msgspec
 from gymnasium.error import ResetNeeded
 
-from replay_sessions.config_errors import what_is_wrong
 from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabilities
 from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.demo_shop.visits import draw_persona
 from replay_sessions.elements import find_elements
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
 from shop_env.context import ContextConfig
-from shop_env.env import context_of, named_session
+from shop_env.env import TextEnv, named_session
 from shop_env.observation import Observation, observe
-from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
-from shop_env.spaces import observation_space, reply_space
-
-__all__ = ["LiveEnv", "LiveReward", "variant_of", "visit_id"]
+from shop_env.rendering import StepView
+from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 
 LiveReward = Literal["none", "purchase", "shopper"]
 
 _VISIT_ID = re.compile(r"live-(\d+)-(\d{6,})")
 
 
-class LiveEnv(gymnasium.Env[Observation, str]):
+class LiveEnv(TextEnv):
     """Visits to the demo shop as episodes, replies as actions. All options are JSON values.
 
     Args:
@@ -71,8 +67,6 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
-
     def __init__(
         self,
         page_size: PageSize = "small",
@@ -83,22 +77,19 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         extraction: Extraction = "strict",
         render_mode: str | None = None,
     ) -> None:
-        _check_choice("page_size", page_size, get_args(PageSize))
-        _check_choice("reward", reward, get_args(LiveReward))
-        check_extraction(extraction)
-        _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        self.context = context_of(context)
-        self.render_mode = render_mode
-        self.observation_space = observation_space()
-        self.action_space = reply_space()
+        super().__init__(
+            context,
+            extraction,
+            render_mode,
+            page_size=(page_size, get_args(PageSize)),
+            reward=(reward, get_args(LiveReward)),
+        )
         self._page_size: PageSize = page_size
         self._variant = variant_of(variant)
         self._reward = reward
-        self._extraction = extraction
         self._population: int | None = None
         self._next_visit = 0
         self._visit: _VisitedShop | None = None
-        self._answered: tuple[str, float] | None = None
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -115,7 +106,7 @@ class LiveEnv(gymnasium.Env[Observation, str]):
             population, number = self._population, self._next_visit
             self._next_visit += 1
         else:
-            population, number = _place_of(session_id)
+            population, number = _parse_visit_id(session_id)
         self._visit = _VisitedShop(population, number, self._page_size, self._variant)
         self._answered = None
         info = {"session_id": self._visit.session_id, "user_id": self._visit.user_id, "step_index": 0}
@@ -160,20 +151,15 @@ class LiveEnv(gymnasium.Env[Observation, str]):
         self._answered = action, reward
         return visit.observation(self.context), reward, visit.is_over, False, info
 
-    def render(self) -> str | None:
-        """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
-        if self.render_mode is None:
-            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
-            return None
+    def _step_view(self) -> StepView | None:
         if self._visit is None:
-            raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
-        view = StepView(
+            return None
+        return StepView(
             session_id=self._visit.session_id,
             observation=self._visit.observation(self.context),
             steps=len(self._visit.steps) if self._visit.is_over else None,
             answered=self._answered,
         )
-        return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
 
     def _reward_of(self, visit: "_VisitedShop", action: Action) -> float:
         """What choosing `action` earns by itself."""
@@ -187,11 +173,11 @@ def visit_id(population: int, number: int) -> str:
     return f"live-{population}-{number:06}"
 
 
-def _place_of(session_id: str) -> tuple[int, int]:
+def _parse_visit_id(session_id: str) -> tuple[int, int]:
     """The population and the number of a visit."""
-    if (found := _VISIT_ID.fullmatch(session_id)) is None:
+    if (match := _VISIT_ID.fullmatch(session_id)) is None:
         raise BadConfig(f"session_id is {session_id!r}; a visit is called live-POPULATION-NUMBER: live-0-000012.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 class _VisitedShop:
@@ -253,18 +239,13 @@ class _VisitedShop:
         return drawn
 
 
-def variant_of(given: Mapping[str, Any] | None) -> ShopVariant:
+def variant_of(fields: Mapping[str, Any] | None) -> ShopVariant:
     """The variant that an env's option means.
 
     Raises:
         BadConfig: A key that a variant does not have, or a value that does not fit.
     """
     try:
-        return msgspec.convert(dict(given or {}), ShopVariant)
+        return msgspec.convert(dict(fields or {}), ShopVariant)
     except msgspec.ValidationError as error:
         raise BadConfig(f"variant: {what_is_wrong(error, ShopVariant)}") from error
-
-
-def _check_choice(option: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise BadConfig(f"{option} is {value!r}; it must be one of {', '.join(map(str, choices))}.")

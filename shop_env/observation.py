@@ -9,12 +9,8 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from replay_sessions.schema import Session, Step, reply_action
-from shop_env.budget import find_counter, first_page_kept, shorten_page
-from shop_env.context import ContextConfig
-from shop_env.personas import persona_of
+from shop_env.context import ContextConfig, find_counter, first_page_kept, persona_of, shorten_page
 from shop_env.replies import action_json
-
-__all__ = ["History", "Observation", "ObservedSession", "PastStep", "observe", "observe_session"]
 
 
 class PastStep(TypedDict):
@@ -46,7 +42,7 @@ class ObservedSession:
     """A session seen through a context, prepared once and then cheap to observe at any step.
 
     Args:
-        personas: What `shop_env.personas.persona_texts` says of the store; only the persona arm `shuffled` needs it.
+        personas: What `shop_env.context.persona_texts` says of the store; only the persona arm `shuffled` needs it.
     """
 
     def __init__(
@@ -92,8 +88,8 @@ class ObservedSession:
         last_action = past[-1]["action"] if past else None
         page = shorten_page(page, max(0, budget - fixed), count, last_action)
         counts = [count(step["page"]) for step in past]
-        kept = first_page_kept(counts, budget - fixed - count(page))
-        return page, [{**step, "page": step["page"] if i >= kept else ""} for i, step in enumerate(past)]
+        first = first_page_kept(counts, budget - fixed - count(page))
+        return page, [{**step, "page": step["page"] if i >= first else ""} for i, step in enumerate(past)]
 
 
 def observe(

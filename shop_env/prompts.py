@@ -15,11 +15,9 @@ from typing import Literal, TypedDict
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from shop_env.observation import Observation, PastStep
 from shop_env.replies import reply_json
-
-__all__ = ["INSTRUCTIONS", "PAGE_LEFT_OUT", "Message", "PromptConfig", "render_prompt"]
 
 INSTRUCTIONS = """\
 You are a person shopping online, not an assistant. Page by page you are shown what this person has in the browser, \

@@ -13,8 +13,6 @@ import msgspec
 from replay_sessions.elements import find_elements
 from shop_env.observation import Observation
 
-__all__ = ["StepView", "render_ansi", "render_html"]
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SHOWN_ELEMENTS = 40
 _SHOWN_CHARACTERS = 2_000

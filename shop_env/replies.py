@@ -28,20 +28,9 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
-from shop_env.reply_json import Unreadable, object_inside, shown, string_span, whole_object
-
-__all__ = [
-    "Extraction",
-    "MalformedReply",
-    "Reply",
-    "action_json",
-    "check_extraction",
-    "format_reply",
-    "parse_reply",
-    "reply_json",
-]
+from shop_env.reply_json import Unreadable, object_inside, short_repr, string_span, whole_object
 
 Extraction = Literal["strict", "lenient"]
 
@@ -145,7 +134,7 @@ def _typed_action(kind: str, name: str, text: str) -> Action:
         return TypeAndSubmit(name=name, text=text)
     if kind == "terminate":
         return Terminate()
-    raise Unreadable("unknown_type", f"{shown(kind)} is not click, type_and_submit or terminate")
+    raise Unreadable("unknown_type", f"{short_repr(kind)} is not click, type_and_submit or terminate")
 
 
 def _parse_any(text: str, extraction: Extraction) -> Reply | MalformedReply:
@@ -165,20 +154,20 @@ def _read_reply(
     fields: dict[str, Any], text: str, start: int = 0, other_types: Mapping[str, str] = MappingProxyType({})
 ) -> Reply:
     if "rationale" not in fields:
-        raise Unreadable("missing_rationale", f"the keys are {shown(list(fields))}; 'rationale' is not among them")
+        raise Unreadable("missing_rationale", f"the keys are {short_repr(list(fields))}; 'rationale' is not among them")
     rationale = fields["rationale"]
     if not isinstance(rationale, str):
-        raise Unreadable("bad_rationale", f"the rationale must be a string, not {shown(rationale)}")
+        raise Unreadable("bad_rationale", f"the rationale must be a string, not {short_repr(rationale)}")
     if "action" not in fields:
-        raise Unreadable("missing_action", f"the keys are {shown(list(fields))}; 'action' is not among them")
+        raise Unreadable("missing_action", f"the keys are {short_repr(list(fields))}; 'action' is not among them")
     return Reply(rationale, _read_action(fields["action"], other_types), text, start)
 
 
 def _read_action(action: object, other_types: Mapping[str, str]) -> Action:
     if not isinstance(action, dict):
-        raise Unreadable("bad_action", f"the action must be an object, not {shown(action)}")
+        raise Unreadable("bad_action", f"the action must be an object, not {short_repr(action)}")
     if "type" not in action:
-        raise Unreadable("missing_type", f"the action's keys are {shown(list(action))}; 'type' is not among them")
+        raise Unreadable("missing_type", f"the action's keys are {short_repr(list(action))}; 'type' is not among them")
     kind = action["type"]
     if isinstance(kind, str):
         kind = other_types.get(kind, kind)
@@ -190,5 +179,5 @@ def _read_text(action: dict[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Unreadable("bad_action", f"the action's {key} must be a string, not {shown(value)}")
+        raise Unreadable("bad_action", f"the action's {key} must be a string, not {short_repr(value)}")
     return value

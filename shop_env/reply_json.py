@@ -11,8 +11,6 @@ import re
 import reprlib
 from typing import Any
 
-__all__ = ["Unreadable", "object_inside", "shown", "string_span", "whole_object"]
-
 _WHITE_SPACE = " \t\n\r"
 _JSON_BEGINNINGS = (*'{["-0123456789', "true", "false", "null", "NaN", "Infinity")  # the last two are Python's own
 _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
@@ -39,9 +37,9 @@ def whole_object(text: str) -> dict[str, Any]:
         raise Unreadable(*_why_not_json(text[start:], str(error)[:200])) from error
     _check_unicode(text, value)
     if text[end:].strip(_WHITE_SPACE):
-        raise Unreadable("extra_text", f"after the JSON object comes {shown(text[end:].strip())}")
+        raise Unreadable("extra_text", f"after the JSON object comes {short_repr(text[end:].strip())}")
     if not isinstance(value, dict):
-        raise Unreadable("not_an_object", f"the reply must be a JSON object, not {shown(value)}")
+        raise Unreadable("not_an_object", f"the reply must be a JSON object, not {short_repr(value)}")
     return value
 
 
@@ -51,32 +49,32 @@ def object_inside(text: str) -> tuple[dict[str, Any], int]:
     From left to right: an object is taken whole, whatever its texts hold; a brace that begins none is passed over,
     with what was read behind it until that became clear.
     """
-    found: list[tuple[dict[str, Any], int]] = []
-    place = passed_over = 0
-    while mark := _MARK.search(text, place):
-        place = mark.end()
+    objects: list[tuple[dict[str, Any], int]] = []
+    position = passed_over = 0
+    while mark := _MARK.search(text, position):
+        position = mark.end()
         if mark.group() == "{":
             try:
-                value, place = _decode_value(text, mark.start())
-                found.append((value, mark.start()))
+                value, position = _decode_value(text, mark.start())
+                objects.append((value, mark.start()))
             except json.JSONDecodeError as error:
-                place, passed_over = max(place, error.pos), passed_over + 1
+                position, passed_over = max(position, error.pos), passed_over + 1
                 if passed_over > _MOST_BRACES:  # each error costs as much as the text is long
                     raise Unreadable("not_json", f"{passed_over} braces begin no JSON object") from error
             except ValueError as error:  # numbers that are not JSON or too long
                 raise Unreadable("not_json", str(error)[:200]) from error
         elif mark.group() == _THOUGHT_END:  # nothing opened it
-            found.clear()
-        elif (end := text.find(_THOUGHT_END, place)) >= 0:
-            place = end + len(_THOUGHT_END)
+            objects.clear()
+        elif (end := text.find(_THOUGHT_END, position)) >= 0:
+            position = end + len(_THOUGHT_END)
         else:
             raise Unreadable("not_json", "the reply never stops thinking: <think> without </think>")
-    if not found:
+    if not objects:
         raise Unreadable("not_json", "there is no JSON object in the reply")
-    if len(found) > 1:
-        raise Unreadable("several_objects", f"there are {len(found)} JSON objects in the reply, so it is ambiguous")
-    _check_unicode(text, found[0][0])
-    return found[0]
+    if len(objects) > 1:
+        raise Unreadable("several_objects", f"there are {len(objects)} JSON objects in the reply, so it is ambiguous")
+    _check_unicode(text, objects[0][0])
+    return objects[0]
 
 
 def _decode_value(text: str, start: int) -> tuple[Any, int]:
@@ -102,7 +100,7 @@ def _why_not_json(text: str, reason: str) -> tuple[str, str]:
     if not text:
         return "not_json", "the reply is empty"
     if text[0] != "{" and "{" in text:
-        return "extra_text", f"before the JSON object comes {shown(text[: text.index('{')])}"
+        return "extra_text", f"before the JSON object comes {short_repr(text[: text.index('{')])}"
     return "not_json", reason
 
 
@@ -136,7 +134,7 @@ def string_span(text: str, start: int, name: str) -> tuple[int, int]:
         position = end.end() if end else _DECODER.raw_decode(text, value)[1]
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value as Python writes it, long ones shortened."""
     return _SHORT_REPR.repr(value)
 

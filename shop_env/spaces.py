@@ -17,10 +17,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import concatenate, create_shared_memory
 from numpy.typing import NDArray
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from shop_env.observation import History, Observation
-
-__all__ = ["MAX_TEXT", "HistorySpace", "StepSpace", "UnicodeText", "observation_space", "reply_space"]
 
 MAX_TEXT = 2**31 - 1  # characters
 

@@ -5,10 +5,8 @@ A change that could move a score raises one of them, and the CHANGELOG says what
 
 from typing import Final
 
-__all__ = ["METRICS_VERSION", "SCORING_VERSION"]
-
 SCORING_VERSION: Final = 2
 """How a reply is read and what it earns: observations, prompts, extraction, reward (the env's number is in its id)."""
 
-METRICS_VERSION: Final = 2
+METRICS_VERSION: Final = 3
 """How records become figures: which steps count, formulas, clusters of intervals."""

@@ -18,15 +18,13 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, reply_action
 from shop_env.candidates import candidate_actions
 from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.spaces import observation_space
-
-__all__ = ["DiscreteActions", "Features", "View", "discrete_view", "feature_space"]
 
 Features = NDArray[np.float32] | dict[str, NDArray[Any]]
 View = Literal["flat", "dict"]

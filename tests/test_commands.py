@@ -1,4 +1,4 @@
-"""What all command lines have in common: help that can be read and is complete, mistakes in one line."""
+"""What all command lines have in common: help that can be read and is complete, mistakes that are named."""
 
 import contextlib
 import io
@@ -21,18 +21,18 @@ from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.ab.__main__ import main as ab
 from benchmarks.ab.pages.__main__ import main as ab_pages
-from benchmarks.hacking.__main__ import main as hacking
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
 from benchmarks.paper.__main__ import main as paper
 from benchmarks.people.__main__ import main as people
-from benchmarks.readme.__main__ import main as readme
 from benchmarks.seeds import main as seeds
 from benchmarks.series.__main__ import main as series
 from benchmarks.speed.__main__ import main as speed
-from benchmarks.speed.collect import main as speed_collect
-from benchmarks.speed.import_at_scale import main as import_at_scale
-from benchmarks.statistics.__main__ import main as statistics
+from benchmarks.studies.readme.__main__ import main as readme
+from benchmarks.studies.reward_hacking.__main__ import main as hacking
+from benchmarks.studies.speed.collect import main as speed_collect
+from benchmarks.studies.speed.import_at_scale import main as import_at_scale
+from benchmarks.studies.statistics.__main__ import main as statistics
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
@@ -54,7 +54,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((human, words) for words in ([], ["agreement"])),
-    *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["take"], ["submit"])),
+    *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["merge"], ["submit"])),
     *((main, []) for main in (series, readme, ab, ab_pages)),
     *(
         (main, [])
@@ -110,17 +110,17 @@ def test_help_says_what_every_flag_means_and_its_default(help_lines: list[str]) 
 
 
 @pytest.mark.parametrize("command", LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
-def test_a_misspelt_flag_is_one_line_and_exit_code_2(
+def test_a_misspelt_flag_is_named_with_exit_code_2(
     command: tuple[Main, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     main, words = command
     positional = ["x", "x", "x"] if command in COMMANDS else []
     assert main([*words, *positional, "--no-such-flag"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: ")
-    assert told.count("\n") == 1
-    assert "--no-such-flag" in told
-    assert "--help`" in told
+    error = capsys.readouterr().err
+    assert "--no-such-flag" in error
+    assert "--help" in error
+    assert "Traceback" not in error
+    assert "Unrecognized options:" in error or (error.startswith("error: ") and error.count("\n") == 1)
 
 
 # What is not installed, what is called (STORE is a small store), and the extra that brings it.
@@ -130,10 +130,10 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
     (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
     (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
-    (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "floors"),
+    (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "baselines"),
     (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
-    (["sklearn"], ["benchmarks.people", "runs/none"], "floors"),
-    (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "floors"),
+    (["sklearn"], ["benchmarks.people", "runs/none"], "baselines"),
+    (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "baselines"),
     (["matplotlib"], ["benchmarks.ab.pages", "--agents", "random", "--change", "x.toml", "--out", "x"], "report"),
     (["torch"], ["benchmarks.paper", "--table", "2"], "train"),
     (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
@@ -141,6 +141,7 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
     (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
     (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
+    (["starlette"], ["agents.human", "--store", "STORE", "--out", "y"], "recorder"),
     (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
 ]
 # What takes seconds to load, or is an extra.

@@ -6,5 +6,5 @@ store ─► tokens (chat template) ─► SFT ─► rollouts ─► session tr
 import os
 
 # Threads of torch that wait for one another give up their core soon. On a machine shared with other work, spinning on
-# it slowed GRPO on two cores a hundredfold. Read when torch is loaded; whoever has set it keeps their value.
+# it slowed GRPO on two cores a hundredfold. Read when torch is loaded; a value set by the user stays.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")

@@ -1,6 +1,6 @@
-"""Which language models the session tree does right: what a configuration says, then a trial of the model itself.
+"""Which language models support session trees: by their configuration, then by a trial of the model itself.
 
-    config ─► reasons that a short trial cannot show ─► a few random tokens, as a tree and as rows ─► equal, or refused
+    config ─► reasons that a short trial cannot show ─► a few random tokens, as a tree and as rows ─► equal, or rejected
 
 The tree replaces a model's attention by its own (train.session_tree) and applies the output weight itself
 (train.policy). A model whose attention or head does more than that would train, and wrongly.
@@ -12,13 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from replay_sessions.errors import CheckpointMismatch
+from replay_sessions.foundation.errors import CheckpointMismatch
 from train.attention.structured import Structured
-from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, hidden_states, pack
+from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
 
-__all__ = ["enable_checked_tree_attention"]
-
-# Of the range of the model's own log-probabilities; rounding in float32 stays a hundred times below.
+# Of the range of the model's own log-probabilities; float32 rounding is a hundred times smaller.
 TOLERANCE = 1e-3
 # Scalings of queries, keys or logits that stand in a configuration and outside of the attention function.
 SOFTCAPS = ("attn_logit_softcapping", "final_logit_softcapping", "logits_soft_cap")
@@ -27,16 +25,16 @@ LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
 
 
 def enable_checked_tree_attention(model: Any, name: str, max_tokens: int | None) -> None:
-    """Lets `model` run on session trees (train.session_tree.enable_tree_attention) once it was seen to do so rightly.
+    """Enables tree attention (train.session_tree.enable_tree_attention) after checking that `model` supports it.
 
     Args:
-        name: What messages call it.
-        max_tokens: The longest sequence that it will see; None: any.
+        name: Of the model, in messages.
+        max_tokens: The longest sequence; None: any.
 
     Raises:
-        CheckpointMismatch: It does not; the message gives the reason.
+        CheckpointMismatch: It does not support it, with the reason.
     """
-    reason = next(_stated_reasons(model, max_tokens), None) or _tried_reason(model)
+    reason = next(_config_faults(model, max_tokens), None) or _find_fault(model)
     if reason is not None:
         raise CheckpointMismatch(
             f"the model '{name}' ({type(model).__name__}) cannot be used with session trees: {reason}. Take a decoder "
@@ -44,8 +42,8 @@ def enable_checked_tree_attention(model: Any, name: str, max_tokens: int | None)
         )
 
 
-def _stated_reasons(model: Any, max_tokens: int | None) -> Iterator[str]:
-    """What the model's configuration and parts say against it."""
+def _config_faults(model: Any, max_tokens: int | None) -> Iterator[str]:
+    """Reasons against it in the model's configuration and modules."""
     config = model.config.get_text_config()
     longest = float("inf") if max_tokens is None else max_tokens
     lengths = f"sequences have up to {'any number of tokens' if max_tokens is None else max_tokens}"
@@ -67,49 +65,48 @@ def _stated_reasons(model: Any, max_tokens: int | None) -> Iterator[str]:
     if getattr(model.get_output_embeddings(), "bias", None) is not None:
         yield "its output layer has a bias"
     rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    usual: int = rope.get("original_max_position_embeddings", getattr(config, "max_position_embeddings", 0))
-    if rope.get("rope_type") in LENGTH_DEPENDENT_ROPE and usual < longest:
-        yield f"its positions ({rope['rope_type']}) depend on a sequence's whole length beyond {usual} tokens"
+    trained_length: int = rope.get("original_max_position_embeddings", getattr(config, "max_position_embeddings", 0))
+    if rope.get("rope_type") in LENGTH_DEPENDENT_ROPE and trained_length < longest:
+        yield f"its positions ({rope['rope_type']}) depend on a sequence's whole length beyond {trained_length} tokens"
     for part, module in model.named_modules():
-        # A table of positions; asked beyond its end, it would stop a GPU for good.
+        # A table of positions; an index beyond its end would stop a GPU for good.
         if isinstance(module, nn.Embedding) and part.rpartition(".")[2] in POSITIONS and len(module.weight) < longest:
-            yield f"it knows {len(module.weight)} positions, and {lengths}"
+            yield f"it has {len(module.weight)} positions, and {lengths}"
 
 
-class _Counted:
-    """Attention that counts the layers that ask it."""
+class _CountingAttention(Structured):
+    """Counts its calls, one of each layer."""
 
-    def __init__(self, packed: PackedTrees) -> None:
-        self._attention, self.calls = Structured(packed), 0
+    calls = 0
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         self.calls += 1
-        return self._attention.attend(layer, query, key, value, scale)
+        return super().attend(layer, query, key, value, scale)
 
 
 @torch.no_grad()
-def _tried_reason(model: Any) -> str | None:
+def _find_fault(model: Any) -> str | None:
     """Compares a small tree with its rows by the model's own attention; leaves the model with the tree's."""
     before = model.training
     model.eval()
     try:
         model.set_attn_implementation("eager")
-        rows, packed = _trial(model.config.get_text_config().vocab_size)
-        own = torch.cat([_row(model, prompt, reply) for prompt, reply in rows])
+        trees = _trial_trees(model.config.get_text_config().vocab_size)
+        expected = torch.cat([_row_log_probs(model, tree) for tree in trees])
         enable_tree_attention(model)
-        packed = packed.to(model.device)
-        counted = _Counted(packed)
-        states = hidden_states(model, packed.input_ids, packed.position_ids, counted)
+        packed = pack(trees).to(model.device)
+        attention = _CountingAttention(packed)
+        states = hidden_states(model, packed.input_ids, packed.position_ids, attention)
         logits = states[packed.predicted_from] @ model.get_output_embeddings().weight.T
-        ours = torch.log_softmax(logits, dim=-1)
+        log_probs = torch.log_softmax(logits, dim=-1)
     except (AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         first_line = next(iter(str(error).splitlines()), "")
         return f"it does not run with a packed sequence ({type(error).__name__}: {first_line})"
     finally:
         model.train(before)
-    if not counted.calls:
+    if not attention.calls:
         return "its layers do not attend through transformers' AttentionInterface"
-    difference = ((ours - own).abs().max() / (own.max() - own.min())).item()
+    difference = ((log_probs - expected).abs().max() / (expected.max() - expected.min())).item()
     if not difference < TOLERANCE:
         return (
             f"on random tokens its log-probabilities differ from those of plain rows by {difference:.1e} of their range"
@@ -117,28 +114,23 @@ def _tried_reason(model: Any) -> str | None:
     return None
 
 
-def _trial(vocabulary: int) -> tuple[list[tuple[list[int], list[int]]], PackedTrees]:
-    """(prompt, reply) row by row, and the same as one packed sequence of two sessions."""
-    draw = torch.Generator().manual_seed(0)
+def _trial_trees(vocabulary: int) -> list[SessionTree]:
+    generator = torch.Generator().manual_seed(0)
 
     def tokens(count: int) -> list[int]:
-        return torch.randint(vocabulary, (count,), generator=draw).tolist()
+        return torch.randint(vocabulary, (count,), generator=generator).tolist()
 
-    trees = [
+    return [
         SessionTree(tokens(12), [5, 12], [[tokens(3), tokens(4)], [tokens(4), tokens(3)]]),
         SessionTree(tokens(6), [6], [[tokens(4)]]),
     ]
-    rows = [
-        (list(tree.trunk[:fork]), list(reply))
-        for tree in trees
-        for fork, replies in zip(tree.forks, tree.replies, strict=True)
-        for reply in replies
-    ]
-    return rows, pack(trees)
 
 
-def _row(model: Any, prompt: list[int], reply: list[int]) -> Tensor:
-    """(n, V) log-probabilities of what follows each place that predicts a reply's token."""
-    tokens = torch.tensor([[*prompt, *reply]], device=model.device)
-    logits: Tensor = model(input_ids=tokens, use_cache=False).logits[0, len(prompt) - 1 : -1]
-    return torch.log_softmax(logits.float(), dim=-1)
+def _row_log_probs(model: Any, tree: SessionTree) -> Tensor:
+    """(N, V) log-probabilities at the reply tokens of a tree, each reply as a row behind its prompt."""
+    rows = []
+    for fork, replies in zip(tree.forks, tree.replies, strict=True):
+        for reply in replies:
+            tokens = torch.tensor([[*tree.trunk[:fork], *reply]], device=model.device)
+            rows.append(model(input_ids=tokens, use_cache=False).logits[0, fork - 1 : -1])
+    return torch.log_softmax(torch.cat(rows).float(), dim=-1)

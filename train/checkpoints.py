@@ -2,8 +2,8 @@
 
 A checkpoint is a Hugging Face model folder (config.json, model.safetensors, tokenizer files) with one more file,
 `shop_r1_checkpoint.json`, that says how to prompt it. Of a run with LoRA it holds peft's adapter in place of the model,
-with the name of the base that it belongs to. The training state (the weights that learn, optimiser moments, place in
-the run) lets a stopped run go on bit for bit.
+with the name of its base. The training state (trained weights, optimizer moments, progress) lets a stopped run resume
+bit for bit.
 """
 
 import json
@@ -18,25 +18,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from replay_sessions.errors import CheckpointMismatch
-from replay_sessions.store.durable_files import sync_file, sync_folder, writing
-from replay_sessions.store.whole_folder import WorkFolder
+from replay_sessions.foundation.durable_files import sync_file, sync_folder, writing
+from replay_sessions.foundation.errors import CheckpointMismatch
+from replay_sessions.store.work_folder import WorkFolder
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.config import Precision
-from train.lora import adapter_base, has_adapter, load_adapter, merged, save_adapter
+from train.lora import adapter_base, has_adapter, load_adapter, save_adapter
 from train.models import load_tokenizer, load_weights
-
-__all__ = [
-    "CHECKPOINT_FILE",
-    "CheckpointInfo",
-    "load_checkpoint",
-    "load_state",
-    "merge_checkpoint",
-    "save_checkpoint",
-    "save_model",
-    "save_state",
-]
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"
 STATE_FILE = "state.safetensors"
@@ -44,14 +33,14 @@ STATE_FILE_BYTES = 4 << 30
 
 
 class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a checkpoint was made and how it is to be asked.
+    """How a checkpoint was trained and how to prompt it.
 
     Attributes:
         made_by: Phase and step, such as "grpo step 120".
-        temperature, max_new_tokens: How replies are sampled unless told otherwise.
+        temperature, max_new_tokens: The defaults of sampling.
         max_tokens: Prompt and reply together.
         own_tokenizer: The tokenizer was trained with the model (train.models.load_tokenizer).
-        precision: What it was trained and validated in.
+        precision: Of training and validation.
     """
 
     made_by: str
@@ -69,29 +58,29 @@ def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo
     """Writes a checkpoint folder, in place of an older one.
 
     Raises:
-        BadConfig: A folder that is no checkpoint is there.
-        WriteFailed: The system refused; the older one is there.
+        BadConfig: The folder exists and is no checkpoint.
+        WriteFailed: The system refused; the older one is unchanged.
     """
-    described = msgspec.json.format(msgspec.json.encode(info), indent=2)
-    _save_folder(path, model, tokenizer, {CHECKPOINT_FILE: described}, marker=CHECKPOINT_FILE)
+    _save_folder(path, model, tokenizer, info)
 
 
 def save_model(path: Path, model: Any, tokenizer: Any) -> None:
     """Writes a model to start from, in place of an older one."""
-    _save_folder(path, model, tokenizer, {}, marker="config.json")
+    _save_folder(path, model, tokenizer, None)
 
 
-def _save_folder(path: Path, model: Any, tokenizer: Any, files: dict[str, bytes], *, marker: str) -> None:
-    with WorkFolder(path, marker=marker) as work:
+def _save_folder(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None) -> None:
+    with WorkFolder(path, marker="config.json" if info is None else CHECKPOINT_FILE) as work:
         with writing(path):
             if has_adapter(model):
                 save_adapter(model, work.store)
             else:
                 model.save_pretrained(work.store)
             tokenizer.save_pretrained(work.store)
-            for name, content in files.items():
-                (work.store / name).write_bytes(content)
-        work.put_in_place(overwrite=True)
+            if info is not None:
+                described = msgspec.json.format(msgspec.json.encode(info), indent=2)
+                (work.store / CHECKPOINT_FILE).write_bytes(described)
+        work.commit(overwrite=True)
 
 
 def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:
@@ -117,24 +106,24 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
 
 
 def merge_checkpoint(path: Path, out: Path) -> None:
-    """Writes a checkpoint of LoRA as one of a whole model.
+    """Writes a LoRA checkpoint as one of a merged model.
 
     Raises:
-        CheckpointMismatch: The folder is no checkpoint, or one without an adapter.
+        CheckpointMismatch: The folder is no checkpoint, or has no adapter.
     """
     model, tokenizer, info = load_checkpoint(path)
     if not has_adapter(model):
-        raise CheckpointMismatch(f"'{path}' holds no adapter: it is a whole model already.")
-    save_checkpoint(out, merged(model), tokenizer, info)
+        raise CheckpointMismatch(f"'{path}' holds no adapter: its model needs no merging.")
+    save_checkpoint(out, model.merge_and_unload(), tokenizer, info)
 
 
 def save_state(
-    folder: Path, tensors: Iterable[tuple[str, Tensor]], place: dict[str, Any], *, file_bytes: int = STATE_FILE_BYTES
+    folder: Path, tensors: Iterable[tuple[str, Tensor]], progress: dict[str, Any], *, file_bytes: int = STATE_FILE_BYTES
 ) -> None:
-    """Writes the training state: tensors by name, and `place` as JSON in the same file, so that they cannot come apart.
+    """Writes the training state: tensors by name, and `progress` as JSON in the same file, so that they always match.
 
     What does not fit one file of `file_bytes` is in further ones, beside it, that it names; no more than one file's
-    tensors are held at a time. The state before is whole until the new one is.
+    tensors are held at a time. The former state stays valid until the new one replaces it in one rename.
     """
     folder.mkdir(parents=True, exist_ok=True)
     head = folder / STATE_FILE
@@ -143,9 +132,10 @@ def save_state(
     with writing(folder):
         for held, is_last in _by_size(tensors, file_bytes):
             if is_last:
-                metadata = {"place": json.dumps(place)} | ({"others": json.dumps(others)} if others else {})
+                metadata = {"place": json.dumps(progress)} | ({"others": json.dumps(others)} if others else {})
                 partial = folder / "state.partial"
                 save_file(held, partial, metadata=metadata)
+                # On disk before the rename, with the files that it names: a power cut leaves one state or the other.
                 sync_file(partial)
                 sync_folder(folder)
                 os.replace(partial, head)
@@ -160,7 +150,7 @@ def save_state(
 
 
 def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | None:
-    """What `save_state` wrote, a tensor being read when it is asked for; None where nothing was.
+    """The tensors, each read on access, and the progress that `save_state` wrote; None where there is no state.
 
     Raises:
         CheckpointMismatch: A file is damaged or missing.
@@ -172,20 +162,20 @@ def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | No
         header = _header(head)
         tensors = _SavedTensors([head, *(folder / name for name in _other_files(header))])
     except (SafetensorError, ValueError, LookupError, OSError) as error:
-        raise CheckpointMismatch(f"the training state '{head}' is damaged ({error}); start the run anew.") from error
+        raise CheckpointMismatch(f"the training state '{head}' is damaged ({error}); start the run again.") from error
     return tensors, json.loads(header["__metadata__"]["place"])
 
 
 class _SavedTensors(Mapping[str, Tensor]):
-    """The tensors of some files, read as they are asked for."""
+    """The tensors of several files, read on access."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         opened: list[Any] = [safe_open(file, framework="pt") for file in files]
         self._file_of = {name: file for file in opened for name in file.keys()}  # noqa: SIM118 - it is no dict
 
     def __getitem__(self, name: str) -> Tensor:
-        found: Tensor = self._file_of[name].get_tensor(name)
-        return found
+        tensor: Tensor = self._file_of[name].get_tensor(name)
+        return tensor
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._file_of)
@@ -195,7 +185,7 @@ class _SavedTensors(Mapping[str, Tensor]):
 
 
 def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator[tuple[dict[str, Tensor], bool]]:
-    """The tensors in parts of at most `most_bytes` (at least one tensor), each with whether it is the last."""
+    """The tensors in parts of at most `most_bytes` (at least one tensor), and whether a part is the last."""
     held: dict[str, Tensor] = {}
     held_bytes = 0
     for name, tensor in tensors:
@@ -208,7 +198,7 @@ def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator
 
 
 def _free_name(number: int, taken: Collection[str]) -> str:
-    """Of the files of two states that stand beside each other while one is replaced."""
+    """A name that the former state does not use: both states exist while one replaces the other."""
     first, second = (f"state-{series}-{number:05d}.safetensors" for series in "ab")
     return second if first in taken else first
 
@@ -225,5 +215,5 @@ def _other_files(header: dict[str, Any]) -> list[str]:
 
 
 def model_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
-    """The weights that learn by name; tied ones once."""
+    """The trained weights by name; tied ones once."""
     return {name: parameter.data for name, parameter in model.named_parameters() if parameter.requires_grad}

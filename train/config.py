@@ -1,7 +1,7 @@
 """The numbers of training, as a preset gives them: optimiser, SFT, LoRA, precision, a tiny model and its tokenizer.
 
-Those of GRPO, of sampling and of attention stand in those rooms (grpo/config.py, rollout_engines/config.py,
-attention/names.py); agents/llm_grpo/config.py makes one configuration of all. No such module loads torch, so that a
+Those of GRPO, of sampling and of attention stand in those rooms (grpo/config.py, rollouts/config.py,
+attention/names.py); train/run/config.py makes one configuration of all. No such module loads torch, so that a
 command tells its help, or what is wrong with a call, at once.
 """
 
@@ -10,20 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from train.sampler import SessionPlan
 from train.tokens import SessionTokens
-
-__all__ = [
-    "AskedPrecision",
-    "LoraConfig",
-    "OptimizerConfig",
-    "Precision",
-    "SftConfig",
-    "SftStage",
-    "TinyModelConfig",
-    "TinyTokenizerConfig",
-]
 
 Precision = Literal["float32", "bfloat16_autocast"]
 AskedPrecision = Literal["auto", "float32", "bfloat16_autocast"]

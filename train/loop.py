@@ -1,17 +1,17 @@
-"""One optimiser step, the learning-rate schedule, and when to validate: what SFT and GRPO share."""
+"""One optimizer step, the learning-rate schedule, and when to validate and to save: what SFT and GRPO share."""
 
 import math
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from replay_sessions.errors import TrainingDiverged
+from replay_sessions.foundation.errors import TrainingDiverged
 from train.config import OptimizerConfig
-from train.ranks import ALONE, Ranks, held_like, whole_tensor
-
-__all__ = ["Optimizer", "learning_rate", "validation_steps"]
+from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor
 
 DECAYED = 0.9  # of a phase; from here on the learning rate is at its floor and validation picks the best weights
 
@@ -23,7 +23,7 @@ class Optimizer:
         ranks: Whose gradients are summed.
     """
 
-    def __init__(self, model: Any, config: OptimizerConfig, total_steps: int, ranks: Ranks = ALONE) -> None:
+    def __init__(self, model: Any, config: OptimizerConfig, total_steps: int, ranks: Ranks = SINGLE_PROCESS) -> None:
         self._config, self._ranks = config, ranks
         self._total_steps = total_steps
         self._names, self._parameters = zip(
@@ -35,7 +35,7 @@ class Optimizer:
         self._adamw = torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2))
 
     def step(self, step: int) -> dict[str, float]:
-        """Applies the gradients gathered for step `step` (from 0) and clears them.
+        """Applies the accumulated gradients of step `step` (from 0) and clears them.
 
         Raises:
             TrainingDiverged: The gradient is not finite; the weights are left as they were.
@@ -43,8 +43,8 @@ class Optimizer:
         lr = learning_rate(step, self._total_steps, self._config)
         for group in self._adamw.param_groups:
             group["lr"] = lr
-        self._ranks.add_gradients(self._parameters)
-        norm = float(whole_tensor(torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)))
+        self._ranks.all_reduce_gradients(self._parameters)
+        norm = float(full_tensor(torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)))
         if not math.isfinite(norm):
             raise TrainingDiverged(
                 f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}. Start anew with a "
@@ -55,21 +55,23 @@ class Optimizer:
         return {"lr": lr, "grad_norm": norm}
 
     def state(self) -> dict[str, Tensor]:
-        """AdamW's moments by parameter, each laid over the ranks as that is."""
-        tensors: dict[str, Tensor] = {}
-        for name, parameter in zip(self._names, self._parameters, strict=True):
-            for key, value in self._adamw.state.get(parameter, {}).items():
-                tensors[f"{name}/{key}"] = value
-        return tensors
+        """AdamW's moments by parameter, each sharded over the ranks as that is."""
+        return {
+            f"{name}/{key}": value
+            for name, parameter in zip(self._names, self._parameters, strict=True)
+            for key, value in self._adamw.state.get(parameter, {}).items()
+        }
 
     def load(self, tensors: Iterable[tuple[str, Tensor]]) -> None:
-        """Takes over the items of what `state` gave, each tensor whole."""
+        """Restores the items of `state`, each tensor unsharded."""
         parameters = dict(zip(self._names, self._parameters, strict=True))
         for key, value in tensors:
             name, _, moment = key.rpartition("/")
             parameter = parameters[name]
             # AdamW counts its steps on the CPU, wherever the parameter is.
-            self._adamw.state[parameter][moment] = value.clone() if moment == "step" else held_like(value, parameter)
+            self._adamw.state[parameter][moment] = (
+                value.clone() if moment == "step" else distribute_like(value, parameter)
+            )
 
 
 def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float:
@@ -95,3 +97,42 @@ def validation_steps(total_steps: int, count: int, *, throughout: bool = False) 
     """
     first = 0 if throughout else math.ceil(DECAYED * total_steps)
     return {total_steps - round(index * (total_steps - first) / count) for index in range(count)}
+
+
+SAVING_SHARE = 0.02  # of the time since the last save that saving may take
+LONGEST_PERIOD_S = 1800.0  # without a save, however long saving takes: the work that a power cut may cost
+
+
+class SaveSchedule:
+    """When to save: every `every_s`, or less often so that saving takes 2% of the time, but every half an hour.
+
+    Args:
+        every_s: Seconds; 0: after every step, however long saving takes.
+        now: A clock in seconds.
+
+    >>> seconds = iter([0.0, 60.0, 60.0, 63.0, 200.0, 214.0])
+    >>> clock = SaveSchedule(60.0, now=lambda: next(seconds))
+    >>> clock.is_due()
+    True
+    >>> with clock.saving(): pass  # 3 seconds: 150 until the next
+    >>> clock.is_due(), clock.is_due()
+    (False, True)
+    """
+
+    def __init__(self, every_s: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._every_s, self._now = every_s, now
+        self._period_s = every_s
+        self._last = now()
+
+    def is_due(self) -> bool:
+        """Whether it is time to save."""
+        return self._now() - self._last >= self._period_s
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Measures a save, from whose duration the time until the next one follows."""
+        started = self._now()
+        yield
+        self._last = self._now()
+        if self._every_s:
+            self._period_s = max(self._every_s, min((self._last - started) / SAVING_SHARE, LONGEST_PERIOD_S))

@@ -1,9 +1,9 @@
-"""LoRA: a model's own matrices stay as they are, and small ones beside them are trained (peft, extra `lora`).
+"""LoRA: a model's own matrices are frozen, and small ones beside them are trained (peft, extra `lora`).
 
-    base model ─► add_adapter ─► training ─► save_adapter ─► load_adapter on the same base ─► merged
+    base model ─► add_adapter ─► training ─► save_adapter ─► load_adapter on the same base ─► merge_and_unload
 
-The adapter that learns has peft's own name `default`, so what is saved is an ordinary adapter folder that other tools
-take. A frozen copy of it (`copy_adapter`) is the reference of GRPO: the policy at the beginning, in the same model.
+The trained adapter has peft's default name, so what is saved is an ordinary adapter folder for other tools. A frozen
+copy of it (`copy_adapter`) is the reference of GRPO: the initial policy, in the same model.
 """
 
 from collections.abc import Iterator
@@ -14,56 +14,55 @@ from typing import Any
 import msgspec
 import torch
 
-from replay_sessions.errors import BadConfig
-from replay_sessions.plugins import load_with_extra
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import requires_extra
 from train.config import LoraConfig
 
-__all__ = [
-    "ADAPTER_FILE",
-    "adapter_base",
-    "add_adapter",
-    "copy_adapter",
-    "has_adapter",
-    "load_adapter",
-    "merged",
-    "save_adapter",
-    "using_adapter",
-]
-
 ADAPTER_FILE = "adapter_config.json"
-LEARNING = "default"
+TRAINED = "default"
 
 
 def add_adapter(model: Any, config: LoraConfig, *, seed: int) -> Any:
-    """The model with a fresh adapter, which changes nothing yet and is all that is trained.
+    """Adds an adapter, which changes no output yet and is all that is trained.
 
     Raises:
-        BadConfig: The model was made from nothing, so that no base could be loaded again, or has no such layers.
+        BadConfig: The model was built here, so that no base could be loaded again, or has no such layers.
         MissingExtra: peft is not installed.
     """
     if not model.name_or_path:
         raise BadConfig("lora is for a model that can be loaded again beside its adapter; give model.path.")
-    make_config, get_peft_model = (
-        load_with_extra("peft:LoraConfig", "lora"),
-        load_with_extra("peft:get_peft_model", "lora"),
-    )
+    with requires_extra("lora"):
+        from peft import get_peft_model  # noqa: PLC0415 - an extra that may be missing
+
+    peft_config = build_peft_config(config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            return get_peft_model(model, peft_config, adapter_name=TRAINED)
+        except ValueError as error:
+            reason = str(error).splitlines()[0]
+            raise BadConfig(
+                f"lora.target_modules {list(config.target_modules)} do not fit this model: {reason}"
+            ) from error
+
+
+def build_peft_config(config: LoraConfig) -> Any:
+    """The same numbers as peft's LoraConfig.
+
+    Raises:
+        MissingExtra: peft is not installed.
+    """
+    with requires_extra("lora"):
+        from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra that may be missing
+
     targets: str | list[str] = list(config.target_modules)
-    peft_config = make_config(
+    return PeftConfig(
         r=config.rank,
         lora_alpha=config.alpha,
         lora_dropout=config.dropout,
         target_modules="all-linear" if targets == ["all-linear"] else targets,
         task_type="CAUSAL_LM",
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        try:
-            return get_peft_model(model, peft_config, adapter_name=LEARNING)
-        except ValueError as error:
-            reason = str(error).splitlines()[0]
-            raise BadConfig(
-                f"lora.target_modules {list(config.target_modules)} do not fit this model: {reason}"
-            ) from error
 
 
 def has_adapter(model: Any) -> bool:
@@ -72,21 +71,21 @@ def has_adapter(model: Any) -> bool:
 
 
 def copy_adapter(model: Any) -> str:
-    """Copies the adapter that learns to a frozen one; returns its name."""
+    """Copies the trained adapter to a frozen one; returns its name."""
     name = f"frozen_{len(model.peft_config)}"
     with torch.random.fork_rng(devices=[]):
-        model.add_adapter(name, model.peft_config[LEARNING])
+        model.add_adapter(name, model.peft_config[TRAINED])
     parameters = dict(model.named_parameters())
     for own, parameter in parameters.items():
-        if f".{LEARNING}." in own:
-            parameters[own.replace(f".{LEARNING}.", f".{name}.")].data.copy_(parameter.data)
-    model.set_adapter(LEARNING)
+        if f".{TRAINED}." in own:
+            parameters[own.replace(f".{TRAINED}.", f".{name}.")].data.copy_(parameter.data)
+    model.set_adapter(TRAINED)
     return name
 
 
 @contextmanager
 def using_adapter(model: Any, name: str | None) -> Iterator[None]:
-    """The model under another one of its adapters, which does not learn; None: as it is."""
+    """The model under another, frozen adapter; None: as it is."""
     if name is None:
         yield
         return
@@ -94,13 +93,13 @@ def using_adapter(model: Any, name: str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        model.set_adapter(LEARNING)
+        model.set_adapter(TRAINED)
 
 
 def save_adapter(model: Any, folder: Path) -> None:
-    """Writes the adapter that learns, with the name of its base, as peft does."""
-    # The model's vocabulary is never changed, so peft need not look on the hub whether it was.
-    model.save_pretrained(folder, selected_adapters=[LEARNING], save_embedding_layers=False)
+    """Writes the trained adapter, with the name of its base, as peft does."""
+    # The vocabulary never changes, so peft need not ask the hub whether it did.
+    model.save_pretrained(folder, selected_adapters=[TRAINED], save_embedding_layers=False)
 
 
 def adapter_base(folder: Path) -> str | None:
@@ -113,11 +112,8 @@ def adapter_base(folder: Path) -> str | None:
 
 
 def load_adapter(model: Any, folder: Path) -> Any:
-    """The model with the adapter that `save_adapter` wrote, which can go on learning."""
-    peft_model = load_with_extra("peft:PeftModel", "lora")
-    return peft_model.from_pretrained(model, folder, adapter_name=LEARNING, is_trainable=True)
+    """Adds the adapter that `save_adapter` wrote; it can be trained further."""
+    with requires_extra("lora"):
+        from peft import PeftModel  # noqa: PLC0415 - an extra that may be missing
 
-
-def merged(model: Any) -> Any:
-    """The base model with the adapter added into its weights; the model that was given is no more."""
-    return model.merge_and_unload()
+    return PeftModel.from_pretrained(model, folder, adapter_name=TRAINED, is_trainable=True)

@@ -1,16 +1,16 @@
-"""What training takes of memory, counted without taking it.
+"""The memory of training, counted without allocating it.
 
     a model's configuration ─► the model, fake, at two depths ─► a training step ─► bytes by part, at any depth
 
-The code that is traced is the code that trains: torch's FakeTensorMode runs it on tensors that have shapes and nothing
-in them, and each storage that would have been made counts until it would have been freed. Every layer takes the same,
-so two shallow models tell what a deep one takes. What an allocator rounds up, and what kernels take for themselves,
-is not counted (measured on CPU: docs/your_gpu.md).
+The code that is traced is the code that trains: torch's FakeTensorMode runs it on tensors that have shapes and no data,
+and each storage counts from its creation until it is freed. Every layer takes the same, so two shallow models give the
+bytes of a deep one. What an allocator rounds up, and what kernels take for themselves, is not counted (measured on CPU:
+docs/your_gpu.md).
 """
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
 
@@ -26,28 +26,26 @@ from train.config import LoraConfig
 from train.lora import add_adapter
 from train.policy import Policy
 from train.policy_stats import policy_stats
-from train.rollout_engines.kept_trunks import KeysAndValues, read_trunks
+from train.rollouts.kv_cache import KVCache, prefill
 from train.session_tree import PackedTrees, TreeAttention, enable_tree_attention
-
-__all__ = ["MemoryParts", "PassOptions", "Rollouts", "memory_parts"]
 
 _DEPTHS = (2, 4)
 
 
 @dataclass(frozen=True)
 class PassOptions:
-    """How a policy is passed: see train.policy.Policy and ModelConfig."""
+    """The options of a policy: see train.policy.Policy and ModelConfig."""
 
     autocast: torch.dtype | None = None
     gradient_checkpointing: bool = False
-    stretch_tokens: int | None = None
+    chunk_tokens: int | None = None
     lora: LoraConfig | None = None
     attention: TreeAttention = Structured
 
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What is sampled at once: trunks of these lengths, and as many tokens of replies at the most."""
+    """What is sampled at once: trunks of these lengths, and at most so many tokens of replies."""
 
     trunks: Sequence[int]
     reply_tokens: int
@@ -60,12 +58,12 @@ class MemoryParts:
     Attributes:
         weights: Of the model, and of its adapter.
         reference: The frozen policy of the KL term.
-        gradients: Of what learns.
+        gradients: Of what is trained.
         optimizer: AdamW's two moments.
-        passes: The most that a forward and backward pass holds beside all these.
-        update: The most that the optimiser's step holds for itself.
-        reading: The most that reading the prompts of rollouts holds, with the keys and values that are kept.
-        sampling: Keys and values of the prompts and of replies that are as long as they may be.
+        passes: The peak of a forward and backward pass beside all these.
+        update: The peak of the optimizer's step.
+        reading: The peak of prefilling the prompts of rollouts, with the cache.
+        sampling: The cache of the prompts and of replies of maximum length.
     """
 
     weights: int
@@ -79,74 +77,67 @@ class MemoryParts:
 
     @property
     def most(self) -> int:
-        """The most that is held at a time: what stays, and the largest of what comes and goes."""
-        stays = self.weights + self.reference + self.gradients + self.optimizer
-        return stays + max(self.passes, self.update, self.reading, self.sampling)
+        """The peak: what is permanent, and the largest of what is temporary."""
+        permanent = self.weights + self.reference + self.gradients + self.optimizer
+        return permanent + max(self.passes, self.update, self.reading, self.sampling)
 
 
 def memory_parts(
     config: PretrainedConfig, packs: Sequence[PackedTrees], options: PassOptions, rollouts: Rollouts | None = None
 ) -> MemoryParts:
-    """What a training step of a model of this configuration takes.
+    """Counts a training step of a model of this configuration.
 
     Args:
-        packs: What is learnt from; the largest counts.
+        packs: What is trained on; the largest counts.
         rollouts: Of GRPO, which has a reference too; None: SFT.
     """
     depth = config.num_hidden_layers
     if depth <= max(_DEPTHS):
         return _trace(config, depth, packs, options, rollouts)
-    few, more = (_trace(config, layers, packs, options, rollouts) for layers in _DEPTHS)
+    few, more = (astuple(_trace(config, layers, packs, options, rollouts)) for layers in _DEPTHS)
     beyond = (depth - _DEPTHS[0]) / (_DEPTHS[1] - _DEPTHS[0])
-    sizes = {part.name: (getattr(few, part.name), getattr(more, part.name)) for part in fields(MemoryParts)}
-    return MemoryParts(**{name: round(low + (high - low) * beyond) for name, (low, high) in sizes.items()})
+    return MemoryParts(*(round(low + (high - low) * beyond) for low, high in zip(few, more, strict=True)))
 
 
-class _Bytes(TorchDispatchMode):
+class _StorageCounter(TorchDispatchMode):
     """Counts the storages that are alive.
 
     Attributes:
         alive: Bytes now.
-        most: Bytes at the most since it was set.
+        peak: The most bytes since it was set.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own has no types
-        self.alive = self.most = 0
-        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.alive = self.peak = 0
+        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __torch_dispatch__(
         self, function: Any, _types: Any, arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
     ) -> Any:
-        made = function(*arguments, **(options or {}))
-        for tensor in tree_leaves(made):
-            if isinstance(tensor, Tensor):
-                self._count(tensor.untyped_storage())
-        self.most = max(self.most, self.alive)
-        return made
-
-    def _count(self, storage: Any) -> None:
-        if storage in self._known:
-            return
-        self._known.add(storage)
-        size = storage.nbytes()
-        self.alive += size
-        weakref.finalize(storage, self._free, size)
+        result = function(*arguments, **(options or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self._seen:
+                self._seen.add(storage)
+                self.alive += storage.nbytes()
+                weakref.finalize(storage, self._free, storage.nbytes())
+        self.peak = max(self.peak, self.alive)
+        return result
 
     def _free(self, size: int) -> None:
         self.alive -= size
 
     def added(self, work: Callable[[], object]) -> int:
-        """What `work` leaves alive."""
+        """The bytes that `work` leaves alive."""
         before = self.alive
         work()
         return self.alive - before
 
     def held(self, work: Callable[[], object]) -> int:
-        """The most that `work` holds beside what was alive."""
-        before = self.most = self.alive
+        """The most bytes that `work` holds beside what was alive."""
+        before = self.peak = self.alive
         work()
-        return self.most - before
+        return self.peak - before
 
 
 def _trace(
@@ -156,52 +147,55 @@ def _trace(
     options: PassOptions,
     rollouts: Rollouts | None,
 ) -> MemoryParts:
-    counted, fake = _Bytes(), FakeTensorMode()
-    given = [packed.map(fake.from_tensor) for packed in packs]
-    shallow = _of_depth(config, layers)
-    model = _without_storage(shallow, options.lora)
-    copy = _without_storage(shallow, None).requires_grad_(False).eval() if rollouts and options.lora is None else None
-    with fake, counted:
-        _give_fake_weights(model)
+    counter, fake = _StorageCounter(), FakeTensorMode()
+    fake_packs = [packed.map(fake.from_tensor) for packed in packs]
+    shallow = _with_depth(config, layers)
+    model = _on_meta(shallow, options.lora)
+    has_own_reference = rollouts is not None and options.lora is None
+    copy = _on_meta(shallow, None).requires_grad_(False).eval() if has_own_reference else None
+    with fake, counter:  # peft cannot build on fake tensors, so models are built on meta and get fake weights here
+        _allocate_fake_weights(model)
         policy = Policy(
             model,
             autocast=options.autocast,
             gradient_checkpointing=options.gradient_checkpointing,
-            stretch_tokens=options.stretch_tokens,
+            chunk_tokens=options.chunk_tokens,
             attention=options.attention,
         )
-        weights = counted.alive
-        learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        weights = counter.alive
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         # Under LoRA the reference is a copy of the adapter, which a fake model cannot be given.
-        reference = sum(parameter.nbytes for parameter in learning) if rollouts else 0
+        reference = sum(parameter.nbytes for parameter in trained) if rollouts else 0
         frozen = None
         if copy is not None:
-            _give_fake_weights(copy)
+            _allocate_fake_weights(copy)
             frozen = Policy(copy, autocast=options.autocast, attention=options.attention)
-            reference = counted.alive - weights
-        gradients = counted.added(partial(_give_gradients, learning))
-        adamw = torch.optim.AdamW(learning)
-        optimizer = counted.added(adamw.step)
-        passes = counted.held(partial(_learn, policy, given))
-        if frozen is not None:
-            passes = max(passes, counted.held(partial(_refer, frozen, given)))
-        update = counted.held(adamw.step)
-        kept: KeysAndValues = []
-        reading = counted.held(lambda: kept.extend(_read(policy, rollouts.trunks))) if rollouts else 0
-        replies: list[Tensor] = []
-        sampling = counted.added(lambda: replies.extend(_replies(kept, rollouts.reply_tokens))) if rollouts else 0
-        sampling += sum(tensor.nbytes for layer in kept for trunk in layer for tensor in trunk)
+            reference = counter.alive - weights
+        gradients = counter.added(partial(_allocate_gradients, trained))
+        adamw = torch.optim.AdamW(trained)
+        optimizer = counter.added(adamw.step)
+        passes = max(
+            counter.held(partial(work, fake_packs)) for work in (partial(_learn, policy), partial(_refer, frozen))
+        )
+        update = counter.held(adamw.step)
+        cache: KVCache = []
+        reading = sampling = 0
+        if rollouts is not None:
+            reading = counter.held(lambda: cache.extend(_prefill(policy, rollouts.trunks)))
+            replies: list[Tensor] = []
+            sampling = counter.added(lambda: replies.extend(_reply_cache(cache, rollouts.reply_tokens)))
+            sampling += sum(trunk.nbytes for layer in cache for trunk in layer)
     return MemoryParts(weights, reference, gradients, optimizer, passes, update, reading, sampling)
 
 
-def _of_depth(config: PretrainedConfig, layers: int) -> PretrainedConfig:
+def _with_depth(config: PretrainedConfig, layers: int) -> PretrainedConfig:
     changed = config.to_dict() | {"num_hidden_layers": layers}
     if changed.get("layer_types"):
         changed["layer_types"] = changed["layer_types"][:layers]
     return type(config).from_dict(changed)
 
 
-def _without_storage(config: PretrainedConfig, lora: LoraConfig | None) -> Any:
+def _on_meta(config: PretrainedConfig, lora: LoraConfig | None) -> Any:
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
         enable_tree_attention(model)
@@ -211,45 +205,45 @@ def _without_storage(config: PretrainedConfig, lora: LoraConfig | None) -> Any:
         return add_adapter(model, lora, seed=0)
 
 
-def _give_fake_weights(model: Any) -> None:
-    made: dict[Tensor, Tensor] = {}  # tied weights stay one
+def _allocate_fake_weights(model: Any) -> None:
+    fakes: dict[Tensor, Tensor] = {}  # tied weights stay one
     for module in model.modules():
-        for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
-            if tensor is None:
-                continue
-            if tensor not in made:
-                fake = torch.empty(tensor.shape, dtype=tensor.dtype)
-                is_parameter = isinstance(tensor, nn.Parameter)
-                made[tensor] = nn.Parameter(fake, requires_grad=tensor.requires_grad) if is_parameter else fake
-            (module._parameters if name in module._parameters else module._buffers)[name] = made[tensor]
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                if tensor is not None and tensor not in fakes:
+                    fake = torch.empty(tensor.shape, dtype=tensor.dtype)
+                    is_parameter = isinstance(tensor, nn.Parameter)
+                    fakes[tensor] = nn.Parameter(fake, requires_grad=tensor.requires_grad) if is_parameter else fake
+                if tensor is not None:
+                    tensors[name] = fakes[tensor]
 
 
-def _give_gradients(parameters: Sequence[Tensor]) -> None:
+def _allocate_gradients(parameters: Sequence[Tensor]) -> None:
     for parameter in parameters:
         parameter.grad = torch.empty_like(parameter)
 
 
-def _learn(policy: Policy, given: Sequence[PackedTrees]) -> None:
+def _learn(policy: Policy, packs: Sequence[PackedTrees]) -> None:
     head = partial(policy_stats, temperature=0.6, definition="kl_uniform_policy")
-    for packed in given:
-        for piece in policy.pieces(packed, head):
-            piece.found.log_probs.sum().backward()
+    for packed in packs:
+        for output in policy.forward_chunks(packed, head):
+            output.value.log_probs.sum().backward()
 
 
 @torch.no_grad()
-def _refer(reference: Policy, given: Sequence[PackedTrees]) -> None:
-    for packed in given:
-        reference.log_probs(packed)
+def _refer(reference: Policy | None, packs: Sequence[PackedTrees]) -> None:
+    if reference is not None:
+        for packed in packs:
+            reference.log_probs(packed)
 
 
 @torch.no_grad()
-def _read(policy: Policy, trunks: Sequence[int]) -> KeysAndValues:
+def _prefill(policy: Policy, trunks: Sequence[int]) -> KVCache:
     """What the local engine does before the first token of its replies."""
-    with policy.acting():
-        return read_trunks(policy, [[0] * length for length in trunks], [[length] for length in trunks])[0]
+    with policy.forward_context():
+        return prefill(policy, [[0] * length for length in trunks], [[length] for length in trunks])[0]
 
 
-def _replies(kept: KeysAndValues, tokens: int) -> list[Tensor]:
+def _reply_cache(cache: KVCache, tokens: int) -> list[Tensor]:
     """Keys and values of so many tokens of replies."""
-    of_layers = [tensor for layer in kept for tensor in layer[0]]
-    return [tensor.new_empty(len(tensor), tokens, tensor.shape[-1]) for tensor in of_layers]
+    return [layer[0].new_empty(*layer[0].shape[:2], tokens, layer[0].shape[-1]) for layer in cache]

@@ -1,22 +1,21 @@
-"""Writes a checkpoint of LoRA as an ordinary one, its adapter added into the base model's weights.
+"""Writes a LoRA checkpoint as an ordinary one, with its adapter merged into the base model's weights.
 
 python -m train.merge runs/mine/shop_r1 --out merged
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import tyro
 
-from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.errors import BadConfig
-from replay_sessions.plugins import load_with_extra
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import requires_extra
 
 
 class Merge(msgspec.Struct, frozen=True, kw_only=True):
-    """What to merge.
+    """Merges a LoRA checkpoint.
 
     Attributes:
         checkpoint: A checkpoint's folder.
@@ -27,19 +26,16 @@ class Merge(msgspec.Struct, frozen=True, kw_only=True):
     out: Path
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(parse_options(Merge, words, program="python -m train.merge", text=__doc__)))
-
-
-def _run(options: Merge) -> int:
+def _merge(options: Merge) -> None:
     if options.out.exists():
         raise BadConfig(f"'{options.out}' already exists; give another folder by --out.")
-    load_with_extra("train.checkpoints:merge_checkpoint", "train")(options.checkpoint, options.out)
+    with requires_extra("train"):
+        from train.checkpoints import merge_checkpoint  # noqa: PLC0415 - an extra that may be missing
+    merge_checkpoint(options.checkpoint, options.out)
     print(options.out)
-    return 0
 
+
+main = command(Merge, _merge, program="python -m train.merge", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

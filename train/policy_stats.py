@@ -1,13 +1,14 @@
 """Log-probabilities, entropy and self-certainty of reply tokens from hidden states, in chunks.
 
-The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most `chunk_bytes` of them
+The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most CHUNK_BYTES of them
 exist at a time, in the backward pass too. Products may be in bfloat16 (autocast); logits and all that follows from them
 are float32.
 
-Self-certainty (Shop-R1, section 3) is averaged over the rationale's tokens later; here it is given per token, in the
-three definitions that the paper's text, figure and equation leave open (V the vocabulary size, U = 1/V):
+Self-certainty (Shop-R1, section 3) is averaged over the rationale's tokens later; here it is computed per token, in the
+three definitions that the paper's text, figure and equation leave open, of which the first is the default (V the
+vocabulary size, U = 1/V):
 
-    kl_uniform_policy   KL(U ‖ p) = −log V − (1/V) Σ log p      about 10–30; that of the works the paper cites, default
+    kl_uniform_policy   KL(U ‖ p) = −log V − (1/V) Σ log p      about 10–30; that of the works the paper cites
     kl_policy_uniform   KL(p ‖ U) = log V − H(p)                0 to log V
     eq3                 (1/V) Σ p log(p / U)                    as printed: kl_policy_uniform / V
 """
@@ -22,8 +23,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from shop_env.reward.score import SelfCertainty
-
-__all__ = ["PolicyStats", "log_probabilities", "policy_stats", "self_certainty"]
 
 CHUNK_BYTES = 256 << 20
 
@@ -43,11 +42,11 @@ class PolicyStats:
     self_certainty: Tensor
 
     def detach(self) -> "PolicyStats":
-        """The same without gradient."""
+        """A copy without gradient."""
         return PolicyStats(self.log_probs.detach(), self.entropy, self.self_certainty)
 
     def of(self, tokens: slice) -> "PolicyStats":
-        """Those of some of the tokens."""
+        """The statistics of some of the tokens."""
         return PolicyStats(self.log_probs[tokens], self.entropy[tokens], self.self_certainty[tokens])
 
 
@@ -57,11 +56,10 @@ def log_probabilities(
     *,
     targets: Tensor,
     temperature: float = 1.0,
-    chunk_bytes: int = CHUNK_BYTES,
 ) -> Tensor:
     """(N,) of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H), and nothing else."""
-    chunk = partial(_chunk_log_probs, temperature=temperature)
-    (log_probs,) = _in_chunks(chunk, hidden, output_weight, targets, chunk_bytes)
+    chunk = partial(_chunk_stats, temperature=temperature, definition=None)
+    (log_probs,) = _in_chunks(chunk, hidden, output_weight, targets)
     return log_probs
 
 
@@ -72,44 +70,36 @@ def policy_stats(
     targets: Tensor,
     temperature: float = 1.0,
     definition: SelfCertainty = "kl_uniform_policy",
-    chunk_bytes: int = CHUNK_BYTES,
 ) -> PolicyStats:
     """Statistics of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H)."""
     chunk = partial(_chunk_stats, temperature=temperature, definition=definition)
-    return PolicyStats(*_in_chunks(chunk, hidden, output_weight, targets, chunk_bytes))
+    return PolicyStats(*_in_chunks(chunk, hidden, output_weight, targets))
 
 
 def _in_chunks(
-    measure: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]],
+    function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]],
     hidden: Tensor,
     output_weight: Tensor,
     targets: Tensor,
-    chunk_bytes: int,
 ) -> list[Tensor]:
-    """The columns of `measure`, of so many rows at a time; their logits are computed again in the backward pass."""
-    rows = max(1, chunk_bytes // (4 * output_weight.shape[0]))
-    parts = []
-    for states, wanted in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True):
-        if torch.is_grad_enabled() and len(hidden) > rows:
-            parts.append(checkpoint(measure, states, output_weight, wanted, use_reentrant=False))
-        else:
-            parts.append(measure(states, output_weight, wanted))
-    return [torch.cat(column) for column in zip(*parts, strict=True)]
-
-
-def _chunk_log_probs(
-    hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float
-) -> tuple[Tensor, ...]:
-    logits = (hidden @ output_weight.T).float()
-    return (torch.log_softmax(logits / temperature, dim=-1).gather(1, targets[:, None]).squeeze(1),)
+    """The columns of `function`, for few rows at a time; their logits are computed again in the backward pass."""
+    rows = max(1, CHUNK_BYTES // (4 * output_weight.shape[0]))
+    if torch.is_grad_enabled() and len(hidden) > rows:
+        function = partial(checkpoint, function, use_reentrant=False)
+    chunks = zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
+    columns = zip(*(function(states, output_weight, own_targets) for states, own_targets in chunks), strict=True)
+    return [torch.cat(column) for column in columns]
 
 
 def _chunk_stats(
-    hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float, definition: SelfCertainty
+    hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float, definition: SelfCertainty | None
 ) -> tuple[Tensor, ...]:
+    """Log-probabilities of the targets; with a definition also entropy and self-certainty, without gradient."""
     logits = (hidden @ output_weight.T).float()
     scaled = torch.log_softmax(logits / temperature, dim=-1)
     log_probs = scaled.gather(1, targets[:, None]).squeeze(1)
+    if definition is None:
+        return (log_probs,)
     with torch.no_grad():
         entropy = -(scaled.exp() * scaled).sum(dim=-1)
         own = scaled if temperature == 1.0 else torch.log_softmax(logits, dim=-1)

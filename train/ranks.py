@@ -1,10 +1,10 @@
-"""The processes that train one policy together, as whoever trains sees them: who am I, what do all of us have.
+"""The processes that train one policy together: collective operations that one process alone needs no change for.
 
-A batch's sessions are dealt out over the processes (train/sampler.py). Losses are divided by what all of them have
-together, and gradients are added up: so many processes take the step that one would, to the last digits of a sum. One
-process alone is `ALONE`, for which everything here is as good as not there.
+A batch's sessions are shared out over the processes (train/sampler.py). Losses are divided by totals over all of them,
+and gradients are summed, not averaged: so several processes take the step that one would take, to the last digits of a
+sum. One process alone is `SINGLE_PROCESS`, where every operation returns its input.
 
-Nothing waits for a limited time only: whoever is gone is noticed otherwise (train/joining.py).
+No operation has a time limit: a lost process is detected otherwise (train/process_group.py).
 """
 
 import itertools
@@ -12,118 +12,101 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
+from torch.distributed.distributed_c10d import Store
 from torch.distributed.tensor import DTensor, distribute_tensor
-
-__all__ = ["ALONE", "Notes", "Ranks", "held_like", "whole_tensor"]
 
 T = TypeVar("T")
 POLL_S = 0.05
 
 
-class Notes(Protocol):
-    """Where processes leave each other notes: a store of torch.distributed."""
-
-    def set(self, key: str, value: str, /) -> None: ...
-    def get(self, key: str, /) -> bytes: ...
-    def check(self, keys: list[str], /) -> bool: ...
-    def compare_set(self, key: str, expected: str, desired: str, /) -> bytes: ...
-
-
 @dataclass(frozen=True)
 class Ranks:
-    """One of the processes of a run.
+    """One of the processes of a run; all of them call every method below in the same order.
 
     Attributes:
-        rank: Its number, from 0. Number 0 is the one that writes and prints.
-        count: How many there are.
-        notes: What they leave each other word by; None where one is alone.
+        rank: Its number, from 0.
+        world_size: The number of processes.
+        store: Shared by all processes; None for a single one.
     """
 
     rank: int = 0
-    count: int = 1
-    notes: Notes | None = None
-    _meetings: Iterator[int] = field(default_factory=itertools.count, repr=False, compare=False)
+    world_size: int = 1
+    store: Store | None = None
+    _calls: Iterator[int] = field(default_factory=itertools.count, repr=False, compare=False)
 
     @property
-    def alone(self) -> bool:
-        return self.count == 1
+    def is_single(self) -> bool:
+        return self.world_size == 1
 
     @property
-    def writes(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
-    def sums(self, figures: Mapping[str, float]) -> dict[str, float]:
-        """Each figure summed over all processes, which give the same names in the same order."""
-        if self.alone or not figures:
-            return dict(figures)
-        values = self._reduced(list(figures.values()), torch.float64, dist.ReduceOp.SUM)
-        return dict(zip(figures, values, strict=True))
+    def sum_metrics(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Each metric summed over all processes, which pass the same names in the same order."""
+        return dict(zip(metrics, self._all_reduce(list(metrics.values()), dist.ReduceOp.SUM), strict=True))
 
-    def total(self, count: int) -> int:
-        """A count of this process and all others."""
-        return count if self.alone else int(self._reduced([count], torch.int64, dist.ReduceOp.SUM)[0])
+    def all_reduce_sum(self, count: int) -> int:
+        """The sum of a count over all processes."""
+        return int(self._all_reduce([count], dist.ReduceOp.SUM)[0])
 
-    def most(self, count: int) -> int:
+    def all_reduce_max(self, count: int) -> int:
         """The largest of all processes' counts."""
-        return count if self.alone else int(self._reduced([count], torch.int64, dist.ReduceOp.MAX)[0])
+        return int(self._all_reduce([count], dist.ReduceOp.MAX)[0])
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
-        """Flag by flag, whether it is set in any process."""
-        if self.alone:
-            return flags
-        return tuple(map(bool, self._reduced(flags, torch.int64, dist.ReduceOp.MAX)))
+        """For each flag, whether it is set in any process."""
+        return tuple(map(bool, self._all_reduce(flags, dist.ReduceOp.MAX)))
 
-    def gather(self, own: Sequence[T]) -> list[list[T]]:
-        """What each process has, in the order of their numbers."""
-        if self.alone:
+    def all_gather(self, own: Sequence[T]) -> list[list[T]]:
+        """The items of each process, in the order of ranks."""
+        if self.is_single:
             return [list(own)]
-        found: list[list[T]] = [[] for _ in range(self.count)]
-        dist.all_gather_object(found, list(own))
-        return found
+        gathered: list[list[T]] = [[] for _ in range(self.world_size)]
+        dist.all_gather_object(gathered, list(own))
+        return gathered
 
-    def meet(self) -> None:
-        """Waits until all processes have come here, however long that takes; Ctrl-C is heard meanwhile."""
-        if self.notes is None or self.alone:
-            return
-        meeting = f"meeting {next(self._meetings)}"
-        self.notes.set(f"{meeting} of {self.rank}", "")
-        _wait_for(self.notes, [f"{meeting} of {rank}" for rank in range(self.count)])
+    def barrier(self) -> None:
+        """Waits until all processes have come here, however long that takes; unlike NCCL's, Ctrl-C interrupts it."""
+        if self.store is not None:
+            key = f"barrier {next(self._calls)}"
+            self.store.set(f"{key} of {self.rank}", "")
+            _wait_for(self.store, [f"{key} of {rank}" for rank in range(self.world_size)])
 
-    def first(self, work: Callable[[], T]) -> T:
-        """Number 0 does the work, which takes what it takes; the others wait, and are given the result (JSON)."""
-        if self.notes is None or self.alone:
+    def broadcast(self, work: Callable[[], T]) -> T:
+        """Rank 0 does the work; the others wait, however long it takes, and receive the result (JSON)."""
+        if self.store is None:
             return work()
-        meeting = f"meeting {next(self._meetings)}"
-        if self.rank == 0:
-            done = work()
-            self.notes.set(meeting, json.dumps(done))
-            return done
-        _wait_for(self.notes, [meeting])
-        result: T = json.loads(self.notes.get(meeting))
+        key = f"broadcast {next(self._calls)}"
+        if self.is_main:
+            own = work()
+            self.store.set(key, json.dumps(own))
+            return own
+        _wait_for(self.store, [key])
+        result: T = json.loads(self.store.get(key))
         return result
 
-    def share(self, items: Sequence[T]) -> Sequence[T]:
-        """Those of the items that are this process's."""
-        return items if self.alone else items[self.rank :: self.count]
+    def shard(self, items: Sequence[T]) -> Sequence[T]:
+        """This process's share of the items."""
+        return items[self.rank :: self.world_size]
 
-    def add_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Sums the gradients of parameters that every process holds whole; where nobody has one there is none.
+    def all_reduce_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Sums the gradients of parameters that every process holds completely; where no process has one, none is left.
 
-        Those of parameters that are laid over the processes were summed in the backward pass (train/sharding.py).
+        Those of sharded parameters were summed in the backward pass (train/sharding.py).
         """
-        if self.alone:
+        if self.is_single:
             return
-        held = [parameter for parameter in parameters if not isinstance(parameter, DTensor)]
-        if not held:
-            return
-        reached = self._reduced([p.grad is not None for p in held], torch.int64, dist.ReduceOp.MAX)
-        summed = [parameter for parameter, any_has in zip(held, reached, strict=True) if any_has]
+        replicated = [parameter for parameter in parameters if not isinstance(parameter, DTensor)]
+        # A process without a share of the batch has no gradient, but must take part in the sum of the others'.
+        reached = self.any(*(parameter.grad is not None for parameter in replicated))
+        summed = [parameter for parameter, is_reached in zip(replicated, reached, strict=True) if is_reached]
         for parameter in summed:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -131,29 +114,32 @@ class Ranks:
         for work in pending:
             work.wait()
 
-    def _reduced(self, values: Sequence[float], dtype: torch.dtype, operation: dist.ReduceOp.RedOpType) -> list[float]:
-        tensor = torch.tensor(values, dtype=dtype)
+    def _all_reduce(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> Sequence[float]:
+        """In float64, which holds counts up to 2**53 exactly."""
+        if self.is_single or not values:
+            return values
+        tensor = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(tensor, op=operation)
-        found: list[float] = tensor.tolist()
-        return found
+        reduced: list[float] = tensor.tolist()
+        return reduced
 
 
-ALONE = Ranks()
+SINGLE_PROCESS = Ranks()
 
 
-def whole_tensor(tensor: Tensor) -> Tensor:
-    """A tensor that may be laid over the processes, whole; all of them ask for it at once."""
+def full_tensor(tensor: Tensor) -> Tensor:
+    """A tensor that may be sharded, gathered; all processes call this at once."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def held_like(whole: Tensor, other: Tensor) -> Tensor:
-    """A copy of a whole tensor on the device of another one, and laid over the processes as that is."""
+def distribute_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """A copy of an unsharded tensor on the device of another one, sharded as that is."""
     if not isinstance(other, DTensor):
-        return whole.to(other.device, copy=True)
-    laid_out = distribute_tensor(whole.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
-    return laid_out.clone()  # its part may be a view that keeps the whole
+        return tensor.to(other.device, copy=True)
+    sharded = distribute_tensor(tensor.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
+    return sharded.clone()  # the shard may be a view that keeps all of the tensor alive
 
 
-def _wait_for(notes: Notes, keys: list[str]) -> None:
-    while not notes.check(keys):
+def _wait_for(store: Store, keys: list[str]) -> None:
+    while not store.check(keys):
         time.sleep(POLL_S)

@@ -1,7 +1,7 @@
-"""Where a run's figures go: a progress bar on the terminal, metrics.jsonl, and whoever else watches.
+"""Where a run's metrics go: a progress bar on the terminal, metrics.jsonl, and trackers.
 
-step ─► metrics.jsonl                     kept (train/metrics_file.py), drawn by `python -m train.show`
-     ├► tensorboard, wandb, trackio       as asked for (train/watching)
+step ─► metrics.jsonl                     permanent (train/metrics_file.py), drawn by `python -m train.show`
+     ├► tensorboard, wandb, trackio       as configured (train/trackers.py)
      └► progress bar, lines, warnings     for the person at the terminal
 """
 
@@ -9,7 +9,6 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -23,27 +22,26 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from train.collapse import COLLAPSE_STEPS, collapse
-from train.metrics_file import METRICS_FILE, MetricsFile, Row
-from train.watching.watch import OpenWatch, Watch
+from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
+from train.trackers import OpenTracker, Tracker
 
-__all__ = ["NoLog", "RunLog"]
+BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "packed_share")
 
 
 class RunLog:
     """Logs the phases of one run in `folder`.
 
-    A run that goes on after a stop appends to metrics.jsonl; steps that were logged but not saved are cut off first, so
-    that no step stands there twice.
+    A run that resumes appends to metrics.jsonl; steps that were logged but not saved are cut off first, so that no step
+    stands there twice.
 
     Args:
-        open_watches: Who is shown the figures besides (train.watching.watch.load_watches).
+        open_trackers: Trackers that receive the metrics too (train.trackers.load_trackers).
     """
 
-    def __init__(self, folder: Path, open_watches: Sequence[OpenWatch] = ()) -> None:
+    def __init__(self, folder: Path, open_trackers: Sequence[OpenTracker] = ()) -> None:
         self._folder = folder
-        self._open_watches = open_watches
-        self._watches: list[Watch] = []
+        self._open_trackers = open_trackers
+        self._trackers: list[Tracker] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._file = MetricsFile(folder / METRICS_FILE)
         self._console = Console(stderr=True)
@@ -53,66 +51,68 @@ class RunLog:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[metrics]}"),
             console=self._console,
             disable=not self._console.is_terminal,
         )
         self._task: TaskID | None = None
         self._every = 1
         self._latest: deque[dict[str, float]] = deque(maxlen=COLLAPSE_STEPS)
-        self._warned = ""
+        self._warning = ""
         if dropped := self._file.dropped:
             lines = "1 line" if dropped == 1 else f"{dropped} lines"
-            self.say(f"{METRICS_FILE}: took out {lines} that a stop had left unreadable")
+            self.info(f"{METRICS_FILE}: removed {lines} that a stop had left unreadable")
 
     def __enter__(self) -> "RunLog":
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._progress.stop()
         self._file.close()
-        self._close_watches()
+        self._close_trackers()
 
-    def begin(self, phase: str, total_steps: int, done_steps: int) -> None:
-        """A phase begins, or goes on after `done_steps`."""
-        self._file.forget(phase, done_steps)
-        self._close_watches()
-        self._watches = [open_watch(self._folder, phase, done_steps) for open_watch in self._open_watches]
+    def start_phase(self, phase: str, total_steps: int, done_steps: int) -> None:
+        """A phase begins, or resumes after `done_steps`."""
+        self._file.truncate(phase, done_steps)
+        self._close_trackers()
+        self._trackers = [open_tracker(self._folder, phase, done_steps) for open_tracker in self._open_trackers]
         self._latest.clear()
-        self._warned = ""
+        self._warning = ""
         self._every = max(1, total_steps // 20)
-        self._task = self._progress.add_task(phase, total=total_steps, completed=done_steps, figures="")
+        self._task = self._progress.add_task(phase, total=total_steps, completed=done_steps, metrics="")
 
-    def step(self, phase: str, step: int, figures: dict[str, float]) -> None:
-        """The figures of one step, counted from 1."""
-        self._file.append(Row(phase, step, figures))
-        for watch in self._watches:
-            watch.step(step, figures)
-        shown = _brief(figures)
+    def step(self, phase: str, step: int, metrics: dict[str, float]) -> None:
+        """The metrics of one step, counted from 1."""
+        self._file.append(Row(phase, step, metrics))
+        for tracker in self._trackers:
+            tracker.log(metrics, step)
+        brief = "  ".join(f"{name} {metrics[name]:.4g}" for name in BRIEF if name in metrics)
         if self._task is not None:
-            self._progress.update(self._task, completed=step, figures=shown)
+            self._progress.update(self._task, completed=step, metrics=brief)
         if not self._console.is_terminal and step % self._every == 0:
-            self.say(f"{phase:<11} step {step}  {shown}")
-        self._warn(phase, step, figures)
+            self.info(f"{phase:<11} step {step}  {brief}")
+        self._latest.append(metrics)
+        warning = describe_collapse(self._latest)
+        if warning and warning != self._warning:
+            self.info(f"warning: {phase}, step {step}: {warning}")
+        self._warning = warning
 
-    def note(self, text: str) -> None:
-        """What goes on beside steps: on the bar until the next one, or a line where there is no bar."""
+    def status(self, text: str) -> None:
+        """What happens between steps: on the bar until the next one, or a line where there is no bar."""
         if self._console.is_terminal and self._task is not None:
-            self._progress.update(self._task, figures=text)
+            self._progress.update(self._task, metrics=text)
         else:
-            self.say(text)
+            self.info(text)
 
     def flush(self) -> None:
-        """Makes what was logged so far last, a power cut included. Comes before a state that says so much is done."""
+        """Syncs everything logged so far to disk. Call it before saving a state that counts these steps as done."""
         self._file.sync()
-        for watch in self._watches:
-            watch.flush()
+        for tracker in self._trackers:
+            tracker.flush()
 
-    def say(self, text: str) -> None:
-        """One line for the person who watches."""
+    def info(self, text: str) -> None:
+        """One line on the terminal."""
         if self._console.is_terminal:
             self._progress.console.print(text, highlight=False)
         else:
@@ -121,24 +121,16 @@ class RunLog:
 
     def rows(self, phase: str) -> list[dict[str, Any]]:
         """What was logged of a phase, before a stop too."""
-        return [{"phase": row.phase, "step": row.step, **row.figures} for row in self._file.rows(phase)]
+        return [{"phase": row.phase, "step": row.step, **row.metrics} for row in self._file.rows(phase)]
 
-    def _warn(self, phase: str, step: int, figures: dict[str, float]) -> None:
-        """Tells of a collapse when it is first seen, and again when it is another one."""
-        self._latest.append(figures)
-        found = collapse(self._latest)
-        if found and found != self._warned:
-            self.say(f"warning: {phase}, step {step}: {found}")
-        self._warned = found
-
-    def _close_watches(self) -> None:
-        for watch in self._watches:
-            watch.close()
-        self._watches = []
+    def _close_trackers(self) -> None:
+        for tracker in self._trackers:
+            tracker.close()
+        self._trackers = []
 
 
 class NoLog(RunLog):
-    """That of a process that neither writes nor prints: another one does it for all of them."""
+    """The log of a process other than the main one, which alone writes and prints."""
 
     def __init__(self) -> None:
         pass
@@ -146,33 +138,11 @@ class NoLog(RunLog):
     def __enter__(self) -> "NoLog":
         return self
 
-    def __exit__(self, *_error: object) -> None:
-        pass
-
-    def begin(self, phase: str, total_steps: int, done_steps: int) -> None:
+    def _ignore(self, *_: Any, **__: Any) -> None:
         """Nothing."""
 
-    def step(self, phase: str, step: int, figures: dict[str, float]) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
-
-    def flush(self) -> None:
-        """Nothing."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
+    __exit__ = start_phase = step = status = flush = info = _ignore
 
     def rows(self, phase: str) -> list[dict[str, Any]]:
-        """Nothing: ask the process that writes."""
+        """None: the main process has them."""
         return []
-
-
-def _brief(figures: dict[str, float]) -> str:
-    shown = [
-        name
-        for name in ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "packed_share")
-        if name in figures
-    ]
-    return "  ".join(f"{name} {figures[name]:.4g}" for name in shown)

@@ -1,20 +1,18 @@
-"""Which sessions, or which single steps of them, make a batch: the same for a seed and a step, whatever ran before.
+"""Which sessions, or which single steps of them, make a batch: it depends on seed and step only, so that runs resume.
 
-SFT takes whole sessions (Shop-R1, section 4.1). GRPO takes whole sessions too, all steps of which share one reading of
+SFT takes whole sessions (Shop-R1, section 4.1). GRPO takes whole sessions too, all steps of which share one pass over
 their pages, or single ⟨context, next action⟩ pairs as in the papers, uniformly or balanced over action types.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, islice
 from random import Random
 from typing import Literal, TypeVar
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from train.tokens import ReplySpan, SessionTokens
-
-__all__ = ["Balance", "SessionPlan", "SessionSteps", "StepPlan"]
 
 Balance = Literal["uniform", "balanced"]
 # Shop-R1, section 4.1: click and type_and_submit each occur about 10% more frequently than terminate.
@@ -24,6 +22,31 @@ T = TypeVar("T")
 SessionSteps = tuple[SessionTokens, list[ReplySpan]]  # steps of one session, in their order
 
 
+def split_batches(
+    items: Iterable[T], cost: Callable[[Sequence[T], T], Sequence[int]], *limits: int
+) -> Iterator[list[T]]:
+    """Splits items, in their order, into batches of at least one item whose costs stay within the limits.
+
+    Args:
+        cost: Of the batch so far and an item: what the item adds to it, one number for each limit.
+
+    >>> list(split_batches([3, 4, 9, 1], lambda batch, item: (1, item), 2, 8))
+    [[3, 4], [9], [1]]
+    """
+    batch: list[T] = []
+    totals: Sequence[int] = [0] * len(limits)
+    for item in items:
+        sums = [total + own for total, own in zip(totals, cost(batch, item), strict=True)]
+        if batch and any(own > limit for own, limit in zip(sums, limits, strict=True)):
+            yield batch
+            batch = []
+            sums = [*cost(batch, item)]
+        batch.append(item)
+        totals = sums
+    if batch:
+        yield batch
+
+
 class SessionPlan:
     """Batches of whole sessions: epoch after epoch of a shuffle that depends on `key` and the epoch alone.
 
@@ -31,7 +54,7 @@ class SessionPlan:
     batches. Batches do not reach across epochs.
 
     Args:
-        rank, ranks: Of `ranks` processes that share each batch, this is number `rank` (from 0).
+        rank, ranks: This process's number (from 0), of the `ranks` that share each batch.
     """
 
     def __init__(
@@ -39,35 +62,25 @@ class SessionPlan:
     ) -> None:
         self._trunks, self._size, self._max_tokens, self._key = trunks, size, max_tokens, key
         self._share = slice(rank, None, ranks)
+        self._epochs = count()
         self._batches: list[list[int]] = []
-        self._epochs = self._first_epoch = 0
 
     @property
     def batches_per_epoch(self) -> int:
-        """In the first epoch; where tokens bound the batches, another may have a few more or less."""
-        if not self._epochs:
-            self._plan_epoch()
-        return self._first_epoch
+        """In the first epoch; where tokens limit the batches, another may have a few more or less."""
+        return len(self._plan_epoch(0))
 
     def batch(self, step: int) -> list[SessionSteps]:
         """The sessions of batch `step` (from 0) with all their steps."""
         while len(self._batches) <= step:
-            self._plan_epoch()
+            self._batches += self._plan_epoch(next(self._epochs))
         return [(self._trunks[index], self._trunks[index].replies) for index in self._batches[step][self._share]]
 
-    def _plan_epoch(self) -> None:
-        batch: list[int] = []
-        tokens = 0
-        for index in _shuffled(range(len(self._trunks)), f"{self._key} epoch {self._epochs}"):
-            length = len(self._trunks[index].tokens)
-            if batch and (len(batch) == self._size or tokens + length > self._max_tokens):
-                self._batches.append(batch)
-                batch, tokens = [], 0
-            batch.append(index)
-            tokens += length
-        self._batches.append(batch)
-        self._first_epoch = self._first_epoch or len(self._batches)
-        self._epochs += 1
+    def _plan_epoch(self, epoch: int) -> list[list[int]]:
+        order = _shuffled(range(len(self._trunks)), f"{self._key} epoch {epoch}")
+        lengths = [len(trunk.tokens) for trunk in self._trunks]
+        batches = split_batches(order, lambda _, index: (1, lengths[index]), self._size, self._max_tokens)
+        return list(batches) or [[]]
 
 
 class StepPlan:
@@ -86,49 +99,47 @@ class StepPlan:
     ) -> None:
         self._trunks, self._size = trunks, size
         self._share = slice(rank, None, ranks)
-        pairs = [(index, place) for index, trunk in enumerate(trunks) for place in range(len(trunk.replies))]
-        self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._of_types(pairs), key)
+        pairs = [(index, position) for index, t in enumerate(trunks) for position in range(len(t.replies))]
+        self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._by_type(pairs), key)
         self._drawn: list[tuple[int, int]] = []
 
-    def pairs(self, count: int) -> list[tuple[int, int]]:
-        """The first `count` steps as (trunk, place among its replies): `size` after `size` of them are the batches."""
-        self._drawn += islice(self._stream, max(0, count - len(self._drawn)))
-        return self._drawn[:count]
+    def pairs(self, number: int) -> list[tuple[int, int]]:
+        """The first `number` steps as (trunk, position among its replies); each `size` of them are a batch."""
+        self._drawn += islice(self._stream, max(0, number - len(self._drawn)))
+        return self._drawn[:number]
 
     def batch(self, step: int) -> list[SessionSteps]:
         """The sessions of batch `step` (from 0) with those of their steps that are in it."""
-        places = defaultdict(set)
-        for index, place in self.pairs((step + 1) * self._size)[step * self._size :]:
-            places[index].add(place)
+        positions = defaultdict(set)
+        for index, position in self.pairs((step + 1) * self._size)[step * self._size :]:
+            positions[index].add(position)
         return [
-            (self._trunks[index], [self._trunks[index].replies[place] for place in sorted(places[index])])
-            for index in sorted(places)[self._share]
+            (self._trunks[index], [self._trunks[index].replies[position] for position in sorted(positions[index])])
+            for index in sorted(positions)[self._share]
         ]
 
-    def _of_types(self, pairs: Sequence[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
-        of_type: dict[str, list[tuple[int, int]]] = {name: [] for name in BALANCED}
-        for index, place in pairs:
-            of_type[reply_action(self._trunks[index].replies[place].action)["type"]].append((index, place))
-        if missing := [name for name, found in of_type.items() if not found]:
+    def _by_type(self, pairs: Sequence[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
+        by_type: dict[str, list[tuple[int, int]]] = {name: [] for name in BALANCED}
+        for index, position in pairs:
+            by_type[reply_action(self._trunks[index].replies[position].action)["type"]].append((index, position))
+        if missing := [name for name, own in by_type.items() if not own]:
             raise BadConfig(
                 f"balance = 'balanced', but no training step is a {' or a '.join(missing)}; take balance = 'uniform'."
             )
-        return of_type
+        return by_type
 
 
-def _balanced(of_type: dict[str, list[tuple[int, int]]], key: str) -> Iterator[tuple[int, int]]:
-    streams = {name: _epochs(found, f"{key} {name}") for name, found in of_type.items()}
-    draw = Random(f"{key} types")
+def _balanced(by_type: dict[str, list[tuple[int, int]]], key: str) -> Iterator[tuple[int, int]]:
+    streams = {name: _epochs(pairs, f"{key} {name}") for name, pairs in by_type.items()}
+    random = Random(f"{key} types")
     while True:
-        (name,) = draw.choices(list(BALANCED), list(BALANCED.values()))
+        (name,) = random.choices(list(BALANCED), list(BALANCED.values()))
         yield next(streams[name])
 
 
 def _epochs(items: Sequence[tuple[int, int]], key: str) -> Iterator[tuple[int, int]]:
-    epoch = 0
-    while True:
+    for epoch in count():
         yield from _shuffled(items, f"{key} epoch {epoch}")
-        epoch += 1
 
 
 def _shuffled(items: Sequence[T], key: str) -> list[T]:

@@ -7,30 +7,17 @@ Token q may see token k iff k lies on the trunk at or before q's fork, or in q's
 are those of the unpacked prompt. Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T
 pages instead of T·(T+1)/2·G. Several sessions are packed one after the other; they do not see each other.
 
-The unchanged model runs with one of the attentions of train/attention, handed to it as a keyword argument. Dropout of
-attention weights, which a configuration may ask for, is not done.
+The unchanged model runs with one of the attentions of train/attention, passed to it as a keyword argument. Dropout of
+attention weights, which a configuration may ask for, is not applied.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from transformers import AttentionInterface
-
-__all__ = [
-    "Attention",
-    "PackedGroup",
-    "PackedSpan",
-    "PackedTrees",
-    "SessionTree",
-    "TreeAttention",
-    "enable_tree_attention",
-    "hidden_states",
-    "pack",
-    "pack_trunks",
-]
 
 IMPLEMENTATION = "session_tree"
 
@@ -43,15 +30,17 @@ class SessionTree:
         trunk: Tokens (L,).
         forks: For each step with replies, how many trunk tokens its prompt has; at least 1.
         replies: For each fork, the tokens of its replies; none is empty.
+        targets: The (start, end) of replies on the trunk itself that are targets too, in order: SFT on whole sessions.
     """
 
     trunk: Sequence[int]
-    forks: Sequence[int]
-    replies: Sequence[Sequence[Sequence[int]]]
+    forks: Sequence[int] = ()
+    replies: Sequence[Sequence[Sequence[int]]] = ()
+    targets: Sequence[tuple[int, int]] = ()
 
 
 class Attention(Protocol):
-    """What takes part in a forward pass in place of the model's own attention."""
+    """Replaces a model's own attention in one forward pass."""
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """(1, heads, L, d), (1, key-value heads, L, d) twice -> (1, heads, L, d)."""
@@ -62,9 +51,9 @@ class PackedGroup:
     """One step's replies in the packed sequence: tokens [start, end), fork at `visible` tokens of the trunk.
 
     Attributes:
-        own: (end - start, end - start), True where a token may look among the step's replies.
-        targets: Which of the pack's N reply tokens they are.
-        replies: Which of its R replies.
+        own: (end - start, end - start), True where a token may see another one of the step's replies.
+        targets: The slice of the pack's N reply tokens.
+        replies: The slice of its R replies.
     """
 
     start: int
@@ -76,9 +65,9 @@ class PackedGroup:
 
     @property
     def mask(self) -> Tensor:
-        """(end - start, visible + end - start): the same behind the part of the trunk that all of them see."""
-        seen = torch.ones(len(self.own), self.visible, dtype=torch.bool, device=self.own.device)
-        return torch.cat([seen, self.own], dim=1)
+        """(end - start, visible + end - start): `own` behind the part of the trunk that all of them see."""
+        prefix = torch.ones(len(self.own), self.visible, dtype=torch.bool, device=self.own.device)
+        return torch.cat([prefix, self.own], dim=1)
 
 
 @dataclass(frozen=True)
@@ -86,15 +75,15 @@ class PackedSpan:
     """One session in the packed sequence: its trunk [start, end), then its groups.
 
     Attributes:
-        sources: The places on the trunk that predict reply tokens on the trunk itself, in order.
-        first_target: The first of these reply tokens, of the pack's N.
+        sources: The positions on the trunk that predict targets on the trunk itself, in order.
+        first_target: The index of the first of these targets among the pack's N.
     """
 
     start: int
     end: int
     groups: tuple[PackedGroup, ...]
-    sources: Sequence[int] = ()
-    first_target: int = 0
+    sources: Sequence[int]
+    first_target: int
 
 
 @dataclass(frozen=True)
@@ -103,11 +92,11 @@ class PackedTrees:
 
     Attributes:
         input_ids, position_ids: (1, L).
-        predicted_from: (N,) for each reply token, the place whose hidden state predicts it.
+        predicted_from: (N,) for each reply token, the position whose hidden state predicts it.
         targets: (N,) the reply tokens, reply after reply in the order of `pack`.
         reply_lengths: R numbers that sum to N.
-        row_tokens: Tokens of the same replies as rows, each behind its whole prompt: L over these is what is left of
-            the work, at the least.
+        row_tokens: Tokens of the same replies as rows, each behind its whole prompt; L over these is the share of the
+            work that remains, at the least.
     """
 
     input_ids: Tensor
@@ -120,38 +109,42 @@ class PackedTrees:
     _attentions: dict["TreeAttention", Attention] = field(default_factory=dict, repr=False, compare=False)
 
     def attended_by(self, attention: "TreeAttention") -> Attention:
-        """What attends in every pass over this pack; made once."""
+        """The attention prepared for this pack, built once for all passes over it."""
         if attention not in self._attentions:
             self._attentions[attention] = attention(self)
         return self._attentions[attention]
 
+    def branches(self) -> Iterator[tuple[PackedSpan, PackedGroup, range]]:
+        """Each reply that forks from a trunk: its session, its step, and its positions in the pack."""
+        for span in self.spans:
+            for group in span.groups:
+                start = group.start
+                for length in self.reply_lengths[group.replies]:
+                    yield span, group, range(start, start + length)
+                    start += length
+
     def to(self, device: torch.device | str) -> "PackedTrees":
-        """The same on another device."""
+        """A copy on another device."""
         return self.map(lambda tensor: tensor.to(device))
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> "PackedTrees":
-        """The same with `change` of every tensor in its place."""
+    def map(self, function: Callable[[Tensor], Tensor]) -> "PackedTrees":
+        """A copy with `function` applied to every tensor."""
         spans = tuple(
-            replace(span, groups=tuple(replace(group, own=change(group.own)) for group in span.groups))
+            replace(span, groups=tuple(replace(group, own=function(group.own)) for group in span.groups))
             for span in self.spans
         )
-        return PackedTrees(
-            change(self.input_ids),
-            change(self.position_ids),
-            change(self.predicted_from),
-            change(self.targets),
-            self.reply_lengths,
-            spans,
-            self.row_tokens,
-        )
+        names = ("input_ids", "position_ids", "predicted_from", "targets")
+        tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
+        # What was prepared for the old tensors must not serve the new ones.
+        return replace(self, **tensors, spans=spans, _attentions={})
 
 
 TreeAttention = Callable[[PackedTrees], Attention]
-"""A way to attend over session trees: train/attention has some. What it makes of a pack must not hold the pack."""
+"""A way to attend over session trees (train/attention). Its result must hold no reference to the pack: a cycle."""
 
 
 def pack(trees: Sequence[SessionTree]) -> PackedTrees:
-    """Packs session trees: trunk, then fork after fork, each with its replies one after the other."""
+    """Packs session trees: the trunk, then fork after fork, each with its replies one after the other."""
     tokens: list[int] = []
     positions: list[int] = []
     predicted_from: list[int] = []
@@ -160,14 +153,21 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
     spans = []
     row_tokens = 0
     for tree in trees:
-        start = len(tokens)
+        start, first_of_span = len(tokens), len(targets)
         tokens += tree.trunk
         positions += range(len(tree.trunk))
         end = len(tokens)
+        for first, last in tree.targets:
+            predicted_from += range(start + first - 1, start + last - 1)
+            targets += tree.trunk[first:last]
+            lengths.append(last - first)
+            row_tokens += last
+        sources = predicted_from[first_of_span:]
         groups = []
         for fork, replies in zip(tree.forks, tree.replies, strict=True):
             first, first_target, first_reply = len(tokens), len(targets), len(lengths)
             for reply in replies:
+                # The last token of the prompt predicts the first one of every reply.
                 predicted_from += [start + fork - 1, *range(len(tokens), len(tokens) + len(reply) - 1)]
                 targets += reply
                 lengths.append(len(reply))
@@ -175,9 +175,9 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
                 positions += range(fork, fork + len(reply))
                 row_tokens += fork + len(reply)
             own = _own_mask([len(reply) for reply in replies])
-            places = slice(first_target, len(targets)), slice(first_reply, len(lengths))
-            groups.append(PackedGroup(first, len(tokens), fork, own, *places))
-        spans.append(PackedSpan(start, end, tuple(groups)))
+            slices = slice(first_target, len(targets)), slice(first_reply, len(lengths))
+            groups.append(PackedGroup(first, len(tokens), fork, own, *slices))
+        spans.append(PackedSpan(start, end, tuple(groups), sources, first_of_span))
     return PackedTrees(
         input_ids=torch.tensor([tokens]),
         position_ids=torch.tensor([positions]),
@@ -190,37 +190,28 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
 
 
 def pack_trunks(trunks: Sequence[tuple[Sequence[int], Sequence[tuple[int, int]]]]) -> PackedTrees:
-    """Packs trunks alone, whose own replies at the given (start, end) are the targets: SFT on whole sessions."""
-    tokens: list[int] = []
-    positions: list[int] = []
-    predicted_from: list[int] = []
-    lengths: list[int] = []
-    spans = []
-    row_tokens = 0
-    for trunk, replies in trunks:
-        start, first_target = len(tokens), len(predicted_from)
-        tokens += trunk
-        positions += range(len(trunk))
-        for first, end in replies:
-            predicted_from += range(start + first - 1, start + end - 1)
-            lengths.append(end - first)
-            row_tokens += end
-        spans.append(PackedSpan(start, len(tokens), (), predicted_from[first_target:], first_target))
-    ids, sources = torch.tensor([tokens]), torch.tensor(predicted_from, dtype=torch.long)
-    targets = ids[0, sources + 1]
-    return PackedTrees(ids, torch.tensor([positions]), sources, targets, lengths, tuple(spans), row_tokens)
+    """Packs trunks alone, each with the (start, end) of the replies on it that are targets."""
+    return pack([SessionTree(trunk, targets=targets) for trunk, targets in trunks])
 
 
 def _own_mask(lengths: Sequence[int]) -> Tensor:
-    """(n, n): in the own branch what lies at or before."""
+    """(n, n): True for tokens of the same reply at or before."""
     branch = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
     return (branch[:, None] == branch[None, :]).tril()
 
 
 def enable_tree_attention(model: Any) -> None:
-    """Makes `model` attend as it is told for each pass, and by nothing else; train.architectures: which models may."""
+    """Makes `model` attend by the `layout` of each pass; train.architectures says which models support it."""
     AttentionInterface.register(IMPLEMENTATION, _tree_attention)
     model.set_attn_implementation(IMPLEMENTATION)
+
+
+def get_head_shape(config: Any) -> tuple[int, int, int]:
+    """Query heads, key-value heads and the width of a head, of a model's configuration."""
+    config = config.get_text_config()
+    heads: int = config.num_attention_heads
+    width: int = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return heads, getattr(config, "num_key_value_heads", None) or heads, width
 
 
 def hidden_states(model: Any, input_ids: Tensor, position_ids: Tensor, attention: Attention) -> Tensor:

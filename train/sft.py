@@ -1,23 +1,21 @@
 """Supervised fine-tuning on whole sessions, with the loss on the replies only (Shop-R1, section 3, equation 2).
 
 Each session stays whole: one trunk, every reply in it a target, each under the context that it has at test time.
-Stages may begin with the first steps of the sessions, where copying is learnt soonest, and end with all of them.
+Stages may begin with the first steps of the sessions, where copying is learned soonest, and end with all of them.
 """
 
 from collections.abc import Iterator, Sequence
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from train.config import SftConfig
 from train.loop import Optimizer
 from train.policy import Policy
 from train.policy_stats import log_probabilities
-from train.ranks import ALONE, Ranks
-from train.sampler import SessionPlan, SessionSteps
+from train.ranks import SINGLE_PROCESS, Ranks
+from train.sampler import SessionPlan, SessionSteps, split_batches
 from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
-from train.sharding import idle_pass, passes_behind
+from train.sharding import same_passes
 from train.tokens import ReplySpan, SessionTokens
-
-__all__ = ["SftTrainer", "sft_packs"]
 
 
 class SftTrainer:
@@ -30,65 +28,57 @@ class SftTrainer:
         config: SftConfig,
         *,
         seed: int,
-        ranks: Ranks = ALONE,
+        ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
         if not trunks:
             raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
         self._policy, self._config, self._ranks = policy.train(), config.in_steps(trunks), ranks
         size, tokens = config.sessions_per_batch, config.tokens_per_batch
-        self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", rank=ranks.rank, ranks=ranks.count)
+        self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", rank=ranks.rank, ranks=ranks.world_size)
         self.total_steps = self._config.total_steps
         self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps, ranks)
 
     def step(self, step: int) -> dict[str, float]:
-        """One optimiser step; returns its figures. Depends on the weights and `step` only."""
-        wanted = self._config.replies_at(step)
-        batch = [(trunk, replies[:wanted]) for trunk, replies in self._plan.batch(step)]
-        reply_tokens = self._ranks.total(sum(_taught_tokens(reply) for _, replies in batch for reply in replies))
-        figures = {"loss": 0.0, "tokens": 0.0}
-        passes = list(_passes(batch, self._config.max_batch_tokens))
-        behind = passes_behind(self._policy, self._ranks, len(passes))
-        for packed in map(_pack, passes):
-            packed = packed.to(self._policy.device)
-            for piece in self._policy.pieces(packed, log_probabilities):
-                loss = -piece.found.sum() / reply_tokens
-                loss.backward()
-                figures["loss"] += loss.item()
-            figures["tokens"] += packed.input_ids.numel()
-        for _ in range(behind):
-            idle_pass(self._policy)
-        return {**self._ranks.sums(figures), **self.optimizer.step(step)}
+        """One optimizer step; returns its metrics. Depends on the weights and `step` only."""
+        stage_replies = self._config.replies_at(step)
+        batch = [(trunk, replies[:stage_replies]) for trunk, replies in self._plan.batch(step)]
+        own_tokens = sum(_target_tokens(reply) for _, replies in batch for reply in replies)
+        reply_tokens = self._ranks.all_reduce_sum(own_tokens)
+        metrics = {"loss": 0.0, "tokens": 0.0}
+        packs = list(sft_packs(batch, self._config.max_batch_tokens))
+        with same_passes(self._ranks, len(packs), self._policy):
+            for packed in packs:
+                for output in self._policy.forward_chunks(packed.to(self._policy.device), log_probabilities):
+                    # Divided by the tokens of all ranks and packs, so that summed gradients are those of the batch.
+                    loss = -output.value.sum() / reply_tokens
+                    loss.backward()
+                    metrics["loss"] += loss.item()
+                metrics["tokens"] += packed.input_ids.numel()
+        return {**self._ranks.sum_metrics(metrics), **self.optimizer.step(step)}
 
 
 def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[PackedTrees]:
-    """A batch as it goes through the model: passes of at most `max_tokens` (at least one session each)."""
-    return map(_pack, _passes(batch, max_tokens))
+    """A batch as passes of at most `max_tokens` (at least one session each)."""
+
+    def cost(_: Sequence[SessionSteps], steps: SessionSteps) -> tuple[int]:
+        replies = steps[1]
+        return (replies[-1].end + sum(len(reply.target or ()) for reply in replies),)
+
+    return map(_pack, split_batches(batch, cost, max_tokens))
 
 
-def _taught_tokens(reply: ReplySpan) -> int:
+def _target_tokens(reply: ReplySpan) -> int:
     return reply.end - reply.start if reply.target is None else len(reply.target)
 
 
-def _passes(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[list[SessionSteps]]:
-    part: list[SessionSteps] = []
-    tokens = 0
-    for trunk, replies in batch:
-        length = replies[-1].end + sum(len(reply.target or ()) for reply in replies)
-        if part and tokens + length > max_tokens:
-            yield part
-            part, tokens = [], 0
-        part.append((trunk, replies))
-        tokens += length
-    if part:
-        yield part
-
-
-def _pack(part: Sequence[SessionSteps]) -> PackedTrees:
-    """Trunks whose own replies are the targets; where a reply is taught otherwise than shown, it is a branch."""
-    if all(reply.target is None for _, replies in part for reply in replies):
-        return pack_trunks([(t.tokens[: rs[-1].end], [(reply.start, reply.end) for reply in rs]) for t, rs in part])
+def _pack(sessions: Sequence[SessionSteps]) -> PackedTrees:
+    """Trunks whose own replies are the targets; where a target differs from what histories show, all are branches."""
+    if all(reply.target is None for _, replies in sessions for reply in replies):
+        return pack_trunks(
+            [(trunk.tokens[: replies[-1].end], [(r.start, r.end) for r in replies]) for trunk, replies in sessions]
+        )
     trees = []
-    for trunk, replies in part:
-        taught = [[reply.target or trunk.tokens[reply.start : reply.end]] for reply in replies]
-        trees.append(SessionTree(trunk.tokens[: replies[-1].start], [reply.start for reply in replies], taught))
+    for trunk, replies in sessions:
+        targets = [[reply.target or trunk.tokens[reply.start : reply.end]] for reply in replies]
+        trees.append(SessionTree(trunk.tokens[: replies[-1].start], [reply.start for reply in replies], targets))
     return pack(trees)

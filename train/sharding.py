@@ -1,15 +1,15 @@
-"""A policy whose weights are laid over the processes of a run (FSDP2): what does not fit one GPU.
+"""A policy whose weights are sharded over the processes of a run (FSDP2), for what does not fit one GPU.
 
     weights, gradients, moments     1/n of each in every process
-    a pass in training              one layer's weights are gathered at a time, and let go behind it
-    sampling, validating, saving    `whole()`: all of them in every process, for as long as that lasts
+    a pass in training              one layer's weights are gathered at a time, and freed after it
+    sampling, validating, saving    `summon_full_params()`: all of them in every process, for as long as that lasts
 
-A pass is an exchange: all processes have to make as many, in the same order. Who has less to do makes idle ones
-(`passes_behind`, `idle_pass`). Gradients are summed, not averaged, and weights are gathered as they are held, in
-float32, so that every number is the one that one process computes.
+A pass is a collective: all processes make as many, in the same order, or they wait for one another for ever. Those with
+fewer micro-batches add dummy passes (`same_passes`). Gradients are summed, not averaged, and weights are gathered in
+float32, as they are held, so that every number is the one that one process computes.
 
-Without this each process holds all of the model, and passes need no company: less talk, and the way of LoRA and of
-depth-first passes (train/attention/depth_first.py).
+Without this each process holds all of the model, and passes are no collectives: less communication, and the only way of
+LoRA and of depth-first passes (train/attention/depth_first.py).
 """
 
 import copy
@@ -24,14 +24,12 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from train.attention.structured import Structured
 from train.policy import Policy
-from train.ranks import Ranks, whole_tensor
+from train.ranks import Ranks, full_tensor
 from train.session_tree import TreeAttention, pack_trunks
-
-__all__ = ["ShardedPolicy", "idle_pass", "passes_behind"]
 
 
 class ShardedPolicy(Policy):
-    """`model`, whole in every process, laid over them; arguments as of Policy."""
+    """Shards `model`, which every process holds completely; arguments as of Policy."""
 
     def __init__(
         self,
@@ -44,8 +42,8 @@ class ShardedPolicy(Policy):
     ) -> None:
         super().__init__(model, autocast=autocast, gradient_checkpointing=gradient_checkpointing, attention=attention)
         self._ranks = ranks
-        self._gathered = (Policy(_without_weights(model), autocast=autocast),)  # in a tuple: no part of this module
-        mesh = init_device_mesh(self.device.type, (ranks.count,))
+        self._gathered = (Policy(_without_weights(model), autocast=autocast),)  # in a tuple: no submodule
+        mesh = init_device_mesh(self.device.type, (ranks.world_size,))
         for module in (*model.get_decoder().layers, self):
             fully_shard(module, mesh=mesh)
         for part in self.modules():
@@ -54,45 +52,51 @@ class ShardedPolicy(Policy):
                 part.set_force_sum_reduction_for_comms(True)
 
     @contextmanager
-    def whole(self) -> Iterator[Policy]:
-        """An ordinary policy with these weights, for as long as this lasts; all processes ask for it at once."""
+    def summon_full_params(self) -> Iterator[Policy]:
+        """An unsharded policy with these weights, inside the `with`; all processes enter it at once."""
         (gathered,) = self._gathered
-        pairs = list(zip(gathered.model.parameters(), self.model.parameters(), strict=True))
-        for parameter, laid_out in pairs:
-            parameter.data = whole_tensor(laid_out.detach())
+        for parameter, sharded in zip(gathered.model.parameters(), self.model.parameters(), strict=True):
+            parameter.data = full_tensor(sharded.detach())
         try:
             yield gathered
         finally:
-            for parameter, _ in pairs:
-                parameter.data = _nothing(parameter)
+            for parameter in gathered.model.parameters():
+                parameter.data = _empty_like(parameter)
 
     def frozen(self) -> Policy:
-        """This policy as it is now, laid over the processes like this one."""
-        with self.whole() as policy:
+        """A frozen copy of this policy, sharded as this one."""
+        with self.summon_full_params() as policy:
             model = copy.deepcopy(policy.model).requires_grad_(False).eval()
         return ShardedPolicy(model, self._ranks, autocast=self._autocast, attention=self._attention)
 
 
-def passes_behind(policy: Policy, ranks: Ranks, passes: int) -> int:
-    """How many idle passes a process has to make behind so many of its own, to have made as many as any other.
+@contextmanager
+def same_passes(ranks: Ranks, passes: int, *policies: Policy) -> Iterator[None]:
+    """Around `passes` passes of each policy: makes dummy ones after them, up to the largest number of any process.
 
-    Asked before the first of them: what is asked between them would meet another process's pass.
+    The number is exchanged before the first pass: between two of them the exchange would meet another process's pass.
     """
-    return ranks.most(passes) - passes if isinstance(policy, ShardedPolicy) else 0
+    is_sharded = any(isinstance(policy, ShardedPolicy) for policy in policies)
+    missing = ranks.all_reduce_max(passes) - passes if is_sharded else 0
+    yield
+    for _ in range(missing):
+        for policy in policies:
+            _dummy_pass(policy)
 
 
-def idle_pass(policy: Policy) -> None:
-    """A pass from which nothing is learnt, forward, and backward where gradients are asked for."""
-    log_probs = policy.log_probs(pack_trunks([([0, 0], [(1, 2)])]).to(policy.device))
+def _dummy_pass(policy: Policy) -> None:
+    """A pass that trains nothing; backward too where the policy's own passes have one."""
+    with torch.set_grad_enabled(torch.is_grad_enabled() and policy.training):
+        log_probs = policy.log_probs(pack_trunks([([0, 0], [(1, 2)])]).to(policy.device))
     if log_probs.requires_grad:
         (0.0 * log_probs.sum()).backward()
 
 
 def _without_weights(model: Any) -> Any:
-    """A copy of the model with nothing in the places of its weights."""
-    empty = {id(p): nn.Parameter(_nothing(p), requires_grad=p.requires_grad) for p in model.parameters()}
+    """A copy of the model with empty weights."""
+    empty = {id(p): nn.Parameter(_empty_like(p), requires_grad=p.requires_grad) for p in model.parameters()}
     return copy.deepcopy(model, memo=empty)
 
 
-def _nothing(like: Tensor) -> Tensor:
+def _empty_like(like: Tensor) -> Tensor:
     return torch.empty(0, dtype=like.dtype, device=like.device)

@@ -1,13 +1,13 @@
-"""A tiny Qwen2 model and its tokenizer, made from a store: training from nothing on two CPU cores.
+"""A tiny Qwen2 model and its tokenizer, built from a store: training from scratch on two CPU cores.
 
 The tokenizer is byte-level BPE behind Qwen2's own pre-tokenizer, so any text makes the round trip. Two kinds of whole
-tokens are added, learnt from the training split:
+tokens are added, from the training split:
 
-    words      what shoppers give: the words of goals and typed texts. One token wherever a word stands, in a page, a
+    words      the words of goals and typed texts. One token wherever a word stands, in a page, a
                query or an element's name, so that a tiny model can copy it.
     scaffolds  the frequent text between those words: markup, headings, the fixed parts of a reply.
 
-A page of the demo shop is then about 40 tokens. Such a model can learn to copy words already given; it cannot look up
+A page of the demo shop is then about 40 tokens. Such a model can learn to copy words of the prompt; it cannot look up
 an opaque id on a page.
 """
 
@@ -19,15 +19,13 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session, TypeAndSubmit
 from shop_env.context import ContextConfig
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply
 from train.config import TinyModelConfig, TinyTokenizerConfig
-
-__all__ = ["build_model", "train_tokenizer"]
 
 # Qwen2's pre-tokenizer, as its released tokenizer.json states it.
 QWEN2_SPLIT = (
@@ -77,11 +75,11 @@ def train_tokenizer(sessions: Iterable[Session], config: TinyTokenizerConfig, pr
     """The tokenizer for a store's training sessions.
 
     Raises:
-        BadConfig: There are no sessions to learn from.
+        BadConfig: There are no sessions.
     """
     sessions = list(sessions)
     if not sessions:
-        raise BadConfig("no training sessions to make a tokenizer from: is the store's train split empty?")
+        raise BadConfig("no training sessions to build a tokenizer from: is the store's train split empty?")
     words = _words(sessions, config)
     scaffolds, rest = _scaffolds(sessions, words, config, prompt)
     bpe = Tokenizer(models.BPE(byte_fallback=False))
@@ -107,7 +105,7 @@ def train_tokenizer(sessions: Iterable[Session], config: TinyTokenizerConfig, pr
 
 
 def _words(sessions: list[Session], config: TinyTokenizerConfig) -> list[str]:
-    """What shoppers give: words of goals and typed texts, most frequent first, ties by the alphabet."""
+    """Words of goals and typed texts, most frequent first, ties in alphabetical order."""
     counts: Counter[str] = Counter()
     in_goals: Counter[str] = Counter()
     for session in sessions:
@@ -115,18 +113,18 @@ def _words(sessions: list[Session], config: TinyTokenizerConfig) -> list[str]:
         goal = session.goal or ""
         counts.update(set(WORD.findall(" ".join([goal, *typed]))))
         in_goals.update(set(WORD.findall(goal)))
-    given = [
+    frequent = [
         word
         for word, count in counts.items()
         if len(word) > 1 and count >= config.min_count and in_goals[word] <= config.common_share * len(sessions)
     ]
-    return sorted(given, key=lambda word: (-counts[word], word))[: config.max_words]
+    return sorted(frequent, key=lambda word: (-counts[word], word))[: config.max_words]
 
 
 def _scaffolds(
     sessions: list[Session], words: list[str], config: TinyTokenizerConfig, prompt: PromptConfig
 ) -> tuple[list[str], list[str]]:
-    """The frequent text between words and reply parts, and what is left over for BPE."""
+    """The frequent text between words and reply parts, and the rest, for BPE."""
     parts = sorted(["\n", *SPECIAL, *REPLY_PARTS, *words], key=lambda part: (-len(part), part))
     splitter = re.compile("|".join(map(re.escape, parts)))
     counts: Counter[str] = Counter()
@@ -135,8 +133,8 @@ def _scaffolds(
     frequent = [segment for segment, count in counts.items() if len(segment) > 1 and count >= config.min_count]
     frequent.sort(key=lambda segment: (-counts[segment] * len(segment), segment))
     scaffolds = frequent[: config.max_scaffolds]
-    known = set(scaffolds)
-    rest = [segment for segment in sorted(counts) if segment not in known for _ in range(min(counts[segment], 50))]
+    others = sorted(counts.keys() - set(scaffolds))
+    rest = [segment for segment in others for _ in range(min(counts[segment], 50))]
     return scaffolds, rest or [" "]
 
 

@@ -1,9 +1,9 @@
-"""Tokenised sessions in a file, four bytes a token, mapped into memory as they are read.
+"""Tokenized sessions in a file, four bytes a token, mapped into memory as they are read.
 
-    sessions ─► tokenize_session ─► tokens-KEY.uint32 (all trunks end to end) · tokens-KEY.json (whose, and where)
+    sessions ─► tokenize_session ─► tokens-KEY.uint32 (all trunks end to end) · tokens-KEY.json (their index)
 
-As Python lists the tokens of a large log would take nine times as much, and all of it at once; a run that goes on finds
-the file instead of tokenising anew. The JSON is written last: without it the tokens count as never written.
+As Python lists the tokens of a large log would take nine times the memory, all of it at once; a run that resumes finds
+the file instead of tokenizing again. The JSON is written last: without it the tokens count as not written.
 """
 
 import hashlib
@@ -16,10 +16,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from replay_sessions.store.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file
 from train.tokens import ReplySpan, SessionTokens
-
-__all__ = ["cache_key", "cached_trunks"]
 
 
 class MappedTokens(Sequence[int]):
@@ -29,12 +27,12 @@ class MappedTokens(Sequence[int]):
         self._array = array
 
     @overload
-    def __getitem__(self, place: int) -> int: ...
+    def __getitem__(self, index: int) -> int: ...
     @overload
-    def __getitem__(self, place: slice) -> list[int]: ...
-    def __getitem__(self, place: int | slice) -> int | list[int]:
-        found: int | list[int] = self._array[place].tolist()
-        return found
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        tokens: int | list[int] = self._array[index].tolist()
+        return tokens
 
     def __len__(self) -> int:
         return len(self._array)
@@ -49,16 +47,16 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cache_key(*parts: object) -> str:
-    """A name for what follows from `parts`, each a str or what msgspec can write."""
+    """A hash of `parts`, each a str or what msgspec can encode."""
     encoded = [part.encode() if isinstance(part, str) else msgspec.json.encode(part, order="sorted") for part in parts]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in encoded)).hexdigest()[:32]
 
 
-def cached_trunks(folder: Path, key: str, make: Callable[[], Iterable[SessionTokens]]) -> list[SessionTokens]:
-    """The trunks that were written under `key`, or those that `make` gives, once written."""
+def cached_trunks(folder: Path, key: str, build: Callable[[], Iterable[SessionTokens]]) -> list[SessionTokens]:
+    """The trunks that were written under `key`; else those of `build`, after writing them."""
     tokens, index = folder / f"tokens-{key}.uint32", folder / f"tokens-{key}.json"
     if not index.exists():
-        _write(tokens, index, make())
+        _write(tokens, index, build())
     entries = msgspec.json.decode(index.read_bytes(), type=list[_Entry])
     if not entries:
         return []

@@ -1,27 +1,27 @@
-"""Sessions as tokens: the chat template applied once, with the place of every prompt and reply known.
+"""Sessions as tokens: the chat template applied once, with the span of every prompt and reply.
 
     system · page_1 · reply_1 · page_2 · … · page_T · reply_T      one list of tokens (a trunk)
     └───────── prompt of step 1 ────┘└reply┘                        every prompt is a prefix of it (shop_env.prompts)
 
-The text between messages is learnt from the template by rendering placeholders; it and each message are tokenised on
-their own, so that a prompt's tokens never depend on what follows, and a past page can be left out by itself.
+The text between messages comes from rendering the template with placeholders; it and each message are tokenized
+separately, so that a prompt's tokens never depend on what follows, and a single past page can be dropped.
 
-Where a prompt is too long, as many of the earliest pages are left out as it takes, and no more; actions and rationales
-stay (Customer-R1, section 4). Training and evaluation both ask `_Conversation` for that, so a step is trained on in the
-very prompt in which it is tested.
+Where a prompt is too long, as few as possible of the earliest pages are dropped; actions and rationales stay
+(Customer-R1, section 4). Training and evaluation both use `_Conversation`, so a step is trained on with the prompt that
+it is evaluated with.
 
-An action whose name or text its log does not know (`shop_env.reward.terms.unlogged_fields`) is no target: it cannot be
-scored, and to learn it would be to learn `"name": ""`. Its page and its reply stay in the trunk as history of the steps
-behind it, and among `replies` it is left out: it carries no loss and gets no sampled replies.
+An action without a logged name or text (`shop_env.reward.terms.unlogged_fields`) is no target: it cannot be scored, and
+training on it would teach `"name": ""`. Its page and its reply stay in the trunk as history of later steps, but it is
+not among `replies`: it has no loss and no sampled replies.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session
 from shop_env.context import ContextConfig
 from shop_env.observation import History, Observation, observe_session
@@ -29,25 +29,13 @@ from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
 from shop_env.reward.terms import unlogged_fields
 
-__all__ = [
-    "ReplySpan",
-    "SessionTokens",
-    "decode_replies",
-    "fitted_messages",
-    "prompt_tokens",
-    "rationale_tokens",
-    "reply_tokens",
-    "stop_token",
-    "tokenize_session",
-]
-
 
 @dataclass(frozen=True)
 class ReplySpan:
     """A step's logged reply: its prompt is `tokens[:start]`, and the history shows it as `tokens[start:end]`.
 
     Attributes:
-        target: What SFT teaches where that is not what the history shows (a rationale that histories leave out); None:
+        target: SFT's target where it differs from the history (a rationale that histories omit); None:
             `tokens[start:end]`.
     """
 
@@ -60,10 +48,10 @@ class ReplySpan:
 
 @dataclass(frozen=True)
 class SessionTokens:
-    """A session, or those steps of it that see the same pages, as one list of tokens; `replies` are to learn.
+    """A session, or the steps of it that see the same pages, as one list of tokens; `replies` are trained on.
 
     Attributes:
-        pages_left_out: So many of the earliest pages did not fit.
+        pages_left_out: The number of the earliest pages that did not fit.
     """
 
     session_id: str
@@ -78,8 +66,8 @@ def prompt_tokens(
     """The tokens of an observation's prompt, up to and including what the template puts before a reply.
 
     Args:
-        max_tokens: The earliest pages are left out until so many are enough; where the observation's own page is too
-            much by itself, the prompt is longer.
+        max_tokens: The earliest pages are dropped until the prompt fits; where the observation's own page is too long,
+            the prompt is longer.
     """
     conversation = _Conversation(tokenizer, observation, prompt)
     step = conversation.last
@@ -90,14 +78,14 @@ def prompt_tokens(
 def fitted_messages(
     tokenizer: Any, observation: Observation, prompt: PromptConfig, max_tokens: int
 ) -> list[Message] | None:
-    """The chat messages whose tokens are `prompt_tokens`, for who applies the template; None: they do not fit."""
+    """The chat messages whose tokens are `prompt_tokens`, without the template applied; None: they do not fit."""
     conversation = _Conversation(tokenizer, observation, prompt)
     left_out = conversation.pages_left_out(conversation.last, max_tokens)
     if left_out is None:
         return None
     past = observation["history"]
-    shown = (*_without_pages(past[:left_out]), *past[left_out:])
-    return render_prompt({**observation, "history": shown}, prompt)
+    history = (*_without_pages(past[:left_out]), *past[left_out:])
+    return render_prompt({**observation, "history": history}, prompt)
 
 
 def tokenize_session(
@@ -112,28 +100,27 @@ def tokenize_session(
 ) -> list[SessionTokens]:
     """A session as trunks: one where its longest prompt has at most `max_prompt_tokens`, else several.
 
-    Steps that leave out the same pages share a trunk. A step whose own page does not fit even so is left out, as is one
-    whose target was not logged; `sum(len(t.replies))` tells how many are there. In a context whose prompts are no
+    Steps that drop the same pages share a trunk. A step whose own page does not fit even so is skipped, as is one whose
+    target was not logged; `sum(len(t.replies))` is the number of the others. In a context whose prompts are no
     prefixes of one another (`latest_step`, budgets) each step is a trunk of its own.
 
     Args:
         teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4, "without rationale").
     """
     observations = observe_session(session, context, personas)
-    together = observations[-1:] if context.grows_by_appending else observations
     trunks: list[SessionTokens] = []
-    for seen in together:
-        last = session.steps[seen["step"]]
+    for observation in observations[-1:] if context.grows_by_appending else observations:
+        last = session.steps[observation["step"]]
         reply = format_reply((last.rationale or "") if context.rationales else "", last.action)
-        conversation = _Conversation(tokenizer, seen, prompt, reply)
-        steps = range(len(session.steps)) if context.grows_by_appending else [seen["step"]]
-        learnable = [step for step in steps if not unlogged_fields(session.steps[step].action)]
-        wanted = [(step, conversation.pages_left_out(step, max_prompt_tokens)) for step in learnable]
-        fitting = [(step, left_out) for step, left_out in wanted if left_out is not None]
-        for left_out in dict.fromkeys(left_out for _, left_out in fitting):
-            of_trunk = [step for step, pages in fitting if pages == left_out]
-            replies = [_reply(tokenizer, session, conversation, step, left_out, teach_rationales) for step in of_trunk]
-            tokens = conversation.prompt(of_trunk[-1], left_out) + conversation.reply(of_trunk[-1])
+        conversation = _Conversation(tokenizer, observation, prompt, reply)
+        by_pages: dict[int, list[int]] = {}
+        for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
+            left_out = conversation.pages_left_out(step, max_prompt_tokens)
+            if left_out is not None and not unlogged_fields(session.steps[step].action):
+                by_pages.setdefault(left_out, []).append(step)
+        for left_out, steps in by_pages.items():
+            replies = [_reply(tokenizer, session, conversation, step, left_out, teach_rationales) for step in steps]
+            tokens = conversation.prompt(steps[-1], left_out) + conversation.reply(steps[-1])
             trunks.append(SessionTokens(session.session_id, tokens, replies, left_out))
     return trunks
 
@@ -143,10 +130,10 @@ def _reply(
 ) -> ReplySpan:
     step = session.steps[index]
     start = conversation.prompt_length(index, left_out)
-    shown = conversation.reply(index)
+    reply = conversation.reply(index)
     text = format_reply((step.rationale or "") if teach_rationales else "", step.action)
-    taught = None if text == conversation.reply_text(index) else [*_encode(tokenizer, [text])[0], shown[-1]]
-    return ReplySpan(index, start, start + len(shown), step.action, taught)
+    target = None if text == conversation.reply_text(index) else [*_encode(tokenizer, [text])[0], reply[-1]]
+    return ReplySpan(index, start, start + len(reply), step.action, target)
 
 
 class _Conversation:
@@ -155,32 +142,32 @@ class _Conversation:
     Message 0 is the system's; step t's page is message 1 + 2t and its reply 2 + 2t, both counted from 0.
 
     Args:
-        reply: What follows the observation's own page; None: nothing does.
+        reply: The reply to the observation; None: without one.
     """
 
     def __init__(
         self, tokenizer: Any, observation: Observation, prompt: PromptConfig, reply: str | None = None
     ) -> None:
-        pageless: Observation = {**observation, "history": _without_pages(observation["history"])}
+        without_pages: Observation = {**observation, "history": _without_pages(observation["history"])}
         self._messages = render_prompt(observation, prompt)
         if reply is not None:
             self._messages.append(Message(role="assistant", content=reply))
-        without = [message["content"] for message in render_prompt(pageless, prompt)]
+        pageless = [message["content"] for message in render_prompt(without_pages, prompt)]
         contents = [message["content"] for message in self._messages]
         roles = tuple(message["role"] for message in self._messages)
         between = _template_text(tokenizer, tokenizer.chat_template, roles)
-        encoded = _encode(tokenizer, [*between, *contents, *without])
-        self._between = encoded[: len(between)]
-        self._shown = encoded[len(between) : len(between) + len(contents)]
-        self._without = encoded[len(between) + len(contents) :]
+        encoded = iter(_encode(tokenizer, [*between, *contents, *pageless]))
+        self._between = list(islice(encoded, len(between)))
+        self._contents = list(islice(encoded, len(contents)))
+        self._pageless = list(encoded)
         self.last = len(observation["history"])  # the observation's own step
-        both = zip(self._between, self._shown, strict=False)
-        self._ends = [0, *accumulate(len(before) + len(message) for before, message in both)]
+        pairs = zip(self._between, self._contents, strict=False)
+        self._ends = [0, *accumulate(len(before) + len(message) for before, message in pairs)]
         pages = range(1, 1 + 2 * self.last, 2)
-        self._saved = [0, *accumulate(len(self._shown[page]) - len(self._without[page]) for page in pages)]
+        self._saved = [0, *accumulate(len(self._contents[page]) - len(self._pageless[page]) for page in pages)]
 
     def pages_left_out(self, step: int, max_tokens: int | None) -> int | None:
-        """How many of the earliest pages `step`'s prompt has to do without; None: it does not fit at all."""
+        """How many of the earliest pages `step`'s prompt must drop to fit; None: it does not fit at all."""
         if max_tokens is None:
             return 0
         return next((k for k in range(step + 1) if self.prompt_length(step, k) <= max_tokens), None)
@@ -194,15 +181,15 @@ class _Conversation:
         tokens: list[int] = []
         for index in range(2 + 2 * step):
             is_left_out = index % 2 == 1 and index // 2 < left_out
-            tokens += self._between[index] + (self._without if is_left_out else self._shown)[index]
+            tokens += self._between[index] + (self._pageless if is_left_out else self._contents)[index]
         return tokens + self._between[2 + 2 * step]
 
     def reply(self, step: int) -> list[int]:
-        """A step's reply as the history shows it, with the end-of-turn token that the template puts behind it."""
-        return [*self._shown[2 + 2 * step], self._between[3 + 2 * step][0]]
+        """A step's reply as in the history, with the end-of-turn token of the template."""
+        return [*self._contents[2 + 2 * step], self._between[3 + 2 * step][0]]
 
     def reply_text(self, step: int) -> str:
-        """The same as text, without the end."""
+        """The text of `reply`, without the end-of-turn token."""
         return self._messages[2 + 2 * step]["content"]
 
 
@@ -217,12 +204,12 @@ def _encode(tokenizer: Any, texts: Iterable[str]) -> list[list[int]]:
 
 @lru_cache(maxsize=256)
 def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...]) -> list[str]:
-    """What the chat template writes before each message, and after the last one.
+    """The template's text before each message, and after the last one.
 
-    For a prompt (last role user) the last text ends with what stands before a reply.
+    For a prompt (last role user) the last text ends with the generation prompt.
 
     Raises:
-        BadConfig: The template changes a message or its place, so that prompts would not be prefixes of one another.
+        BadConfig: The template changes or reorders messages, so that prompts would not be prefixes of one another.
     """
     marks = [f"\u2063{index}\u2063" for index in range(len(roles))]
     messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
@@ -231,9 +218,9 @@ def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...])
     )
     between = []
     for mark in marks:
-        before, found, rendered = rendered.partition(mark)
-        if not found:
-            raise BadConfig("this model's chat template leaves out or reorders messages; give one that does not.")
+        before, separator, rendered = rendered.partition(mark)
+        if not separator:
+            raise BadConfig("this model's chat template drops or reorders messages; give one that does not.")
         between.append(before)
     return [*between, rendered]
 
@@ -245,15 +232,15 @@ def reply_tokens(tokenizer: Any, replies: Sequence[str]) -> list[list[int]]:
 
 
 def stop_token(tokenizer: Any) -> int:
-    """The token that ends a reply: what the chat template writes first behind one, whatever else the tokenizer names.
+    """The token that ends a reply: the first of the chat template behind a reply, whatever else the tokenizer names.
 
-    SFT teaches it, sampling waits for it and nothing else.
+    SFT teaches it, and sampling stops at it only.
 
     Raises:
-        BadConfig: The template writes no special token of its own there.
+        BadConfig: The template has no special token there.
     """
     if not tokenizer.chat_template:
-        raise BadConfig("its tokenizer has no chat template, so nothing says how a prompt is written or a reply ends.")
+        raise BadConfig("its tokenizer has no chat template, so the format of prompts and replies is unknown.")
     roles = ("system", "user", "assistant", "user")
     within = _template_text(tokenizer, tokenizer.chat_template, roles)[3]
     at_the_end = _template_text(tokenizer, tokenizer.chat_template, roles[:3])[3]
@@ -273,20 +260,19 @@ def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str
 
 
 def rationale_tokens(tokenizer: Any, reply: Sequence[int], span: tuple[int, int]) -> tuple[int, int]:
-    """Which of a reply's tokens hold its rationale: `reply[first:end]`.
+    """The tokens of a reply's rationale: `reply[first:end]`.
 
     Args:
-        span: Where the rationale lies in the reply's text, in characters (`shop_env.replies.Reply.rationale_span`).
-            A token that lies only partly in it counts.
+        span: Of the rationale in the reply's text, in characters (`shop_env.replies.Reply.rationale_span`).
+            A token that is only partly in it counts.
     """
-    first = end = 0
-    written = 0
+    first = end = length = 0
     for index in range(len(reply)):
-        if written >= span[1]:
+        if length >= span[1]:
             break
-        before, written = written, len(tokenizer.decode(reply[: index + 1], skip_special_tokens=True))
-        if written <= span[0]:
-            first = index + 1
-        elif before < span[1]:
-            end = index + 1
-    return first, max(first, end)
+        # Decoded from the start each time: a character may take several tokens.
+        length = len(tokenizer.decode(reply[: index + 1], skip_special_tokens=True))
+        end = index + 1
+        if length <= span[0]:
+            first = end
+    return first, end

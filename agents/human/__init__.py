@@ -1,8 +1,8 @@
-"""People as agents: a person predicts a shopper's next action on a local page, and counts like any other agent.
+"""People as agents: a person predicts a shopper's next action on a local page, and is ranked like any other agent.
 
-recording.py   the folder of predictions: who was asked what     sitting.py     one person's steps, in their order
-server.py      the local page over HTTP; page/ is what it shows   agent.py       what was recorded, as an agent
-agreement.py   how far several people agree                       __main__.py    the commands
+recording.py   the folder of predictions: the questions, replies    sitting.py   one person's steps, in their order
+server.py      the local page over HTTP; page/ holds its files      agent.py     the recorded replies, as an agent
+agreement.py   how far several people agree                         __main__.py  the commands
 
 python -m agents.human --store demo --sessions 5 --person ada --out runs/people
 python -m agents.human agreement runs/people

@@ -1,20 +1,18 @@
-"""`human`: answers as a person did who was asked the same by `python -m agents.human`.
+"""`human`: answers as a person did to the same questions in `python -m agents.human`.
 
-    observation ─► its digest ─► the steps of the recording at which just this was shown ─► the person's reply
+    observation ─► its digest ─► the steps of the recording with the same observation ─► the person's reply
 
-An agent sees observations and not which step of which session it is at, so a reply is found by what was shown. Where
-the very same was shown at several steps and answered differently, the step's seed draws one of the answers. What nobody
-was asked, or has not answered yet, is an AgentFailed: an error row, never a score of 0.
+An agent sees observations and not which step of which session it is at, so a reply is looked up by the observation.
+Where several steps have the very same one and different replies, the step's seed draws one of them. A step that the
+person was not asked about, or has not answered yet, is an AgentFailed: an error row, never a score of 0.
 """
 
 import random
 from pathlib import Path
 
 from agents.human.recording import Recording, observation_digest
-from replay_sessions.errors import AgentFailed, BadConfig
+from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from shop_env.observation import Observation
-
-__all__ = ["HumanAgent"]
 
 
 class HumanAgent:
@@ -23,25 +21,23 @@ class HumanAgent:
     Args:
         replies: The folder.
         person: Who, where several people answered.
-        show_answer: Must be true of people who were shown the logged action after each prediction, so that their row
-            says so.
+        show_answer: Must be true of people who saw the logged action after each prediction, so that their row says so.
     """
 
     def __init__(self, replies: str, person: str | None = None, show_answer: bool = False) -> None:
         recording = Recording.open(Path(replies))
-        self._person = recording.the_person(person)
-        if recording.asked.show_answer != show_answer:
-            told = "were" if recording.asked.show_answer else "were not"
+        self._person = recording.choose_person(person)
+        actual = recording.questions.show_answer
+        if actual != show_answer:
             raise BadConfig(
-                f"Agent 'human': the people of '{replies}' {told} shown the logged action after each prediction; say "
-                f"show_answer={str(recording.asked.show_answer).lower()}, so that the row says so too"
+                f"Agent 'human': the people of '{replies}' {'saw' if actual else 'did not see'} the logged action "
+                f"after each prediction; give show_answer={str(actual).lower()}, so that the row says so too"
             )
-        kept = recording.replies_of(self._person)
+        cache = recording.replies_of(self._person)
         self._answers: dict[str, list[str]] = {}
         for step in recording.steps:
-            answers = self._answers.setdefault(step.observation, [])
-            if (reply := kept.reply(step.key)) is not None:
-                answers.append(reply)
+            reply = cache.reply(step.key)
+            self._answers.setdefault(step.observation, []).extend([] if reply is None else [reply])
         self._random = random.Random()
 
     def reset(self, *, seed: int | None = None) -> None:
@@ -57,9 +53,9 @@ class HumanAgent:
         answers = self._answers.get(observation_digest(observation))
         if answers is None:
             raise AgentFailed(
-                f"not asked: {self._person} was shown no such page, history, persona and goal (another store, context "
-                "or session)"
+                f"not asked: {self._person} saw no such page, history, persona and goal (another store, context or "
+                "session)"
             )
         if not answers:
-            raise AgentFailed(f"not answered: {self._person} has not got to this step yet")
+            raise AgentFailed(f"not answered: {self._person} has not reached this step yet")
         return self._random.choice(answers)

@@ -1,26 +1,26 @@
-"""How far several people agree who were asked the same: what people can tell, and what nobody can.
+"""How far several people agree on the same questions: what people can predict, and what nobody can.
 
     Recording ─► each person's actions ─► pairs: share of equal actions, of equal types, Cohen's kappa over types
                                         └► all:  Fleiss' kappa over types, at the steps that everybody answered
 
-Both kappas set the agreement that is seen against what chance would give (Cohen 1960: from each person's own shares of
-types; Fleiss 1971: from the shares of all together): (seen - chance) / (1 - chance). Where all answers are of one type
-there is nothing to tell from chance, and no kappa.
+Both kappas relate the observed agreement to that of chance (Cohen 1960: from each person's own shares of types; Fleiss
+1971: from the shares of all together): (observed - chance) / (1 - chance). Where all answers are of one type, chance
+agreement is 1 and kappa is undefined.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 
 import msgspec
 
 from agents.human.recording import Recording
-from agents.scored_steps import StepKey
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Column, Table
 from replay_sessions.schema import reply_action
+from shop_env.evaluation.scored_steps import StepKey
 from shop_env.replies import Reply, parse_reply
-
-__all__ = ["Agreement", "PairAgreement", "agreement_of", "cohens_kappa", "fleiss_kappa", "people_agreement"]
 
 Answers = Mapping[StepKey, dict[str, str]]
 
@@ -32,11 +32,10 @@ class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
         steps: How many both answered.
         exact: The share at which both predicted the same action, every field of it.
         types: The share at which both predicted the same type.
-        kappa: Cohen's, over types; None where there is none.
+        kappa: Cohen's, over types; None where it is undefined.
     """
 
-    first: str
-    second: str
+    people: tuple[str, str]
     steps: int
     exact: float
     types: float
@@ -50,7 +49,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
         pairs: All pairs with a step in common.
         people: How many people there are.
         steps: How many steps everybody answered.
-        kappa: Fleiss', over types at those steps; None where there is none.
+        kappa: Fleiss', over types at those steps; None where it is undefined.
     """
 
     pairs: list[PairAgreement]
@@ -71,76 +70,98 @@ def people_agreement(recording: Recording) -> Agreement:
             f"'{recording.folder}' holds the answers of {len(answers)} of at least 2 people: let others answer with "
             "`python -m agents.human --person NAME` and the same options"
         )
-    found = agreement_of(answers)
-    if not found.pairs:
+    agreement = compute_agreement(answers)
+    if not agreement.pairs:
         raise BadConfig(f"No two people of '{recording.folder}' have answered the same step yet")
-    return found
+    return agreement
 
 
-def agreement_of(answers: Mapping[str, Answers]) -> Agreement:
+def compute_agreement(answers: Mapping[str, Answers]) -> Agreement:
     """The same from each person's actions by step."""
     pairs = []
-    for (first, ones), (second, others) in combinations(answers.items(), 2):
-        both = [(ones[key], others[key]) for key in ones if key in others]
-        if both:
-            types = [(one["type"], other["type"]) for one, other in both]
+    for people in combinations(answers, 2):
+        first, second = (answers[person] for person in people)
+        if common := [(first[key], second[key]) for key in first if key in second]:
+            types = [(mine["type"], theirs["type"]) for mine, theirs in common]
             pairs.append(
                 PairAgreement(
-                    first=first,
-                    second=second,
-                    steps=len(both),
-                    exact=sum(one == other for one, other in both) / len(both),
-                    types=sum(one == other for one, other in types) / len(both),
+                    people=people,
+                    steps=len(common),
+                    exact=_share_equal(common),
+                    types=_share_equal(types),
                     kappa=cohens_kappa(types),
                 )
             )
-    by_all = [key for key in next(iter(answers.values()), {}) if all(key in own for own in answers.values())]
-    rated = [Counter(own[key]["type"] for own in answers.values()) for key in by_all]
-    return Agreement(pairs=pairs, people=len(answers), steps=len(by_all), kappa=fleiss_kappa(rated))
+    by_all = set.intersection(*(set(own) for own in answers.values())) if answers else set()
+    ratings = [Counter(own[key]["type"] for own in answers.values()) for key in by_all]
+    return Agreement(pairs=pairs, people=len(answers), steps=len(by_all), kappa=fleiss_kappa(ratings))
+
+
+def agreement_table(folder: Path, agreement: Agreement) -> Table:
+    """A row for each pair."""
+    return Table(
+        title=f"{folder}: how far people agree",
+        columns=[
+            Column("pair"),
+            Column("steps", "count"),
+            Column("same action, %", "percent"),
+            Column("same type, %", "percent"),
+            Column("Cohen's kappa of types", "ratio"),
+        ],
+        rows=[
+            [", ".join(pair.people), pair.steps, pair.exact, pair.types, _format(pair.kappa)]
+            for pair in agreement.pairs
+        ],
+        notes=[
+            f"Fleiss' kappa of types over all {agreement.people} people, at the {agreement.steps} steps that all "
+            f"answered: {_format(agreement.kappa)}"
+        ],
+    )
+
+
+def _format(kappa: float | None) -> str:
+    return "–" if kappa is None else f"{kappa:.3f}"
 
 
 def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     """Cohen's kappa of two people's answers to the same questions.
 
-    >>> cohens_kappa([("a", "a"), ("a", "a"), ("a", "b"), ("b", "b")])  # seen 3/4, chance (3*2 + 1*2)/16
+    >>> cohens_kappa([("a", "a"), ("a", "a"), ("a", "b"), ("b", "b")])  # observed 3/4, chance (3*2 + 1*2)/16
     0.5
     """
     if not pairs:
         return None
     firsts, seconds = (Counter(answers) for answers in zip(*pairs, strict=True))
-    seen = sum(one == other for one, other in pairs) / len(pairs)
     chance = sum(count * seconds[kind] for kind, count in firsts.items()) / len(pairs) ** 2
-    return _beyond_chance(seen, chance)
+    return _beyond_chance(_share_equal(pairs), chance)
 
 
-def fleiss_kappa(rated: Sequence[Mapping[str, int]]) -> float | None:
+def fleiss_kappa(ratings: Sequence[Mapping[str, int]]) -> float | None:
     """Fleiss' kappa.
 
     Args:
-        rated: For each question how many people gave each answer; the same number of people, two at least.
+        ratings: For each question how many people gave each answer; the same number of people, two at least.
     """
-    if not rated:
+    if not ratings:
         return None
-    people = sum(rated[0].values())
-    agreeing = people * (people - 1)
-    seen = sum(count * (count - 1) for question in rated for count in question.values()) / agreeing / len(rated)
+    people = sum(ratings[0].values())
+    agreeing = sum(count * (count - 1) for question in ratings for count in question.values())
+    observed = agreeing / (people * (people - 1)) / len(ratings)
     totals: Counter[str] = Counter()
-    for question in rated:
+    for question in ratings:
         totals.update(question)
-    chance = sum((count / (people * len(rated))) ** 2 for count in totals.values())
-    return _beyond_chance(seen, chance)
+    return _beyond_chance(observed, sum((count / totals.total()) ** 2 for count in totals.values()))
 
 
-def _beyond_chance(seen: float, chance: float) -> float | None:
-    return None if chance >= 1 else (seen - chance) / (1 - chance)
+def _beyond_chance(observed: float, chance: float) -> float | None:
+    return None if chance >= 1 else (observed - chance) / (1 - chance)
+
+
+def _share_equal(pairs: Sequence[tuple[object, object]]) -> float:
+    return sum(first == second for first, second in pairs) / len(pairs)
 
 
 def _answers(recording: Recording, person: str) -> dict[StepKey, dict[str, str]]:
-    kept = recording.replies_of(person)
-    found = {}
-    for step in recording.steps:
-        reply = kept.reply(step.key)
-        parsed = None if reply is None else parse_reply(reply)
-        if isinstance(parsed, Reply):
-            found[step.key] = reply_action(parsed.action)
-    return found
+    cache = recording.replies_of(person)
+    parsed = {step.key: parse_reply(cache.reply(step.key) or "") for step in recording.steps}
+    return {key: reply_action(reply.action) for key, reply in parsed.items() if isinstance(reply, Reply)}

@@ -1,11 +1,11 @@
-"""The folder in which people's predictions are recorded: what they are asked, and each one's replies.
+"""The folder in which people's predictions are recorded: the questions, and each person's replies.
 
-DIR/asked.json            the store, context and sessions that all people of this folder are asked about
-DIR/steps.jsonl           the steps, each with a digest of what is shown there (agent.py finds a reply by it)
-DIR/people/NAME.jsonl     one person's replies, as the leaderboard keeps an agent's (agents/kept_replies.py)
-DIR/people/NAME.lock      held by the process that asks this person
+DIR/asked.json            the questions: the store, context and sessions, the same for all people of the folder
+DIR/steps.jsonl           the steps, each with a digest of its observation (agent.py looks a reply up by it)
+DIR/people/NAME.jsonl     one person's replies, as the leaderboard keeps an agent's (evaluation/reply_cache.py)
+DIR/people/NAME.lock      held by the process that serves this person
 
-Everyone in a folder is asked the same, so that people can be compared; other questions need another folder.
+Everyone in a folder gets the same questions, so that people can be compared; others need another folder.
 """
 
 import hashlib
@@ -13,32 +13,29 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from agents.kept_replies import KeptReplies
-from agents.scored_steps import AnySplit, StepKey, scored_keys, steps_at
-from replay_sessions.errors import BadConfig, BadSession, did_you_mean
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.durable_files import replace_file, sync_folder, writing
+from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
+from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
-from replay_sessions.store.durable_files import replace_file, sync_folder, writing
-from replay_sessions.store.locks import lock
 from shop_env.context import ContextConfig
+from shop_env.evaluation.reply_cache import ReplyCache
+from shop_env.evaluation.scored_steps import AnySplit, StepKey, scored_keys, steps_at
 from shop_env.observation import Observation
 from shop_env.versions import SCORING_VERSION
-
-__all__ = ["Asked", "AskedStep", "Recording", "observation_digest"]
 
 _LONGEST_NAME = 40
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """asked.json: what decides the questions of a folder.
+class Questions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """asked.json: what determines the questions of a folder.
 
     Attributes:
         store: The fingerprint of the store.
-        show_answer: People were shown the logged action after each prediction.
+        show_answer: People saw the logged action after each prediction.
     """
 
     store: str
@@ -50,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scoring: int = SCORING_VERSION
 
 
-class AskedStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuestionStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A line of steps.jsonl."""
 
     session_id: str
@@ -66,25 +63,25 @@ class Recording:
     """A folder of predictions.
 
     Attributes:
-        steps: What people are asked about, in this order.
+        steps: The questions, in their order.
     """
 
-    def __init__(self, folder: Path, asked: Asked, steps: Sequence[AskedStep]) -> None:
+    def __init__(self, folder: Path, questions: Questions, steps: Sequence[QuestionStep]) -> None:
         self.folder = folder
-        self.asked = asked
+        self.questions = questions
         self.steps = steps
 
     @classmethod
     def open(cls, folder: Path) -> "Recording":
-        """A folder that is there.
+        """Opens a folder.
 
         Raises:
             BadConfig: It holds no recording.
             BadSession: A file in it cannot be read.
         """
         try:
-            asked = msgspec.json.decode((folder / "asked.json").read_bytes(), type=Asked)
-            steps = msgspec.json.Decoder(AskedStep).decode_lines((folder / "steps.jsonl").read_bytes())
+            questions = msgspec.json.decode((folder / "asked.json").read_bytes(), type=Questions)
+            steps = msgspec.json.Decoder(QuestionStep).decode_lines((folder / "steps.jsonl").read_bytes())
         except OSError as error:
             raise BadConfig(
                 f"No recorded predictions in '{folder}' ({error.strerror}): expected the --out of "
@@ -92,103 +89,97 @@ class Recording:
             ) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadSession(f"The recording in '{folder}' cannot be read ({error}): move the folder away") from error
-        return cls(folder, asked, steps)
+        return cls(folder, questions, steps)
 
     @classmethod
-    def make(cls, folder: Path, asked: Asked, store: SessionStore) -> "Recording":
-        """The folder for these questions: a new one, or the one that is there if it was made for the same.
+    def make(cls, folder: Path, questions: Questions, store: SessionStore) -> "Recording":
+        """Makes the folder for these questions, or opens one that was made for the same.
 
         Raises:
             BadConfig: The folder was made for other questions.
         """
         if (folder / "asked.json").exists():
-            found = cls.open(folder)
-            if found.asked != asked:
+            recording = cls.open(folder)
+            if recording.questions != questions:
                 raise BadConfig(
-                    f"--out {folder} holds answers to other questions ({_differences(found.asked, asked)}): give the "
-                    "same options to go on, or another --out"
+                    f"--out {folder} holds answers to other questions "
+                    f"({_differences(recording.questions, questions)}): give the same options to continue, or another "
+                    "--out"
                 )
-            return found
-        keys = scored_keys(store, asked.split, skip_first_action=not asked.first_action, max_sessions=asked.sessions)
+            return recording
+        keys = scored_keys(
+            store, questions.split, skip_first_action=not questions.first_action, max_sessions=questions.sessions
+        )
         steps = []
         with progress_bar("questions", len(keys), "steps") as advance:
-            for step in steps_at(store, asked.split, keys, asked.context):
+            for step in steps_at(store, questions.split, keys, questions.context):
                 digest = observation_digest(step.observation)
-                steps.append(AskedStep(session_id=step.key[0], step_index=step.key[1], observation=digest))
+                steps.append(QuestionStep(session_id=step.key[0], step_index=step.key[1], observation=digest))
                 advance(1)
         with writing(folder):
             folder.joinpath("people").mkdir(parents=True, exist_ok=True)
             sync_folder(folder)
         replace_file(folder / "steps.jsonl", msgspec.json.Encoder().encode_lines(steps))
-        replace_file(folder / "asked.json", msgspec.json.format(msgspec.json.encode(asked)))  # last: now it is whole
-        return cls(folder, asked, steps)
+        replace_file(folder / "asked.json", msgspec.json.format(msgspec.json.encode(questions)))
+        return cls(folder, questions, steps)
 
     @property
     def people(self) -> list[str]:
         """Everyone who has begun to answer."""
         return sorted(path.stem for path in self.folder.glob("people/*.jsonl"))
 
-    def the_person(self, name: str | None) -> str:
+    def choose_person(self, name: str | None) -> str:
         """The person of this name; None: the only one there is.
 
         Raises:
             BadConfig: There is none, or there are several.
         """
         people = self.people
-        if name is None and len(people) == 1:
-            return people[0]
+        if name in people:
+            return name
         if not people:
             raise BadConfig(f"Nobody has answered in '{self.folder}' yet")
-        if name is None:
-            raise BadConfig(f"Several people answered in '{self.folder}': say person={'|'.join(people)}")
-        if name not in people:
+        if name is not None:
             raise BadConfig(f"Nobody called {name!r} answered in '{self.folder}'. {did_you_mean(name, people)}")
-        return name
+        if len(people) > 1:
+            raise BadConfig(f"Several people answered in '{self.folder}': give person={'|'.join(people)}")
+        return people[0]
 
-    def replies_of(self, person: str) -> KeptReplies:
+    def replies_of(self, person: str) -> ReplyCache:
         """A person's replies, which are synced to the disk one by one as they are added."""
-        return KeptReplies(self._path(person, ".jsonl"), self._asked_with(person), synced=True)
+        return ReplyCache(
+            self._path(person, ".jsonl"),
+            {"target": "human", "person": person, **msgspec.to_builtins(self.questions)},
+            synced=True,
+        )
 
     @contextmanager
-    def asking(self, person: str) -> Iterator[KeptReplies]:
+    def lock_replies(self, person: str) -> Iterator[ReplyCache]:
         """A person's replies, to be added to by this process alone.
 
         Raises:
-            BadConfig: Another process asks this person.
+            BadConfig: Another process serves this person.
         """
-        path = self._path(person, ".lock")
-        with writing(path):
-            path.parent.mkdir(exist_ok=True)
-            lock_file = path.open("wb")
-        with lock_file:
-            try:
-                lock(lock_file)
-            except BlockingIOError as error:
-                raise BadConfig(
-                    f"'{person}' is being asked by another process in '{self.folder}': end it, or choose another "
-                    "--person"
-                ) from error
-            with self.replies_of(person) as kept:
-                yield kept
+        remedy = f"choose another --person than '{person}'"
+        file = self._path(person, ".lock")
+        with working_alone_in(file.parent, file.name, remedy=remedy), self.replies_of(person) as replies:
+            yield replies
 
     def _path(self, person: str, ending: str) -> Path:
         if not person.replace("-", "").replace("_", "").isalnum() or len(person) > _LONGEST_NAME:
             raise BadConfig(
-                f"--person is {person!r}; expected up to {_LONGEST_NAME} letters, digits, '-' and '_', since a file "
-                "is called so"
+                f"--person is {person!r}; expected up to {_LONGEST_NAME} letters, digits, '-' and '_', since it "
+                "names a file"
             )
         return self.folder / "people" / f"{person}{ending}"
 
-    def _asked_with(self, person: str) -> dict[str, Any]:
-        return {"target": "human", "person": person, **msgspec.to_builtins(self.asked)}
-
 
 def observation_digest(observation: Observation) -> str:
-    """Tells one question from another, whatever store it comes from."""
+    """Identifies a question, whatever store it comes from."""
     text = json.dumps(observation, sort_keys=True)  # escapes what UTF-8 cannot carry
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _differences(there: Asked, wanted: Asked) -> str:
-    pairs = [(field, getattr(there, field), getattr(wanted, field)) for field in there.__struct_fields__]
-    return ", ".join(f"{field} {old!r}, now {new!r}" for field, old, new in pairs if old != new)
+def _differences(old: Questions, new: Questions) -> str:
+    fields = [(name, getattr(old, name), getattr(new, name)) for name in old.__struct_fields__]
+    return ", ".join(f"{name} {before!r}, now {after!r}" for name, before, after in fields if before != after)

@@ -1,48 +1,49 @@
-"""The local page over HTTP: who may ask, what is answered, and with which headers.
+"""The local page over HTTP: who may send requests, what they get, and with which headers.
 
     browser ─► http://127.0.0.1:PORT/TOKEN/… ─► checks ─► Sitting ─► JSON
 
-The predictions are one person's on their own machine; against whom that is guarded:
+The predictions are one person's on their own machine; they are guarded against:
 
 - other machines: the socket is bound to the loopback interface;
 - other users and programs of this machine, and pages of other sites in the same browser: each request carries in its
   path a token drawn for this run, which no page can know (`Referrer-Policy` keeps it from leaving by a link, and no log
   holds it), and POSTs are JSON from this origin;
 - a site whose name is made to point to 127.0.0.1 (DNS rebinding): the Host header must be the loopback's own;
-- a page of the store (page_view.py): it is shown in a frame whose sandbox runs no script, and the policy of the page
-  around it allows no frame to be led anywhere, no connection but to this server and no form at all.
+- a page of the store (page_view.py): it stands in a frame whose sandbox runs no script, and the policy of the page
+  around it allows no frame to navigate, no connection but to this server and no form at all.
 """
 
+import asyncio
 import hmac
-import json
 import logging
 import secrets
-import sys
 import threading
-from collections.abc import Callable
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from agents.human.sitting import AlreadyAnswered, BadPrediction, Prediction, Sitting
-from replay_sessions.errors import BadConfig, ShopR1Error
-from replay_sessions.page_view import STYLE_SOURCE
-
-__all__ = ["PredictionServer"]
+from replay_sessions.foundation.errors import BadConfig, ShopR1Error, WriteFailed
+from replay_sessions.foundation.serving import Server
+from replay_sessions.simplify.page_view import STYLE_SOURCE
 
 logger = logging.getLogger(__name__)
 
 _MOST_BODY_BYTES = 64 * 1024
+_SLOWEST_S = 60  # for a whole prediction
 _PAGE_FILES = {
-    "": ("page.html", "text/html; charset=utf-8"),
-    "page.css": ("page.css", "text/css; charset=utf-8"),
-    "page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "choices.js": ("choices.js", "text/javascript; charset=utf-8"),
-    "shown_page.js": ("shown_page.js", "text/javascript; charset=utf-8"),
+    "": ("page.html", "text/html"),
+    "page.css": ("page.css", "text/css"),
+    **{name: (name, "text/javascript") for name in ("page.js", "choices.js", "shown_page.js")},
 }
 _HEADERS = {
     "Content-Security-Policy": (
@@ -56,9 +57,10 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_STATUSES: dict[type[Exception], int] = {BadPrediction: 422, AlreadyAnswered: 409, BadConfig: 507, WriteFailed: 507}
 
 
-class PredictionServer(ThreadingHTTPServer):
+class PredictionServer(Server):
     """Serves one sitting on the loopback interface.
 
     Args:
@@ -67,137 +69,87 @@ class PredictionServer(ThreadingHTTPServer):
     Attributes:
         token: What each request must carry.
         address: What to open in a browser.
-        told_done: Set once the page has been told that everything is answered.
+        port: Where it listens.
+        page_is_done: Set once the page knows that everything is answered.
 
     Raises:
         BadConfig: The port is taken.
     """
 
-    daemon_threads = True
-
     def __init__(self, sitting: Sitting, *, port: int = 0) -> None:
         self.sitting = sitting
         self.token = secrets.token_urlsafe(24)
-        self.told_done = threading.Event()
-        try:
-            super().__init__(("127.0.0.1", port), _Handler)
-        except (OSError, OverflowError) as error:
-            raise BadConfig(f"--port {port} cannot be had ({error}): leave it out, or choose another") from error
-        self.hosts = {f"127.0.0.1:{self.server_port}", f"localhost:{self.server_port}"}
+        self.page_is_done = threading.Event()
+        application = Starlette(
+            routes=[Route("/{path:path}", self._get), Route("/{path:path}", self._post, methods=["POST"])],
+            exception_handlers={HTTPException: _refuse, ShopR1Error: _report_failure},
+        )
+        super().__init__(application, "127.0.0.1", port)
+        self.port = urlsplit(self.address).port
+        self.hosts = {f"127.0.0.1:{self.port}", f"localhost:{self.port}"}
+        self.address += f"/{self.token}/"
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is no fault; everything else keeps its traceback."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
-
-
-class _Refused(Exception):
-    """A request that is answered by a status and a sentence."""
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: PredictionServer
-    protocol_version = "HTTP/1.1"
-    server_version = "shop-r1"
-    sys_version = ""
-    _tells_done = False
-    timeout = 60  # a connection that says nothing for so many seconds is given up
-
-    def do_GET(self) -> None:
-        self._answer(self._get)
-
-    def do_POST(self) -> None:
-        self._answer(self._post)
-
-    def _answer(self, act: Callable[[str], tuple[str, bytes]]) -> None:
-        """Answers a request; one that is refused, or fails, costs no other."""
-        status = HTTPStatus.OK
-        try:
-            kind, content = act(self._checked_path())
-        except _Refused as refused:
-            self.close_connection = True  # what else it sent is not read
-            status, (kind, content) = refused.status, _as_json({"error": str(refused)})
-        except ShopR1Error as error:
-            logger.warning("a request failed: %s", error)
-            status, (kind, content) = HTTPStatus.INTERNAL_SERVER_ERROR, _as_json({"error": str(error)})
-        self.send_response(status)
-        for name, value in _HEADERS.items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(content)
-        if self._tells_done:
-            self.server.told_done.set()
-
-    def _checked_path(self) -> str:
-        """What the path says behind the token."""
-        if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
-            raise _Refused(HTTPStatus.MISDIRECTED_REQUEST, "This server answers to its loopback address alone.")
-        token, slash, path = urlsplit(self.path).path.removeprefix("/").partition("/")
-        if not slash or not hmac.compare_digest(token.encode(), self.server.token.encode()):
-            raise _Refused(HTTPStatus.FORBIDDEN, "Open the address that the running program has printed.")
+    def _check(self, request: Request) -> str:
+        """The path behind the token."""
+        if request.headers.get("host") not in self.hosts:
+            raise HTTPException(421, "This server answers to its loopback address alone.")
+        token, slash, path = str(request.path_params["path"]).partition("/")
+        if not slash or not hmac.compare_digest(token.encode(), self.token.encode()):
+            raise HTTPException(403, "Open the address that the running program has printed.")
         return path
 
-    def _get(self, path: str) -> tuple[str, bytes]:
+    def _get(self, request: Request) -> Response:
+        path = self._check(request)
         if path in _PAGE_FILES:
-            name, kind = _PAGE_FILES[path]
-            return kind, (files("agents.human") / "page" / name).read_bytes()
+            name, media_type = _PAGE_FILES[path]
+            return Response((files("agents.human") / "page" / name).read_bytes(), 200, _HEADERS, media_type)
         if path == "step":
-            view = self.server.sitting.view()
-            self._tells_done = "done" in view
-            return _as_json(view)
+            view = self.sitting.view()
+            is_done = BackgroundTask(self.page_is_done.set) if "done" in view else None  # runs when it has been sent
+            return JSONResponse(view, headers=_HEADERS, background=is_done)
         folder, _, number = path.partition("/")
         if folder == "past" and number.isascii() and number.isdigit() and len(number) < 9:
-            document = self.server.sitting.past_page(int(number))
+            document = self.sitting.past_page(int(number))
             if document is not None:
-                return _as_json({"page": document})
-        raise _Refused(HTTPStatus.NOT_FOUND, "There is nothing here.")
+                return JSONResponse({"page": document}, headers=_HEADERS)
+        raise HTTPException(404, "There is nothing here.")
 
-    def _post(self, path: str) -> tuple[str, bytes]:
-        if path != "prediction":
-            raise _Refused(HTTPStatus.NOT_FOUND, "There is nothing here.")
-        body = self._body()
+    async def _post(self, request: Request) -> Response:
+        if self._check(request) != "prediction":
+            raise HTTPException(404, "There is nothing here.")
+        self._check_headers(request)
         try:
-            prediction = msgspec.json.decode(body, type=Prediction)
+            async with asyncio.timeout(_SLOWEST_S):
+                prediction = msgspec.json.decode(await request.body(), type=Prediction)
+        except TimeoutError as error:
+            raise HTTPException(408, f"A prediction takes at most {_SLOWEST_S} s to send.") from error
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"That is no prediction: {error}.") from error
-        try:
-            return _as_json(self.server.sitting.predict(prediction))
-        except BadPrediction as error:
-            raise _Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
-        except AlreadyAnswered as error:
-            raise _Refused(HTTPStatus.CONFLICT, str(error)) from error
-        except BadConfig as error:
-            raise _Refused(HTTPStatus.INSUFFICIENT_STORAGE, f"Not recorded: {error}") from error
+            raise HTTPException(400, f"That is no prediction: {error}.") from error
+        # In a thread: it waits for the disk.
+        return JSONResponse(await run_in_threadpool(self.sitting.predict, prediction), headers=_HEADERS)
 
-    def _body(self) -> bytes:
-        headers = self.headers
-        if (origin := headers.get("Origin")) is not None and urlsplit(origin).netloc not in self.server.hosts:
-            raise _Refused(HTTPStatus.FORBIDDEN, "Predictions are taken from this page alone.")
-        if headers.get_content_type() != "application/json":
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "A prediction is JSON.")
-        lengths = headers.get_all("Content-Length", [])
-        if "Transfer-Encoding" in headers or len(lengths) != 1 or not lengths[0].isascii() or not lengths[0].isdigit():
-            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Say how long the prediction is.")
-        if len(lengths[0]) > 9 or int(lengths[0]) > _MOST_BODY_BYTES:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A prediction has at most {_MOST_BODY_BYTES:,} bytes.")
-        return self.rfile.read(int(lengths[0]))
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Logs without the token, which opens the page."""
-        logger.debug("%s", (format % arguments).replace(self.server.token, "TOKEN"))
+    def _check_headers(self, request: Request) -> None:
+        headers = request.headers
+        if "origin" in headers and urlsplit(headers["origin"]).netloc not in self.hosts:
+            raise HTTPException(403, "Predictions are taken from this page alone.")
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise HTTPException(415, "A prediction is JSON.")
+        length = headers.get("content-length", "")  # h11 refuses what is no number
+        if "transfer-encoding" in headers or not length:
+            raise HTTPException(411, "Send the length of the prediction.")
+        if len(length) > 9 or int(length) > _MOST_BODY_BYTES:
+            raise HTTPException(413, f"A prediction has at most {_MOST_BODY_BYTES:,} bytes.")
 
 
-def _as_json(value: Any) -> tuple[str, bytes]:
-    return "application/json", json.dumps(value).encode()
+async def _refuse(request: Request, error: Any) -> Response:
+    # What else the request sends is not read.
+    return JSONResponse({"error": error.detail}, error.status_code, {**_HEADERS, "Connection": "close"})
+
+
+async def _report_failure(request: Request, error: Exception) -> Response:
+    status = _STATUSES.get(type(error), 500)
+    if status >= 500:
+        logger.warning("a request failed: %s", error)
+    return JSONResponse({"error": f"Not recorded: {error}" if status == 507 else str(error)}, status, _HEADERS)

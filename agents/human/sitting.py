@@ -1,10 +1,10 @@
-"""One person's steps in their order: what is shown at each, and a prediction that is recorded before the next comes.
+"""One person's steps in their order: the view of each, and a prediction that is recorded before the next view.
 
     Recording ─► next unanswered step ─► view (JSON for the page) ─► Prediction ─► reply, on the disk ─► next step
 
-What the logged action of a step is, and how many steps its session has left, reaches the browser only behind the
-prediction: the views are made from the observation alone, and no step can be asked for but the one that is next. Behind
-it the log shows in the history of the next step, as it does to every agent; so an answer cannot be taken back.
+The logged action of a step, and how many steps its session has left, reach the browser only after the prediction: the
+views are built from the observation alone, and only the next step can be requested. Afterwards the logged action is in
+the history of the next step, as it is for every agent; so an answer cannot be taken back.
 """
 
 import threading
@@ -15,16 +15,14 @@ from typing import Any
 import msgspec
 
 from agents.human.recording import Recording
-from agents.kept_replies import KeptReplies
-from agents.scored_steps import ScoredStep, steps_at
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.errors import BadSession, ShopR1Error
-from replay_sessions.page_view import page_document
+from replay_sessions.foundation.errors import BadSession, ShopR1Error
 from replay_sessions.schema import Action, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.reply_cache import ReplyCache
+from shop_env.evaluation.scored_steps import ScoredStep, steps_at
 from shop_env.replies import format_reply
-
-__all__ = ["AlreadyAnswered", "BadPrediction", "Prediction", "Sitting"]
 
 _LONGEST_TEXT = 2000
 
@@ -49,20 +47,20 @@ class Sitting:
     """A person's way through the steps of a recording; safe to call from several threads.
 
     Args:
-        kept: The person's replies (Recording.asking), which this adds to.
+        replies: The person's (Recording.lock_replies), which this adds to.
     """
 
-    def __init__(self, recording: Recording, store: SessionStore, person: str, kept: KeptReplies) -> None:
+    def __init__(self, recording: Recording, store: SessionStore, person: str, replies: ReplyCache) -> None:
         self._recording = recording
         self._person = person
-        self._kept = kept
+        self._replies = replies
         self._lock = threading.RLock()
-        self._unanswered = [number for number, step in enumerate(recording.steps) if kept.reply(step.key) is None]
+        self._unanswered = [number for number, step in enumerate(recording.steps) if replies.reply(step.key) is None]
         self._sessions = list(dict.fromkeys(step.session_id for step in recording.steps))
         keys = [recording.steps[number].key for number in self._unanswered]
-        asked = recording.asked
-        self._steps: Iterator[ScoredStep] = steps_at(store, asked.split, keys, asked.context)
-        self._now: ScoredStep | None = None  # read when it is asked for
+        questions = recording.questions
+        self._steps: Iterator[ScoredStep] = steps_at(store, questions.split, keys, questions.context)
+        self._now: ScoredStep | None = None  # read when it is needed
         self._elements: Sequence[Element] = ()
         self._shown_at = 0.0
 
@@ -78,17 +76,17 @@ class Sitting:
     def view(self) -> dict[str, Any]:
         """The step that is next, as the page shows it."""
         with self._lock:
-            about = {"person": self._person, "answered": self.answered, "sessions": len(self._sessions)}
+            common = {"person": self._person, "answered": self.answered, "sessions": len(self._sessions)}
             now = self._next()
             if now is None:
-                return {"done": True, **about}
+                return {"done": True, **common}
             observation = now.observation
             return {
-                **about,
+                **common,
                 "number": self._unanswered[0],
                 "session": self._sessions.index(now.session.session_id) + 1,
                 "step": observation["step"] + 1,
-                "show_answer": self._recording.asked.show_answer,
+                "show_answer": self._recording.questions.show_answer,
                 "persona": observation["persona"],
                 "goal": observation["goal"],
                 "page": page_document(observation["page"]),
@@ -138,18 +136,18 @@ class Sitting:
             now = self._next()
             assert now is not None  # there are unanswered steps
             self._check(prediction)
-            self._kept.keep(now.key, reply, seconds=time.monotonic() - self._shown_at)
+            self._replies.add(now.key, reply, seconds=time.monotonic() - self._shown_at)
             self._unanswered.pop(0)
             self._now = None
-            told: dict[str, Any] = {"recorded": prediction.number}
-            if self._recording.asked.show_answer:
+            answer: dict[str, Any] = {"recorded": prediction.number}
+            if self._recording.questions.show_answer:
                 logged = reply_action(now.logged)
-                told |= {"answer": logged, "is_exact": logged == reply_action(prediction.action)}
-            return told
+                answer |= {"answer": logged, "is_exact": logged == reply_action(prediction.action)}
+            return answer
 
     def _was_sent_before(self, number: int, reply: str) -> bool:
         steps = self._recording.steps
-        return 0 <= number < len(steps) and self._kept.reply(steps[number].key) == reply
+        return 0 <= number < len(steps) and self._replies.reply(steps[number].key) == reply
 
     def _check(self, prediction: Prediction) -> None:
         action = prediction.action

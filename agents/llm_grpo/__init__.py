@@ -1,3 +1,3 @@
-"""The LLM policy: trained by SFT and GRPO (train.py), and as an agent from its checkpoint (agent.py)."""
+"""The LLM policy's training command (train.py): SFT, then GRPO, then a table of agents (run_agents.py)."""
 
 import train  # noqa: F401 - before torch: it says how torch's threads wait for one another

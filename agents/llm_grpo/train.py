@@ -22,12 +22,11 @@ import sys
 from collections.abc import Sequence
 from functools import cache, partial
 
-from agents.llm_grpo.run_options import prepare
-from replay_sessions.commands.command_line import run_command
-from replay_sessions.plugins import load_with_extra
-from train.launch import launched_processes
-
-__all__ = ["main"]
+from agents.llm_grpo import run_agents
+from replay_sessions.foundation.command_line import run_command
+from replay_sessions.foundation.plugins import requires_extra
+from train.machine import get_world_size
+from train.run.options import prepare
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,10 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     asked_for = cache(partial(prepare, words, __doc__))
-    if launched_processes() == 1:
+    if get_world_size() == 1:
         asked_for()  # help, or what is wrong with the call, before torch is loaded; of several processes one tells it
-    code: int = load_with_extra("agents.llm_grpo.training_command:run", "train")(words, asked_for)
-    return code
+    with requires_extra("train"):
+        from train.run import command  # noqa: PLC0415 - an extra that may be missing
+    return command.run(words, asked_for, run_agents)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,7 @@
-"""Any language model on this machine as an agent, asked as it is: `local?path=…` (agent.py; in vLLM: vllm_agent.py)."""
+"""Language models on this machine as agents.
+
+policy_agent.py   a trained policy, from its checkpoint      action_probabilities.py   how likely it holds each action
+agent.py          any other model, zero-shot: `local?path=…`    vllm_agent.py          the same in vLLM
+"""
+
+import train  # noqa: F401 - before torch: it says how torch's threads wait for one another

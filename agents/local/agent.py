@@ -1,6 +1,6 @@
-"""`local`: a language model in this process, with or without a LoRA adapter, asked without any training.
+"""`local`: a language model in this process, zero-shot, with or without a LoRA adapter.
 
-    path ─► train.models (folder, hub id, GGUF file, package:NAME/FILE.gguf) ─► agents.llm_grpo.agent.PolicyAgent
+    path ─► train.models (folder, hub id, GGUF file, package:NAME/FILE.gguf) ─► agents.local.policy_agent.PolicyAgent
 
 python -m benchmarks.leaderboard --agents "local?path=models/mine&temperature=0" --out runs/zero_shot
 python -m benchmarks.leaderboard --agents "local?path=org/name&adapter=adapters/mine&engine=vllm" --out runs/zero_shot
@@ -11,17 +11,15 @@ It reads the prompt that training teaches (shop_env/prompts.py), and its prompts
 from pathlib import Path
 from typing import Any, Literal
 
-from agents.llm_grpo.agent import PolicyAgent, usual_device
+from agents.local.policy_agent import PolicyAgent, usual_device
 from agents.local.vllm_agent import VllmAgent
-from replay_sessions.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.config import Precision
-from train.lora import adapter_base, load_adapter, merged
+from train.lora import adapter_base, load_adapter
 from train.models import load_model
-
-__all__ = ["local"]
 
 ENGINES = ("transformers", "vllm")
 
@@ -51,7 +49,7 @@ def local(
         max_tokens: Prompt and reply together; the earliest pages of a longer prompt are left out.
         precision: `bfloat16` computes in bfloat16 autocast.
         engine: `transformers`, or `vllm`, which needs vLLM installed and takes folders and hub ids.
-        style, system_file: How an observation is put into words (shop_env.prompts.PromptConfig).
+        style, system_file: The format of prompts (shop_env.prompts.PromptConfig).
         own_tokenizer: The tokenizer was trained with the model (train/tiny.py).
         rationales: How many `probabilities` draws for each page.
         engine_options: Further arguments of vLLM's LLM (`gpu_memory_utilization=0.5`).
@@ -60,14 +58,7 @@ def local(
         CheckpointMismatch: The model or the adapter cannot be loaded.
         MissingExtra: vLLM, or what reads GGUF files or adapters, is missing.
     """
-    if engine not in ENGINES:
-        raise BadConfig(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}.")
-    if engine_options and engine != "vllm":
-        raise BadConfig(f"the engine {engine} takes no {', '.join(engine_options)}: those are for engine=vllm.")
-    if max_new_tokens < 1 or max_tokens <= max_new_tokens:
-        raise BadConfig(
-            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: 1 or more, and less than that."
-        )
+    _check(engine, engine_options, max_new_tokens, max_tokens)
     model_path = _base(path, adapter)
     info = CheckpointInfo(
         made_by=f"{model_path} as it is",
@@ -91,6 +82,17 @@ def local(
     return PolicyAgent(policy=(model, tokenizer, info), rationales=rationales)
 
 
+def _check(engine: str, engine_options: dict[str, Any], max_new_tokens: int, max_tokens: int) -> None:
+    if engine not in ENGINES:
+        raise BadConfig(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}.")
+    if engine_options and engine != "vllm":
+        raise BadConfig(f"the engine {engine} takes no {', '.join(engine_options)}: those are for engine=vllm.")
+    if max_new_tokens < 1 or max_tokens <= max_new_tokens:
+        raise BadConfig(
+            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: 1 or more, and less than that."
+        )
+
+
 def _base(path: str | None, adapter: str | None) -> str:
     base = adapter_base(Path(adapter)) if adapter is not None else None
     if adapter is not None and base is None:
@@ -103,7 +105,7 @@ def _base(path: str | None, adapter: str | None) -> str:
 
 def _with_adapter(model: Any, adapter: Path, path: str) -> Any:
     try:
-        return merged(load_adapter(model, adapter))
+        return load_adapter(model, adapter).merge_and_unload()
     except (RuntimeError, ValueError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise CheckpointMismatch(f"the adapter '{adapter}' does not fit the model '{path}': {reason}") from error

@@ -1,6 +1,6 @@
-"""A language model in vLLM, in this process: the prompts and replies of agents/llm_grpo/agent.py, by vLLM's engine.
+"""A language model in vLLM, in this process: the prompts and replies of agents/local/policy_agent.py, by vLLM's engine.
 
-vLLM gives no probabilities of actions: for those ask the same model through the engine `transformers`.
+vLLM gives no probabilities of actions: for those use the engine `transformers`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from agents.llm_grpo.agent import PolicyAgent
+from agents.local.policy_agent import PolicyAgent
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo
 from train.models import load_tokenizer
-from train.rollout_engines.config import SamplingConfig
-from train.rollout_engines.vllm import LARGEST_SEED, VllmEngine
+from train.rollouts.config import SamplingConfig
+from train.rollouts.vllm import LARGEST_SEED, VllmEngine
 from train.tokens import decode_replies, stop_token
-
-__all__ = ["VllmAgent"]
 
 
 class VllmAgent(PolicyAgent):
@@ -25,7 +23,7 @@ class VllmAgent(PolicyAgent):
     Args:
         path: A folder or hub id.
         adapter: The folder of a LoRA adapter.
-        info: How it is asked.
+        info: Its prompt format and sampling.
         engine_options: Further arguments of vLLM's LLM.
     """
 
@@ -41,12 +39,12 @@ class VllmAgent(PolicyAgent):
         self._random = np.random.default_rng()
 
     def probabilities(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> None:  # type: ignore[override]
-        """None are given."""
+        """vLLM gives none."""
         return
 
     def _replies(
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
     ) -> list[str]:
         seeds = [int(source.integers(LARGEST_SEED)) for source in sources]
-        replies = self._engine.replies(prompts, self._sampling, seeds)
+        replies = self._engine.generate(prompts, self._sampling, seed=seeds)
         return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])

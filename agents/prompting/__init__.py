@@ -1,12 +1,12 @@
-"""Language models behind an OpenAI-compatible server (vLLM, llama.cpp, a cloud), asked without training them.
+"""Language models behind an OpenAI-compatible server (vLLM, llama.cpp, a cloud), without training.
 
     observation ─► messages.py ─► request ─► chat.py ─► reply text
-                   examples.py (shots)       kept answer, or: budget ─► server.py, tried again ─► kept answer
-                   choice.py (numbered)      account.py                 failures.py
+                   (examples)                stored answer, or: budget ─► server.py, with retries ─► stored answer
+                   formats.py (schemas)      account.py
 
-    agent.py     the agent `prompting`           options.py   all it can be told, and what of that decides a reply
-    formats.py   schemas for guided decoding     prices.py    tokens and money, and the most that a request can cost
+    agent.py     the agent `prompting`           options.py   its options, and which of them decide a reply
+    answers.py   an answer, and the causes of none
 
-The key comes from the environment and goes into the request's header alone. docs/prompting.md says how to
+The key comes from the environment and goes into the request's header alone. docs/prompting.md explains how to
 rank a model in five minutes.
 """

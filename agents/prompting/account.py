@@ -1,61 +1,90 @@
-"""One SQLite file of answers and of what they cost: nothing is asked twice, nothing spent that was not set aside.
+"""One SQLite file of answers and of their cost: no request is paid for twice, and none is sent without a reservation.
 
-    reserve (the most that a request can cost) ─► ask ─► keep (the answer, and what it did cost, in one transaction)
-                                                    └──► settle (no answer: nothing, or all of it where that is unknown)
+    reserve (the most that a request can cost) ─► send ─► settle (with the answer and its cost, in one transaction)
+                                                     └──► settle (no answer: nothing, or all of it where unknown)
 
-What is reserved counts as spent until it is known better, so the budget holds whatever is asked at the same time, by
-threads or by other processes with the same file. A request that was under way when its process was killed stays
-counted at its most: the server may have charged for it. Where a budget has no room only because of requests that are
-under way, a thread waits for these.
+A reservation counts as spent until it is settled, so the budget holds for all requests at the same time, of threads and
+of other processes with the same file. A request in flight when its process was killed stays counted at its most: the
+server may have charged for it. Where only requests in flight leave no room in a budget, a thread waits for these.
 
-Answers are JSON text; nothing in the file is run or unpickled. A kill loses nothing that was kept; a machine that loses
-power may lose the last seconds.
+Money is counted in whole trillionths of the currency, so that sums are exact: a price has up to six decimals, and is
+that of a million tokens. How many tokens a server will read in a text is not known beforehand; it cannot be more than
+the text has bytes (a token stands for at least one), besides what a chat template puts around each message.
+
+Answers are JSON text; nothing in the file is run or unpickled (why this is no pickling cache such as diskcache). A kill
+loses nothing that was stored; a machine that loses power may lose the last seconds.
 """
 
+import math
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from agents.prompting.failures import NoAnswer
-from agents.prompting.prices import UNITS, Budget, Cost
-from replay_sessions.errors import BadConfig, WriteFailed
+from agents.prompting.answers import Answer, NoAnswer
+from replay_sessions.foundation.errors import BadConfig, WriteFailed
 
-__all__ = ["Account", "Answer", "Spending"]
-
+UNITS = 10**12  # of money, in one of the currency
 _VERSION = 1
 _BUSY_S = 60  # how long another process may hold the file
+_LARGEST = 2**62  # what SQLite counts
+_TEMPLATE_TOKENS_A_MESSAGE = 32
+_TEMPLATE_TOKENS = 256  # a template's own system message, and its text for a response format
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model answered.
+class Cost(NamedTuple):
+    """Money in units, and tokens."""
 
-    Attributes:
-        text: Its reply.
-        ended: Why it stopped, in the API's words: stop, length, content_filter, …
-        refused: Whether the server marked the text as a refusal.
-        input_tokens: How many it read; None where the server did not say.
-        output_tokens: How many it wrote.
-    """
+    money: int
+    tokens: int
 
-    text: str
-    ended: str
-    refused: bool = False
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+
+class Prices(NamedTuple):
+    """Of one token, in units of money."""
+
+    input: int
+    output: int
+
+    @classmethod
+    def of(cls, input_price: float | None, output_price: float | None) -> Self | None:
+        """Of a million tokens in the currency; None where neither is given."""
+        if input_price is None and output_price is None:
+            return None
+        if input_price is None or output_price is None:
+            raise BadConfig("input_price and output_price belong together: give both, each of a million tokens")
+        return cls(_units("input_price", input_price, 10**6), _units("output_price", output_price, 10**6))
+
+    def cost(self, input_tokens: int, output_tokens: int) -> int:
+        return input_tokens * self.input + output_tokens * self.output
+
+
+class Budget(NamedTuple):
+    """The most that may be spent; None: no limit."""
+
+    money: int | None = None
+    tokens: int | None = None
+
+    @classmethod
+    def of(cls, money: float | None, tokens: int | None, *, priced: bool) -> Self:
+        if money is not None and not priced:
+            raise BadConfig("a budget in money needs prices: give input_price and output_price of a million tokens")
+        if tokens is not None and tokens < 0:
+            raise BadConfig(f"budget_tokens is {tokens}; it must be 0 or more")
+        return cls(None if money is None else _units("budget", money, 1, up=False), tokens)
 
 
 class Spending(NamedTuple):
     """What was spent through one file so far, over all runs.
 
     Attributes:
-        cost: What is still open counts at its most.
+        cost: Requests in flight count at their most.
         tries: How many requests were sent.
-        unknown: Of them, how many never got a known end (cut connections, time-outs, kills); counted at their most.
+        unknown: Of them, how many ended unknown (cut connections, time-outs, kills); counted at their most.
     """
 
     cost: Cost
@@ -64,11 +93,11 @@ class Spending(NamedTuple):
 
 
 class Account:
-    """The answers and the spending that one file keeps; threads may share it.
+    """The answers and the spending in one file; threads may share it.
 
     Args:
         path: The file; made if need be.
-        budget: What all that was ever asked through it may cost together.
+        budget: What all requests through the file may cost together.
 
     Raises:
         BadConfig: The file cannot be opened, or is something else.
@@ -76,14 +105,14 @@ class Account:
 
     def __init__(self, path: Path, budget: Budget) -> None:
         self.path = path
-        self._budget = budget
-        self._lock = threading.Condition()  # for the connection, and told when a request ends
-        self._under_way = 0
+        self._limits = [_LARGEST if limit is None else limit for limit in budget]
+        self._lock = threading.Condition()  # for the connection, and notified when a request ends
+        self._in_flight = 0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            self._file = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
             self._prepare()
-        except (OSError, sqlite3.Error, WriteFailed) as error:
+        except (OSError, sqlite3.Error) as error:
             raise BadConfig(f"cache '{path}' cannot be used ({error}): choose another file") from error
 
     def __enter__(self) -> Self:
@@ -97,117 +126,119 @@ class Account:
             self._file.close()
 
     def answer(self, key: str) -> Answer | None:
-        """The kept answer to a request, if there is one."""
-        with self._lock, self._told():
+        """The stored answer to a request, if there is one."""
+        with self._lock, self._transaction():
             row = self._file.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         return msgspec.json.decode(row[0], type=Answer) if row else None
 
     def reserve(self, most: Cost) -> None:
-        """Sets aside the most that a request can cost; waits for others that may leave room.
+        """Reserves the most that a request can cost; waits for requests in flight that may leave room.
 
         Raises:
             NoAnswer: The budget has no room for it.
         """
+        # One statement, so that no other process spends between the check and the sum.
+        statement = (
+            "UPDATE spending SET money = money + :money, tokens = tokens + :tokens, tries = tries + 1 "
+            "WHERE money + :money <= :money_limit AND tokens + :tokens <= :tokens_limit"
+        )
+        limits = dict(zip(("money_limit", "tokens_limit"), self._limits, strict=True))
         with self._lock:
-            while not self._spend(most):
-                if self._under_way == 0:
+            while True:
+                with self._transaction():
+                    if self._file.execute(statement, most._asdict() | limits).rowcount:
+                        break
+                if self._in_flight == 0:
                     raise self._no_room(most)
                 self._lock.wait()
-            self._under_way += 1
+            self._in_flight += 1
 
-    def keep(self, key: str, answer: Answer, reserved: Cost, cost: Cost) -> None:
-        """Keeps an answer and books what it cost in place of what was reserved."""
-        text = msgspec.json.encode(answer).decode()
-        with self._ended(), self._transaction():
-            self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, text))
-            self._book(reserved, cost, known=1)
+    def settle(self, reserved: Cost, cost: Cost | None, *, key: str = "", answer: Answer | None = None) -> None:
+        """Books the end of a request in place of what was reserved, and stores its answer, if it has one.
 
-    def settle(self, reserved: Cost, cost: Cost | None) -> None:
-        """Books the end of a request without an answer; None: it is not known what the server charged."""
-        with self._ended(), self._transaction():
-            self._book(reserved, reserved if cost is None else cost, known=int(cost is not None))
+        Args:
+            cost: None: it is unknown what the server charged.
+        """
+        actual = cost or reserved
+        with self._lock:
+            self._in_flight -= 1
+            self._lock.notify_all()  # threads that wait for room, also where this cannot be written
+            with self._transaction():
+                if answer is not None:
+                    text = msgspec.json.encode(answer).decode()
+                    self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, text))
+                self._file.execute(
+                    "UPDATE spending SET money = money + ?, tokens = tokens + ?, known = known + ?",
+                    (actual.money - reserved.money, actual.tokens - reserved.tokens, cost is not None),
+                )
 
     def spending(self) -> Spending:
         """What was spent until now."""
-        with self._lock, self._told():
-            money, tokens, tries, known = self._file.execute("SELECT * FROM spending").fetchone()
-            return Spending(Cost(money, tokens), tries, tries - known - self._under_way)
+        with self._lock, self._transaction():
+            money, tokens, tries, settled = self._file.execute("SELECT * FROM spending").fetchone()
+            return Spending(Cost(money, tokens), tries, tries - settled - self._in_flight)
 
     def _prepare(self) -> None:
-        with self._transaction():  # of several processes that come at once, one makes the tables
-            (version,) = self._file.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if version != _VERSION and (version or tables):
-                raise sqlite3.DatabaseError("it holds something else")
-            if not tables:
-                self._file.execute("CREATE TABLE answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID")
-                self._file.execute(
-                    "CREATE TABLE spending (money INTEGER, tokens INTEGER, tries INTEGER, known INTEGER)"
-                )
-                self._file.execute("INSERT INTO spending VALUES (0, 0, 0, 0)")
-                self._file.execute(f"PRAGMA user_version = {_VERSION}")
+        (version,) = self._file.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._file.execute(
+            "SELECT count(*) FROM sqlite_master WHERE tbl_name NOT IN ('answers', 'spending')"
+        ).fetchone()
+        if tables or version not in (0, _VERSION):
+            raise sqlite3.DatabaseError("it holds something else")
         with suppress(sqlite3.OperationalError):  # another process is doing just that, and SQLite does not wait for it
             self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
-
-    def _spend(self, most: Cost) -> bool:
-        """Books a try at its most, if the budget has room for it."""
-        with self._transaction():
-            money, tokens = self._file.execute("SELECT money, tokens FROM spending").fetchone()
-            if not self._budget.holds(Cost(money + most.money, tokens + most.tokens)):
-                return False
-            self._file.execute("UPDATE spending SET money = money + ?, tokens = tokens + ?, tries = tries + 1", most)
-            return True
-
-    def _book(self, reserved: Cost, cost: Cost, *, known: int) -> None:
-        self._file.execute(
-            "UPDATE spending SET money = money + ?, tokens = tokens + ?, known = known + ?",
-            (cost.money - reserved.money, cost.tokens - reserved.tokens, known),
-        )
+        # Of several processes that come at once, each statement finds what another made.
+        for statement in (
+            "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID",
+            "CREATE TABLE IF NOT EXISTS spending (money INTEGER, tokens INTEGER, tries INTEGER, known INTEGER)",
+            "INSERT INTO spending SELECT 0, 0, 0, 0 WHERE NOT EXISTS (SELECT * FROM spending)",
+            f"PRAGMA user_version = {_VERSION}",
+        ):
+            with self._file:
+                self._file.execute(statement)
 
     def _no_room(self, most: Cost) -> NoAnswer:
-        money, tokens = self._file.execute("SELECT money, tokens FROM spending").fetchone()
-        if not Budget(money=self._budget.money).holds(Cost(money + most.money, 0)):
-            limit = in_money(self._budget.money or 0)
-            told = f"{in_money(money)} of {limit} is spent, and this may cost {in_money(most.money)}"
+        spent, (money_limit, tokens_limit) = self.spending().cost, self._limits
+        if spent.money + most.money > money_limit:
+            detail = (
+                f"{format_money(spent.money)} of {format_money(money_limit)} is spent, and this may cost "
+                f"{format_money(most.money)}"
+            )
         else:
-            told = f"{tokens:,} of {self._budget.tokens:,} tokens are spent, and this may take {most.tokens:,}"
-        return NoAnswer("budget used up", f"{told} (all that was asked through {self.path.name} counts)")
-
-    @contextmanager
-    def _ended(self) -> Iterator[None]:
-        """A request ends: whoever waits for room is told, also where this cannot be written down."""
-        with self._lock:
-            self._under_way -= 1
-            self._lock.notify_all()
-            yield
+            detail = f"{spent.tokens:,} of {tokens_limit:,} tokens are spent, and this may take {most.tokens:,}"
+        return NoAnswer("budget used up", f"{detail} (all requests through {self.path.name} count)")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._told():
-            self._file.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._file.execute("COMMIT")
-            except BaseException:
-                if self._file.in_transaction:
-                    self._file.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
         try:
-            yield
+            with self._file:
+                yield
         except sqlite3.Error as error:
             raise WriteFailed(f"cache '{self.path}' cannot be read or written ({error})") from error
 
 
-def in_money(units: int) -> str:
-    """Units of money as people write it.
+def _units(name: str, amount: float, divisor: int, *, up: bool = True) -> int:
+    """An amount in units; prices are rounded up and budgets down where they have more decimals than are counted."""
+    if not 0 <= amount * UNITS / divisor < _LARGEST:
+        raise BadConfig(f"{name} is {amount}; it must be 0 or more, and less than {_LARGEST * divisor // UNITS:,}")
+    units = Decimal(str(amount)) * UNITS / divisor
+    return math.ceil(units) if up else math.floor(units)
 
-    >>> in_money(1_500_000_000_000), in_money(1_250_000)
+
+def most_tokens(request: Mapping[str, Any], max_new_tokens: int) -> tuple[int, int]:
+    """The most tokens that a server can read and write for a request."""
+    text_bytes = len(msgspec.json.encode(request))
+    read = text_bytes + len(request["messages"]) * _TEMPLATE_TOKENS_A_MESSAGE + _TEMPLATE_TOKENS
+    return read, max_new_tokens
+
+
+def format_money(units: int) -> str:
+    """Units of money with two decimals or more.
+
+    >>> format_money(1_500_000_000_000), format_money(1_250_000)
     ('1.50', '0.00000125')
     """
-    whole, rest = divmod(units, UNITS)
-    digits = f"{rest:012d}".rstrip("0").ljust(2, "0")
-    return f"{whole}.{digits}"
+    units_of_currency, fraction = divmod(units, UNITS)
+    digits = f"{fraction:012d}".rstrip("0").ljust(2, "0")
+    return f"{units_of_currency}.{digits}"

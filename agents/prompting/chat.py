@@ -1,17 +1,16 @@
-"""A model behind a server, asked at a price: the kept answer if there is one, else tries until one comes or none will.
+"""A model behind a server, at a price: the stored answer if there is one, else tries until one comes or none will.
 
     request ─► key ─► Account.answer ──────────────────────────────────────────────────────────► Answer
-                  └► reserve ─► Server.ask ─► keep ───────────────────────────────────────────► Answer
+                  └► reserve ─► Server.send ─► settle ─────────────────────────────────────────► Answer
                         ▲            └► settle ─► wait as the server asks, or ever longer ─► NoAnswer
                         └────────────────────────────┘ another try
 
-Threads may ask at once; of two that ask the same, the second waits for the answer to the first. Each try is reserved
-and booked by itself. When nothing answers any more, or the key is refused, the rest of a run is not sent: each further
-request fails at once with the same cause, and the next run asks again.
+Threads may share it; of two with the same request, the second waits for the answer to the first. Each try is reserved
+and settled by itself. When nothing answers any more, or the key is refused, the rest of a run is not sent: each further
+request fails at once with the same cause, and the next run tries again.
 """
 
 import hashlib
-import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -21,38 +20,32 @@ from typing import Any
 import msgspec
 import tenacity
 
-from agents.prompting.account import Account, Answer, in_money
-from agents.prompting.failures import FINAL, NoAnswer
+from agents.prompting.account import Account, Cost, format_money, most_tokens
+from agents.prompting.answers import FINAL, Answer, NoAnswer
 from agents.prompting.options import ServerOptions
-from agents.prompting.prices import Cost, most_tokens
 from agents.prompting.server import Server
 
-__all__ = ["Chat", "answer_key"]
-
-logger = logging.getLogger(__name__)
-
-_KEY_VERSION = 1  # raise it when the same request should be asked anew
+_KEY_VERSION = 1  # raise it when stored answers should not be used any more
 _FIRST_WAIT_S = 0.5
 _LEAST_FAILURES_IN_A_ROW = 8
 
 
 def answer_key(base_url: str, request: dict[str, Any], seed: int | None) -> str:
-    """What an answer is kept under: everything that decides it.
+    """The key under which an answer is stored: everything that decides it.
 
     Args:
         seed: The step's, sent or not: replies to two seeds are two draws. None for greedy requests.
     """
-    asked = {"version": _KEY_VERSION, "base_url": base_url.rstrip("/"), "request": request, "seed": seed}
-    return hashlib.blake2b(msgspec.json.encode(asked, order="sorted"), digest_size=20).hexdigest()
+    content = {"version": _KEY_VERSION, "base_url": base_url.rstrip("/"), "request": request, "seed": seed}
+    return hashlib.blake2b(msgspec.json.encode(content, order="sorted"), digest_size=20).hexdigest()
 
 
 class Chat:
-    """A model that can be asked; see the module.
+    """A model that answers requests; see the module.
 
     Attributes:
-        reuse: Whether what was answered before is given again.
-        counts: Of this object's answers: `asked`, `kept` (answered before), `cut`, `refused`, and what
-            whoever asks counts besides.
+        reuse: Whether stored answers are used.
+        counts: Of this object's answers: `sent`, `cached`, `cut`, `refused`, and what callers count besides.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -62,14 +55,27 @@ class Chat:
         self.counts: Counter[str] = Counter()
         self._server = Server(options.base_url, options.key, options.timeout_s)
         self._lock = threading.Condition()
-        self._asking: set[str] = set()  # keys of what other threads are asking right now
-        self._renewed: set[str] = set()  # keys of what this object asked anew (reuse=False)
+        self._pending: set[str] = set()  # keys of requests that other threads are sending
+        self._renewed: set[str] = set()  # keys of what this object sent anew (reuse=False)
         self._given_up: NoAnswer | None = None
         self._stopping = threading.Event()
         self._failures_in_a_row = 0
+        longest = options.longest_wait_s
+        grows = tenacity.wait_exponential(multiplier=_FIRST_WAIT_S) + tenacity.wait_random(0, _FIRST_WAIT_S)
+        self._retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(options.tries),
+            wait=lambda state: max(
+                _wait_s(state.outcome.exception() if state.outcome else None), min(grows(state), longest)
+            ),
+            retry=tenacity.retry_if_exception(
+                lambda error: isinstance(error, NoAnswer) and error.is_transient and _wait_s(error) <= longest
+            ),
+            sleep=tenacity.sleep_using_event(self._stopping),
+            reraise=True,
+        )
 
     def stop(self) -> None:
-        """Nothing further is sent or waited for; what is under way is kept when it comes."""
+        """Nothing further is sent or waited for; requests in flight are stored when they end."""
         self._stopping.set()
 
     def close(self) -> None:
@@ -81,7 +87,7 @@ class Chat:
 
         Args:
             fields: `messages`, and `response_format` where there is one; the options add the rest.
-            seed: What is drawn follows from it.
+            seed: Seeds the model's draws, where it draws.
 
         Raises:
             NoAnswer: With its cause.
@@ -89,14 +95,15 @@ class Chat:
         request = {**self.options.request_fields(seed), **fields}
         key = answer_key(self.options.base_url, request, seed if self.options.draws else None)
         with self._alone_with(key):
-            answer, was_kept = self._answer(key, request)
-        self.count("kept" if was_kept else "asked")
+            cached = self.account.answer(key) if self.reuse or key in self._renewed else None
+            answer = cached or self._send(key, request)
+        self.count("cached" if cached else "sent")
         if answer.ended == "length":
             self.count("cut")
         if answer.refused:
             self.count("refused")
         if answer.ended == "content_filter":
-            raise NoAnswer("content filter", "the server took the reply away")
+            raise NoAnswer("content filter", "the server removed the reply")
         return answer
 
     def count(self, name: str) -> None:
@@ -105,75 +112,49 @@ class Chat:
             self.counts[name] += 1
 
     def remarks(self) -> list[str]:
-        """What should be told of all that was asked so far, in words."""
-        counts, spending = self.counts, self.account.spending()
-        told = [f"{counts['asked']:,} answers asked for, {counts['kept']:,} were kept from before"]
-        of_all = f"of {counts['asked'] + counts['kept']:,} replies"
+        """What users should know of all answers so far, in words."""
+        counts, options, spending = self.counts, self.options, self.account.spending()
+        remarks = [f"{counts['sent']:,} answers from the server, {counts['cached']:,} from the cache"]
+        total = f"of {counts['sent'] + counts['cached']:,} replies"
         if counts["cut"]:
-            told.append(f"cut at max_new_tokens={self.options.max_new_tokens}: {counts['cut']:,} {of_all}")
+            remarks.append(f"cut at max_new_tokens={options.max_new_tokens}: {counts['cut']:,} {total}")
         if counts["refused"]:
-            told.append(f"refused by the model: {counts['refused']:,} {of_all}")
+            remarks.append(f"refused by the model: {counts['refused']:,} {total}")
         spent = f"{spending.cost.tokens:,} tokens"
-        if self.options.prices is not None:
-            limit = self.options.spending.money
-            spent += f" for {in_money(spending.cost.money)}" + (f" of {in_money(limit)}" if limit is not None else "")
+        if options.prices is not None:
+            limit = options.spending.money
+            spent += f" for {format_money(spending.cost.money)}"
+            spent += "" if limit is None else f" of {format_money(limit)}"
         if spending.unknown:
-            spent += f", {spending.unknown:,} tries without a known end counted at their most"
-        return [*told, f"{spent} through {self.account.path.name}, all runs together"]
+            spent += f", {spending.unknown:,} tries with an unknown end counted at their most"
+        return [*remarks, f"{spent} through {self.account.path.name}, all runs together"]
 
-    def _answer(self, key: str, request: dict[str, Any]) -> tuple[Answer, bool]:
-        if self.reuse or key in self._renewed:
-            kept = self.account.answer(key)
-            if kept is not None:
-                return kept, True
+    def _send(self, key: str, request: dict[str, Any]) -> Answer:
         try:
-            answer = self._tries()(self._try, key, request)
+            answer = self._retrying(self._try, key, request)
         except NoAnswer as failure:
             self._note_failure(failure)
             raise
         self._failures_in_a_row = 0
         self._renewed.add(key)
-        return answer, False
-
-    def _tries(self) -> tenacity.Retrying:
-        longest = self.options.longest_wait_s
-        grows = tenacity.wait_exponential(multiplier=_FIRST_WAIT_S) + tenacity.wait_random(0, _FIRST_WAIT_S)
-
-        def wait(state: tenacity.RetryCallState) -> float:
-            failure = state.outcome.exception() if state.outcome else None
-            asked = failure.wait_s if isinstance(failure, NoAnswer) else None
-            return max(asked or 0.0, min(grows(state), longest))
-
-        def worth_another(error: BaseException) -> bool:
-            return isinstance(error, NoAnswer) and error.may_pass and (error.wait_s or 0) <= longest
-
-        return tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(self.options.tries),
-            wait=wait,
-            retry=tenacity.retry_if_exception(worth_another),
-            sleep=tenacity.sleep_using_event(self._stopping),
-            reraise=True,
-        )
+        return answer
 
     def _try(self, key: str, request: dict[str, Any]) -> Answer:
         if self._stopping.is_set():
             raise NoAnswer("stopped", "the run was stopped")
         if self._given_up is not None:
-            raise NoAnswer(self._given_up.cause, f"not sent, since before: {self._given_up.told}")
-        tokens = most_tokens(request, self.options.max_new_tokens)
-        reserved = self._cost(*tokens)
+            raise NoAnswer(self._given_up.cause, f"not sent, after an earlier failure: {self._given_up.detail}")
+        reserved = self._cost(*most_tokens(request, self.options.max_new_tokens))
         self.account.reserve(reserved)
         try:
-            answer = self._server.ask(request)
-        except NoAnswer as failure:
-            self.account.settle(reserved, None if failure.may_be_charged else Cost(0, 0))
-            raise
-        except BaseException:
-            self.account.settle(reserved, None)
+            answer = self._server.send(request)
+        except BaseException as error:
+            is_free = isinstance(error, NoAnswer) and not error.may_be_charged
+            self.account.settle(reserved, Cost(0, 0) if is_free else None)
             raise
         read, wrote = answer.input_tokens, answer.output_tokens
-        known = read is not None and wrote is not None
-        self.account.keep(key, answer, reserved, self._cost(read or 0, wrote or 0) if known else reserved)
+        cost = reserved if read is None or wrote is None else self._cost(read, wrote)
+        self.account.settle(reserved, cost, key=key, answer=answer)
         return answer
 
     def _cost(self, read: int, wrote: int) -> Cost:
@@ -181,7 +162,7 @@ class Chat:
         return Cost(prices.cost(read, wrote) if prices else 0, read + wrote)
 
     def _note_failure(self, failure: NoAnswer) -> None:
-        """Gives the server up after a cause that will not pass, or when nothing has answered for long."""
+        """Gives the server up after a final cause, or when nothing has answered for long."""
         with self._lock:
             if self._given_up is None and failure.cause in FINAL:
                 self._given_up = failure
@@ -190,18 +171,23 @@ class Chat:
                 most = max(_LEAST_FAILURES_IN_A_ROW, 2 * self.options.concurrency)
                 if self._given_up is None and self._failures_in_a_row >= most:
                     self._given_up = NoAnswer(
-                        failure.cause, f"{most} requests in a row had no answer, the last: {failure.told}"
+                        failure.cause, f"{most} requests in a row had no answer, the last: {failure.detail}"
                     )
 
     @contextmanager
     def _alone_with(self, key: str) -> Iterator[None]:
-        """Keeps other threads from asking the same until this one has an answer or none."""
+        """Keeps other threads from sending the same until this one has an answer or none."""
         with self._lock:
-            self._lock.wait_for(lambda: key not in self._asking)
-            self._asking.add(key)
+            self._lock.wait_for(lambda: key not in self._pending)
+            self._pending.add(key)
         try:
             yield
         finally:
             with self._lock:
-                self._asking.remove(key)
+                self._pending.remove(key)
                 self._lock.notify_all()
+
+
+def _wait_s(error: BaseException | None) -> float:
+    """How long the server asks to wait."""
+    return (error.wait_s or 0.0) if isinstance(error, NoAnswer) else 0.0

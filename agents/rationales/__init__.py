@@ -3,6 +3,5 @@
 store ─► request.py (page and action ─► messages) ─► agents.prompting.chat ─► answer ─► rationale | why there is none
       └► synthesis.py ─► a new version of the store, its steps with `rationale_source` ─► report.py
 
-__main__.py      the command: python -m agents.rationales
-command.py       its options, and what it does with them
+__main__.py      the command: python -m agents.rationales (its options: options.py)
 """

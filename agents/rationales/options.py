@@ -1,12 +1,10 @@
-"""The options of `python -m agents.rationales` (__main__.py has the help); no client of a server is loaded for them."""
+"""The options of `python -m agents.rationales` (__main__.py has the help); they need no client of a server."""
 
 from pathlib import Path
 
 from agents.prompting.options import ServerOptions
-from agents.scored_steps import AnySplit
-from replay_sessions.errors import BadConfig
-
-__all__ = ["RationaleOptions"]
+from replay_sessions.foundation.errors import check_at_least
+from shop_env.evaluation.scored_steps import AnySplit
 
 
 class RationaleOptions(ServerOptions, frozen=True, kw_only=True):
@@ -15,14 +13,14 @@ class RationaleOptions(ServerOptions, frozen=True, kw_only=True):
     Attributes:
         store: `demo` or the path of a session store.
         out: The folder of the new version.
-        split: Which of its splits to ask about; the others are taken over as they are.
+        split: The split whose rationales are written; the others are copied as they are.
         overwrite: Replace the store at OUT.
-        partial: Write the store also where steps were not answered.
+        partial: Write the store also where steps have no answer.
         prompt: A text file (UTF-8) with instructions in place of the built-in ones.
-        page_characters: How much of a page is shown, around what was done on it.
+        page_characters: The length of the window of a page around the action.
         schema: Guided decoding (response_format json_schema).
-        seed: What is drawn follows from it; greedy requests draw nothing.
-        cache: The file in which answers and what they cost are kept; None: OUT.rationales.sqlite.
+        seed: Seeds the model's draws; greedy requests draw nothing.
+        cache: The file of answers and of their cost; None: OUT.rationales.sqlite.
         request: Further fields of each request, as JSON, such as '{"top_p": 0.9}'.
     """
 
@@ -40,5 +38,4 @@ class RationaleOptions(ServerOptions, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.page_characters < 1:
-            raise BadConfig(f"--page-characters is {self.page_characters}; it must be 1 or more")
+        check_at_least(1, page_characters=self.page_characters)

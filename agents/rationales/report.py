@@ -1,34 +1,33 @@
-"""What rationales are like, the log's beside a model's: lengths, names given away, repetitions, and what failed.
+"""Statistics of rationales, the log's beside a model's: lengths, names of elements in them, repetitions, and failures.
 
-A rationale that holds the name of the element that was used tells the answer instead of a reason: a model trained on it
+A rationale with the name of the element that was used holds the answer instead of a reason: a model trained on it
 learns to write the name twice.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from statistics import quantiles
+from collections.abc import Iterable, Mapping
 
 import msgspec
+import numpy as np
 
-from agents.prompting.failures import NoAnswer
+from agents.prompting.answers import NoAnswer
 from agents.rationales.request import NoRationale
-from agents.rationales.synthesis import Outcome
-from agents.scored_steps import StepKey
-from replay_sessions.schema import Action, Session, Terminate
-from shop_env.given_words import words_of
+from replay_sessions.foundation.table import Column, Table
+from replay_sessions.schema import Action, Session
+from shop_env.evaluation.scored_steps import StepKey
+from shop_env.words import words_of
 
-__all__ = ["Figures", "Report", "figures_of", "report_lines", "report_on"]
-
+Outcome = str | NoRationale | NoAnswer
 _SEVERAL_WORDS = 2  # a name of one word, such as `search`, is an ordinary word of a sentence too
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What some rationales are like.
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Of some rationales.
 
     Attributes:
         words: Shortest, median, 95th percentile and longest, in words; empty where there are none.
         name_verbatim: How many hold the name of the element that was used, as it is written.
-        name_words: How many hold all words of its most telling part (the one of most words, if two or more).
+        name_words: How many hold all words of its most specific part (the one of most words, if two or more).
         duplicates: How many repeat an earlier one, but for case and spaces.
     """
 
@@ -40,111 +39,89 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for, and what came of it.
+    """The outcomes of a synthesis.
 
     Attributes:
-        steps: In the splits that were looked at.
+        steps: In the splits that were processed.
         logged: Rationales that were there before.
         synthesised: Those of the model.
         without: At how many steps the model gave none, by what it did instead.
         unanswered: At how many there was no answer, by cause.
-        first_refusals: What some of them said.
+        first_refusals: The texts of some of them.
     """
 
     steps: int
-    logged: Figures
-    synthesised: Figures
+    logged: Statistics
+    synthesised: Statistics
     without: dict[str, int] = {}
     unanswered: dict[str, int] = {}
     first_refusals: list[str] = []
 
 
-def report_on(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome]) -> Report:
-    """The report on what was asked about these sessions.
+def build_report(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome]) -> Report:
+    """The report on these outcomes.
 
     Args:
         sessions: As they were before.
     """
-    logged: list[tuple[Action, str]] = []
-    synthesised: list[tuple[Action, str]] = []
-    steps = 0
-    for session in sessions:
-        for index, step in enumerate(session.steps):
-            steps += 1
-            outcome = outcomes.get((session.session_id, index))
-            if step.rationale:
-                logged.append((step.action, step.rationale))
-            elif isinstance(outcome, str):
-                synthesised.append((step.action, outcome))
-    failed = [one for one in outcomes.values() if isinstance(one, NoRationale)]
-    return Report(
-        steps=steps,
-        logged=figures_of(logged),
-        synthesised=figures_of(synthesised),
-        without=dict(Counter(str(one.problem) for one in failed).most_common()),
-        unanswered=dict(
-            Counter(str(one.cause) for one in outcomes.values() if isinstance(one, NoAnswer)).most_common()
-        ),
-        first_refusals=[one.text[:200] for one in failed if one.problem == "refused"][:3],
-    )
-
-
-def figures_of(rationales: Iterable[tuple[Action, str]]) -> Figures:
-    """The figures of rationales, each with the action that it is about."""
-    given = list(rationales)
-    lengths = sorted(len(text.split()) for _, text in given)
-    seen = Counter(" ".join(text.lower().split()) for _, text in given)
-    return Figures(
-        count=len(given),
-        words=(lengths[0], *_middle_and_high(lengths), lengths[-1]) if lengths else (),
-        name_verbatim=sum(_name(action) in text for action, text in given if len(words_of(_name(action))) > 1),
-        name_words=sum(_holds_telling_part(action, text) for action, text in given),
-        duplicates=sum(count - 1 for count in seen.values()),
-    )
-
-
-def report_lines(report: Report) -> list[str]:
-    """The report for a terminal."""
-    heads = ("words (min, median, p95, max)", "name given away", "  or all its words", "repeated")
-    lines = [
-        f"{'':32}{'the log':>16}{'the model':>16}",
-        _row("rationales", report, lambda figures: f"{figures.count:,}"),
+    steps = [
+        (step, outcomes.get((session.session_id, index)))
+        for session in sessions
+        for index, step in enumerate(session.steps)
     ]
-    values = (
-        lambda figures: ", ".join(map(str, figures.words)) or "-",
-        lambda figures: _share(figures.name_verbatim, figures.count),
-        lambda figures: _share(figures.name_words, figures.count),
-        lambda figures: _share(figures.duplicates, figures.count),
+    without = [outcome for outcome in outcomes.values() if isinstance(outcome, NoRationale)]
+    causes = Counter(str(outcome.cause) for outcome in outcomes.values() if isinstance(outcome, NoAnswer))
+    return Report(
+        steps=len(steps),
+        logged=compute_statistics((step.action, step.rationale) for step, _ in steps if step.rationale),
+        synthesised=compute_statistics(
+            (step.action, outcome) for step, outcome in steps if isinstance(outcome, str) and not step.rationale
+        ),
+        without=dict(Counter(str(outcome.problem) for outcome in without).most_common()),
+        unanswered=dict(causes.most_common()),
+        first_refusals=[outcome.text[:200] for outcome in without if outcome.problem == "refused"][:3],
     )
-    lines += [_row(head, report, value) for head, value in zip(heads, values, strict=True)]
-    for name, counts in (("no rationale in the answer", report.without), ("no answer", report.unanswered)):
-        if counts:
-            lines.append(f"{name}: {', '.join(f'{count:,} {cause}' for cause, count in counts.items())}")
-    return lines
 
 
-def _row(head: str, report: Report, value: Callable[[Figures], str]) -> str:
-    return f"{head:32}{value(report.logged):>16}{value(report.synthesised):>16}"
+def compute_statistics(rationales: Iterable[tuple[Action, str]]) -> Statistics:
+    """The statistics of rationales, each with its action."""
+    pairs = [(getattr(action, "name", ""), text) for action, text in rationales]
+    lengths = [len(text.split()) for _, text in pairs]
+    texts = {" ".join(text.lower().split()) for _, text in pairs}
+    return Statistics(
+        count=len(pairs),
+        words=tuple(round(length) for length in np.percentile(lengths, [0, 50, 95, 100]).tolist()) if pairs else (),
+        name_verbatim=sum(name in text for name, text in pairs if len(words_of(name)) >= _SEVERAL_WORDS),
+        name_words=sum(_holds_specific_part(name, text) for name, text in pairs),
+        duplicates=len(pairs) - len(texts),
+    )
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}%" if whole else "-"
+def report_table(report: Report) -> Table:
+    """The report for a terminal."""
+    both = (report.logged, report.synthesised)
+    shares = {
+        "name of the element, verbatim": [of.name_verbatim / of.count if of.count else None for of in both],
+        "all words of the name": [of.name_words / of.count if of.count else None for of in both],
+        "repeated": [of.duplicates / of.count if of.count else None for of in both],
+    }
+    failures = (("no rationale in the answer", report.without), ("no answer", report.unanswered))
+    return Table(
+        columns=[Column("", name="statistic"), Column("the log", "percent"), Column("the model", "percent")],
+        rows=[
+            ["rationales", *(f"{of.count:,}" for of in both)],
+            ["words (min, median, p95, max)", *(", ".join(map(str, of.words)) or None for of in both)],
+            *([f"{name}, %", *values] for name, values in shares.items()),
+        ],
+        notes=[
+            f"{name}: {', '.join(f'{count:,} {cause}' for cause, count in counts.items())}"
+            for name, counts in failures
+            if counts
+        ],
+    )
 
 
-def _middle_and_high(lengths: list[int]) -> tuple[int, int]:
-    """Median and 95th percentile."""
-    if len(lengths) == 1:
-        return lengths[0], lengths[0]
-    cuts = quantiles(lengths, n=20, method="inclusive")
-    return round(cuts[9]), round(cuts[18])
-
-
-def _name(action: Action) -> str:
-    return "" if isinstance(action, Terminate) else action.name
-
-
-def _holds_telling_part(action: Action, text: str) -> bool:
-    """Of `search_results.red_kettle.view_product` the part that tells most: the longest in words."""
-    parts = [words_of(part) for part in _name(action).split(".")]
-    telling = max(parts, key=len, default=[])
-    return len(telling) >= _SEVERAL_WORDS and set(telling) <= set(words_of(text))
+def _holds_specific_part(name: str, text: str) -> bool:
+    """Whether a text has all words of the longest part of a name: of `results.red_kettle.view` that is `red_kettle`."""
+    words = max((words_of(part) for part in name.split(".")), key=len)
+    return len(words) >= _SEVERAL_WORDS and set(words) <= set(words_of(text))

@@ -1,20 +1,18 @@
-"""What a model is asked for one step, and how its rationale is read out of the answer.
+"""The request for one step's rationale, and how the rationale is parsed from the answer.
 
-The model sees what stood before the shopper, what was done before, and what was done: never a later page or action, nor
-the persona and the goal (Shop-R1, section 3: rationales are made "without leveraging any user profile information").
-The instructions are our own words; the papers' are given as a file.
+The model gets the page, the actions before, and the action there: never a later page or action, nor the persona and the
+goal (Shop-R1, section 3: rationales are made "without leveraging any user profile information"). The instructions are
+our own; the papers' can be used from a file.
 """
 
 from typing import Any, Literal, NamedTuple
 
-from agents.prompting.account import Answer
+from agents.prompting.answers import Answer
 from agents.prompting.formats import rationale_format
 from replay_sessions.schema import Session, reply_action
-from shop_env.budget import shorten_page
+from shop_env.context import shorten_page
 from shop_env.replies import action_json
 from shop_env.reply_json import Unreadable, object_inside
-
-__all__ = ["INSTRUCTIONS", "NoRationale", "Problem", "rationale_in", "rationale_request"]
 
 INSTRUCTIONS = """\
 A person is shopping online. You are shown a page as simplified HTML, in which whatever can be clicked or typed into \
@@ -44,12 +42,12 @@ class NoRationale(NamedTuple):
 def rationale_request(
     session: Session, index: int, *, instructions: str = INSTRUCTIONS, page_characters: int, schema: bool
 ) -> dict[str, Any]:
-    """The messages about one step of a session, and the format where one is demanded."""
+    """The messages about one step of a session, and the format with guided decoding."""
     actions = [action_json(reply_action(step.action)) for step in session.steps[: index + 1]]
     page = shorten_page(session.steps[index].page, page_characters, len, actions[-1])
     before = "\n".join(actions[:-1]) or "(nothing)"
-    asked = f"## Before\n{before}\n\n## Page\n{page}\n\n## What the person did\n{actions[-1]}"
-    messages = [{"role": "system", "content": instructions}, {"role": "user", "content": asked}]
+    content = f"## Before\n{before}\n\n## Page\n{page}\n\n## What the person did\n{actions[-1]}"
+    messages = [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
     return {"messages": messages, **({"response_format": rationale_format()} if schema else {})}
 
 
@@ -65,9 +63,9 @@ def rationale_in(answer: Answer) -> str | NoRationale:
         rationale = object_inside(answer.text)[0].get("rationale")
     except Unreadable:
         rationale = None
-    found = " ".join(rationale.split()) if isinstance(rationale, str) else ""
-    if (found or answer.text).strip().lower().startswith(_REFUSALS):
+    text = " ".join(rationale.split()) if isinstance(rationale, str) else ""
+    if (text or answer.text).strip().lower().startswith(_REFUSALS):
         return NoRationale("refused", answer.text)
-    if found:
-        return found
+    if text:
+        return text
     return NoRationale("cut" if answer.ended == "length" else "malformed", answer.text)

@@ -1,12 +1,10 @@
-"""The options of `python -m agents.sb3.train`, which has the help; no library of models is loaded for them."""
+"""The options of `python -m agents.sb3.train`, which has the help; they need no library of models."""
 
 from typing import Any
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
-
-__all__ = ["Sb3Config"]
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 
 # gamma 0 is the only value that has to be; the rest learned fast on the validation split of demo stores.
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -43,9 +41,7 @@ class Sb3Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     arguments: str = "{}"
 
     def __post_init__(self) -> None:
-        for name in ("timesteps", "envs"):
-            if (value := getattr(self, name)) < 1:
-                raise BadConfig(f"--{name} is {value}; it must be 1 or more")
+        check_at_least(1, timesteps=self.timesteps, envs=self.envs)
 
     def algorithm_arguments(self) -> dict[str, Any]:
         """The algorithm's arguments: ours, then the user's over them."""

@@ -19,8 +19,6 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-__all__ = ["CandidatePolicy", "MaskableCandidatePolicy"]
-
 _ABSENT = -1e8  # the score of a candidate that is not there
 
 

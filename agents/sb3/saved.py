@@ -2,8 +2,8 @@
 
     DIR/policy.safetensors    DIR/sb3_policy.json
 
-The zip files of SB3's own `model.save` hold pickled Python objects, and whoever loads one runs what is in it: they are
-not loaded here. Whoever has one loads it with SB3 and hands the model to `save_policy`.
+The zip files of SB3's own `model.save` hold pickled Python objects, and loading one runs their code: they are not
+loaded here. To use one, load it with SB3 and give the model to `save_policy`.
 """
 
 import inspect
@@ -16,12 +16,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from stable_baselines3.common.policies import BasePolicy
 
-from replay_sessions.errors import BadConfig, CheckpointMismatch
-from replay_sessions.plugins import NoSuchName, load
-from replay_sessions.store.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.plugins import NoSuchName, load
 from shop_env.wrappers import View, feature_space
-
-__all__ = ["POLICY_FILE", "SavedPolicy", "load_policy", "save_policy"]
 
 POLICY_FILE, WEIGHTS_FILE = "sb3_policy.json", "policy.safetensors"
 TRUSTED = ("stable_baselines3.", "sb3_contrib.", "agents.sb3.")  # a file may not name any class of any package
@@ -30,12 +28,12 @@ TRAINING_ONLY = ("optimizer_class", "optimizer_kwargs", "use_sde")
 
 
 class SavedPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """sb3_policy.json: what is needed to build the network again.
+    """sb3_policy.json: the description from which the network is built again.
 
     Attributes:
         policy: The policy's class, `module:Class`.
-        policy_kwargs: Its arguments beyond the spaces.
-        algorithm: What trained it; for the reader.
+        policy_kwargs: Its arguments besides the spaces.
+        algorithm: The name of the algorithm that trained it.
         max_candidates, view: Of the DiscreteActions it was trained on.
     """
 
@@ -83,10 +81,10 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
 
 
 def load_policy(folder: Path | str, policy_class: type[Any] | None = None) -> tuple[Any, SavedPolicy]:
-    """The policy, ready to predict, and its description.
+    """Loads the policy, ready to predict, and its description.
 
     Args:
-        policy_class: The class, where it is of neither SB3, sb3-contrib nor agents.sb3: a file may name only those.
+        policy_class: For a class outside of SB3, sb3-contrib and agents.sb3: a file may name only those.
 
     Raises:
         CheckpointMismatch: Files that are absent, damaged, or do not fit together.
@@ -125,14 +123,14 @@ def _policy_class(saved: SavedPolicy, folder: Path) -> type[Any]:
             "agents.sb3: give the class to load_policy(folder, policy_class)."
         )
     try:
-        found = load(saved.policy)
+        policy_class = load(saved.policy)
     except (ImportError, NoSuchName) as error:
         raise CheckpointMismatch(f"'{folder}' wants {saved.policy}, which cannot be loaded: {error}") from error
-    if not inspect.isclass(found) or not issubclass(found, BasePolicy):
+    if not inspect.isclass(policy_class) or not issubclass(policy_class, BasePolicy):
         raise CheckpointMismatch(f"'{folder}' wants {saved.policy}, which is no policy of this version of SB3.")
-    return found
+    return policy_class
 
 
 def _no_schedule(_: float) -> float:
-    """A policy asks for a learning rate even where nothing is learned any more."""
+    """A policy needs a learning rate even where nothing is learned any more."""
     return 0.0

@@ -12,26 +12,20 @@ logged, while exploring) and run.json. Exit codes: 0 done, 2 the call or its inp
 """
 
 import sys
-from collections.abc import Sequence
 
 from agents.sb3.config import Sb3Config
-from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.plugins import load_with_extra
-
-__all__ = ["main"]
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.plugins import requires_extra
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
+def _train(config: Sb3Config) -> int:
+    with requires_extra("sb3"):
+        from agents.sb3 import training  # noqa: PLC0415 - an extra that may be missing
+    training.train(config)
+    return 0
 
 
-def _run(words: Sequence[str]) -> int:
-    config = parse_options(Sb3Config, words, program="python -m agents.sb3.train", text=__doc__)
-    code: int = load_with_extra("agents.sb3.training:train", "sb3")(config)
-    return code
-
+main = command(Sb3Config, _train, program="python -m agents.sb3.train", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""What `python -m agents.sb3.train` does: options (config.py) ─► an env on the train split ─► a policy, its folder."""
+"""The training of `python -m agents.sb3.train`: options ─► an env on the train split ─► a policy, its folder."""
 
 import json
 import sys
@@ -19,12 +19,10 @@ import shop_env  # noqa: F401 - registers ShopR1-v0
 from agents.sb3.config import Sb3Config
 from agents.sb3.policy import CandidatePolicy, MaskableCandidatePolicy
 from agents.sb3.saved import save_policy
-from replay_sessions.errors import BadConfig, did_you_mean
-from replay_sessions.provenance import provenance
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.wrappers import DiscreteActions
-
-__all__ = ["make_env", "train"]
 
 # Algorithms for which there is a policy that scores candidates; the others take SB3's own network.
 POLICIES: dict[str, Any] = {
@@ -34,7 +32,7 @@ POLICIES: dict[str, Any] = {
 }
 
 
-def train(config: Sb3Config) -> int:
+def train(config: Sb3Config) -> None:
     """Learns, and writes the policy."""
     torch.set_num_threads(1)  # the network is so small that threads wait for each other longer than they compute
     algorithm, arguments = _algorithm(config.algorithm), config.algorithm_arguments()
@@ -54,7 +52,6 @@ def train(config: Sb3Config) -> int:
     described["time_s"] = round(time.monotonic() - started, 1)
     (out / "run.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     sys.stdout.write(f'written: {out}; rank it with --agents "sb3?path={out}"\n')
-    return 0
 
 
 def make_env(config: Sb3Config) -> DiscreteActions:
@@ -65,15 +62,13 @@ def make_env(config: Sb3Config) -> DiscreteActions:
 
 
 def _algorithm(name: str) -> type[BaseAlgorithm]:
-    known = {
-        key: value
-        for module in (stable_baselines3, sb3_contrib)
-        for key, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, BaseAlgorithm)
+    classes = vars(stable_baselines3) | vars(sb3_contrib)
+    algorithms = {
+        key: value for key, value in classes.items() if isinstance(value, type) and issubclass(value, BaseAlgorithm)
     }
-    if name not in known:
-        raise BadConfig(f"Unknown algorithm {name!r}. {did_you_mean(name, known)}")
-    return known[name]
+    if name not in algorithms:
+        raise BadConfig(f"Unknown algorithm {name!r}. {did_you_mean(name, algorithms)}")
+    return algorithms[name]
 
 
 class _Progress(BaseCallback):  # type: ignore[misc]  # the library ships no types

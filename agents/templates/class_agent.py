@@ -34,5 +34,7 @@ class ClassAgent:
         best = max(shared, default=0)
         if best == 0 or observation["step"] >= self.patience:
             return Terminate()
-        choice = self.random.choice([one for one, count in zip(clickable, shared, strict=True) if count == best])
+        choice = self.random.choice(
+            [element for element, count in zip(clickable, shared, strict=True) if count == best]
+        )
         return Click(name=choice.name)

@@ -21,5 +21,7 @@ def act(observation: Observation, *, seed: int | None = None, patience: int = 20
     best = max(shared, default=0)
     if best == 0 or observation["step"] >= patience:
         return format_reply("I have seen enough.", Terminate())
-    choice = random.Random(seed).choice([one for one, count in zip(clickable, shared, strict=True) if count == best])
+    choice = random.Random(seed).choice(
+        [element for element, count in zip(clickable, shared, strict=True) if count == best]
+    )
     return format_reply("This comes nearest to what I want.", Click(name=choice.name))

@@ -6,7 +6,7 @@ python -m benchmarks.leaderboard --agents policy_agent.py:PolicyAgent,random --o
 
 from shop_env import Observation
 from shop_env.candidates import candidate_actions
-from shop_env.given_words import words_of
+from shop_env.words import words_of
 
 
 class PolicyAgent:

@@ -1,17 +1,33 @@
-"""What the lab is asked: whom, about which changes, on how many visits."""
+"""The options of the lab: which agents, which changes of the shop, how many visits."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.ab.variants import VARIANTS, A
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
-__all__ = ["LabConfig"]
+A = "A"  # the shop as it is
+AGAIN = "A_again"  # the shop as it is, walked through with other random numbers
+VARIANTS: Mapping[str, ShopVariant] = {
+    A: CONTROL,
+    "prices_up": ShopVariant(price_factor=1.3),
+    "prices_down": ShopVariant(price_factor=0.8),
+    "cheapest_first": ShopVariant(order="price"),
+    "best_rated_first": ShopVariant(order="rating"),
+    "no_badges": ShopVariant(badges=False),
+    "no_ratings": ShopVariant(ratings=False),
+    "checkout_page": ShopVariant(checkout_page=True),
+    "free_shipping": ShopVariant(shipping_cents=0),
+    "placebo": ShopVariant(wording="warm"),
+    AGAIN: CONTROL,
+}
+PLACEBOS = ("placebo", AGAIN)  # whose true effect is none
 
 
 class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Asks agents what changes of a shop would do, where that is known.
+    """Predicts by agents what changes of the demo shop would do, where the true effect is known.
 
     Attributes:
         agents: Who predicts, as in a leaderboard; what learns from a store is given logs of the shop as it is.
@@ -52,6 +68,6 @@ class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise BadConfig("--seeds names none; for example --seeds 0 1 2")
 
     @property
-    def asked(self) -> list[str]:
+    def changes(self) -> list[str]:
         """The variants that are compared with A."""
         return [name for name in (self.variants or VARIANTS) if name != A]

@@ -14,20 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.ab.walks import Codes, Floats, Outcomes
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics.statistics import ClusteredError, clustered_error
 from shop_env.metrics.statistics.clustered_errors import t_interval
-
-__all__ = [
-    "MEASURES",
-    "Effect",
-    "Prediction",
-    "alarms_in_parts",
-    "difference_error",
-    "effect_of",
-    "paired_effect",
-    "prediction",
-]
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
 POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%
@@ -60,7 +49,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's answer beside the true one.
 
     Attributes:
-        right_direction: None where the true effect cannot be told from none; to predict none is no direction.
+        right_direction: None where the true effect is not significant; to predict none is no direction.
         covered: Whether the predicted interval holds the true effect.
         alarm: The predicted interval excludes 0.
         visits_needed: How many simulated visits would find an effect of the true size with 80% probability.
@@ -83,7 +72,7 @@ def effect_of(before: Outcomes, after: Outcomes, name: str, which: NDArray[np.bo
     Raises:
         BadConfig: The two are not of the same visits, or none is left.
     """
-    if [one.user_id for one in before.visits] != [one.user_id for one in after.visits]:
+    if [visit.user_id for visit in before.visits] != [visit.user_id for visit in after.visits]:
         raise BadConfig("the visits to A and to B are not of the same shoppers: move them away, and walk again.")
     known = ~(before.failed | after.failed)
     known = known if which is None else known & which
@@ -113,7 +102,7 @@ def difference_error(differences: Floats, users: Codes) -> ClusteredError:
     codes = np.unique(users, return_inverse=True)[1]
     count = len(differences)
     influences = np.bincount(codes, weights=differences - differences.mean()) / count
-    return clustered_error(influences, np.bincount(codes) / count) or ClusteredError(math.inf, 1.0)
+    return clustered_error(influences, np.bincount(codes) / count) or ClusteredError(math.inf, 1.0, 1)
 
 
 def prediction(effect: Effect, true: Effect) -> Prediction:

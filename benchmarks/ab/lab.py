@@ -12,23 +12,20 @@ import msgspec
 import numpy as np
 
 from agents.agent_code import code_digest, deciding_arguments
-from agents.folder_names import folder_name
-from agents.protocol import Agent
-from agents.registry import AgentSpec, agent_class, make_agent
-from agents.scripted.oracle import OracleAgent
-from benchmarks.ab.config import LabConfig
+from agents.baselines.oracle import OracleAgent
+from agents.registry import agent_class, make_agent
+from benchmarks.ab.config import AGAIN, PLACEBOS, VARIANTS, A, LabConfig
 from benchmarks.ab.effects import MEASURES, Effect, Prediction, alarms_in_parts, effect_of, paired_effect, prediction
 from benchmarks.ab.purchase_model import PurchaseModel
-from benchmarks.ab.variants import AGAIN, PLACEBOS, VARIANTS, A
 from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
-from benchmarks.leaderboard.config import agent_specs
+from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.demo_shop import SESSIONS_PER_USER, SOURCE, generate_sessions
-from replay_sessions.errors import BadConfig, did_you_mean
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.durable_files import replace_file
-
-__all__ = ["LabResults", "LabRow", "run_lab"]
+from shop_env.evaluation.log import folder_name
+from shop_env.evaluation.protocol import Agent, AgentSpec
 
 SHOPPERS, NO_EFFECT, PURCHASE_MODEL = "the shoppers", "no effect", "purchase model"
 LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated
@@ -38,13 +35,13 @@ USERS_IN_A_PART = 25
 
 
 class LabRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What one agent says of all variants.
+    """One agent's predictions for all variants.
 
     Attributes:
         predictions: Variant -> measure -> prediction.
         by_trait: Variant -> trait -> the predicted effect on the purchase rate.
         false_alarms: Measure -> in which share of small A/A tests there was an alarm, and of how many.
-        visits: To each variant; 0 for a floor, which walks through none.
+        visits: To each variant; 0 for a baseline, which simulates none.
         failed: At how many visits the agent gave no reply.
     """
 
@@ -73,16 +70,16 @@ def run_lab(config: LabConfig) -> LabResults:
     for label in config.visits_of:
         if label not in labels:
             raise BadConfig(f"--visits-of names {label!r}, which is none of the agents. {did_you_mean(label, labels)}")
-    variants = [A, *config.asked]
+    variants = [A, *config.changes]
     store = _logs(config)
     decided_by = {"visits": config.true_visits, "logs": store.fingerprint}  # another shop has other logs
-    truth = _walked(config, OracleAgent(1.0), SHOPPERS, variants, decided_by, [TRUTH_SEED])
-    true = {name: {m: effect_of(truth[A], truth[name], m) for m in MEASURES} for name in config.asked}
+    truth = _get_outcomes(config, OracleAgent(1.0), SHOPPERS, variants, decided_by, [TRUTH_SEED])
+    true = {name: {m: effect_of(truth[A], truth[name], m) for m in MEASURES} for name in config.changes}
     for placebo in {*PLACEBOS}.intersection(true):
-        true[placebo] = {m: _nothing(effect) for m, effect in true[placebo].items()}
+        true[placebo] = {m: _zero_effect(effect) for m, effect in true[placebo].items()}
     rows = [_row(config, spec, store, variants, true) for spec in specs]
-    floors = _floors(config, store, true)
-    return LabResults(true=true, true_by_trait=_by_trait(truth, config.asked), rows=[*rows, *floors])
+    baselines = _baselines(config, store, true)
+    return LabResults(true=true, true_by_trait=_by_trait(truth, config.changes), rows=[*rows, *baselines])
 
 
 def _row(
@@ -96,10 +93,10 @@ def _row(
         "visits": config.visits_of.get(spec.label, config.visits),
         "max_steps": config.max_steps,
     }
-    outcomes = _walked(config, spec, spec.label, variants, decided_by, config.seeds, store)
-    found = {
+    outcomes = _get_outcomes(config, spec, spec.label, variants, decided_by, config.seeds, store)
+    predictions = {
         name: {m: prediction(effect_of(outcomes[A], outcomes[name], m), true[name][m]) for m in MEASURES}
-        for name in config.asked
+        for name in config.changes
     }
     alarms = {}
     if AGAIN in outcomes:
@@ -107,41 +104,41 @@ def _row(
             parts = list(alarms_in_parts(outcomes[A], outcomes[AGAIN], measure, USERS_IN_A_PART))
             if parts:
                 alarms[measure] = (float(np.mean(parts)), len(parts))
-    failed = sum(int(one.failed.sum()) for one in outcomes.values())
+    failed = sum(int(of_variant.failed.sum()) for of_variant in outcomes.values())
     return LabRow(
         label=spec.label,
-        predictions=found,
-        by_trait=_by_trait(outcomes, config.asked),
+        predictions=predictions,
+        by_trait=_by_trait(outcomes, config.changes),
         false_alarms=alarms,
         visits=len(outcomes[A].visits),
         failed=failed,
     )
 
 
-def _floors(config: LabConfig, store: SessionStore, true: dict[str, dict[str, Effect]]) -> list[LabRow]:
+def _baselines(config: LabConfig, store: SessionStore, true: dict[str, dict[str, Effect]]) -> list[LabRow]:
     """No effect at all, and a regression of purchases: neither walks."""
-    nothing = {
-        name: {m: prediction(_nothing(effect), effect) for m, effect in measures.items()}
+    zero = {
+        name: {m: prediction(_zero_effect(effect), effect) for m, effect in measures.items()}
         for name, measures in true.items()
     }
     model = PurchaseModel(list(store.sessions()))
     probabilities = {
         name: np.concatenate([model.probabilities(config.visits, seed, VARIANTS[name]) for seed in config.seeds])
-        for name in (A, *config.asked)
+        for name in (A, *config.changes)
     }
     shoppers = [(seed, number // SESSIONS_PER_USER) for seed in config.seeds for number in range(config.visits)]
     users = np.unique(shoppers, axis=0, return_inverse=True)[1]
     predicted = {
         name: {"bought": prediction(paired_effect(probabilities[A], probabilities[name], users), true[name]["bought"])}
-        for name in config.asked
+        for name in config.changes
     }
     return [
-        LabRow(label=label, predictions=found, by_trait={}, false_alarms={})
-        for label, found in ((PURCHASE_MODEL, predicted), (NO_EFFECT, nothing))
+        LabRow(label=label, predictions=predictions, by_trait={}, false_alarms={})
+        for label, predictions in ((PURCHASE_MODEL, predicted), (NO_EFFECT, zero))
     ]
 
 
-def _nothing(effect: Effect) -> Effect:
+def _zero_effect(effect: Effect) -> Effect:
     return msgspec.structs.replace(effect, difference=0.0, low=0.0, high=0.0, standard_error=0.0)
 
 
@@ -155,9 +152,9 @@ def _by_trait(outcomes: dict[str, Outcomes], variants: Sequence[str]) -> dict[st
     }
 
 
-def _walked(
+def _get_outcomes(
     config: LabConfig,
-    who: Agent | AgentSpec,
+    walker: Agent | AgentSpec,
     label: str,
     variants: Sequence[str],
     decided_by: dict[str, Any],
@@ -168,13 +165,13 @@ def _walked(
     folder = config.out / "visits" / folder_name(label)
     _check_same(folder / "asked_with.json", decided_by)
     agent: Agent | None = None
-    found: dict[str, list[VisitOutcome]] = {}
+    by_variant: dict[str, list[VisitOutcome]] = {}
     for variant in variants:
         for seed in populations:
             file = folder / f"{variant}-{seed}.jsonl"
             outcomes = read_outcomes(file)
             if outcomes is None:
-                agent = agent or (make_agent(who, store=store) if isinstance(who, AgentSpec) else who)
+                agent = agent or (make_agent(walker, store=store) if isinstance(walker, AgentSpec) else walker)
                 outcomes = walk(
                     agent,
                     label,
@@ -186,8 +183,8 @@ def _walked(
                     batch_size=config.batch_size,
                 )
                 write_outcomes(file, outcomes)
-            found.setdefault(variant, []).extend(outcomes)
-    return {variant: Outcomes(outcomes) for variant, outcomes in found.items()}
+            by_variant.setdefault(variant, []).extend(outcomes)
+    return {variant: Outcomes(outcomes) for variant, outcomes in by_variant.items()}
 
 
 def _check_same(file: Path, decided_by: dict[str, Any]) -> None:
@@ -199,8 +196,8 @@ def _check_same(file: Path, decided_by: dict[str, Any]) -> None:
     elif (before := file.read_bytes()) != content:
         old, new = msgspec.json.decode(before), msgspec.json.decode(content)
         changed = [name for name in new if old.get(name) != new[name]]
-        said = "; ".join(f"{name}: {old.get(name)}, now {new[name]}" for name in changed)
-        raise BadConfig(f"'{file.parent}' holds visits that were asked otherwise ({said}): give another --out.")
+        changes = "; ".join(f"{name}: {old.get(name)}, now {new[name]}" for name in changed)
+        raise BadConfig(f"'{file.parent}' holds visits of other options ({changes}): give another --out.")
 
 
 def _logs(config: LabConfig) -> SessionStore:

@@ -1,4 +1,4 @@
-"""A floor: will they buy? A logistic regression of A's logs on what the shop shows for the need.
+"""A baseline: will they buy? A logistic regression of A's logs on what the shop shows for the need.
 
 It knows of each need what the first page of a search for it shows: how dear that is beside the budget, stars, badges,
 stock, and what shipping adds. Of the shop with a change it is shown the same, and the difference of its probabilities
@@ -20,8 +20,6 @@ from replay_sessions.demo_shop.realistic.read import view_of
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
 from replay_sessions.schema import Persona, Session, TypeAndSubmit
 
-__all__ = ["PurchaseModel"]
-
 BUYING = ("product.buy_now", "cart.checkout", "checkout.place_order")
 
 
@@ -39,8 +37,8 @@ class PurchaseModel:
         for number in range(visits):
             visit = ShopVisit(population, number, PAGE_SIZE)
             features.append(_features(visit.goal, visit.persona, variant))
-        found: Floats = self._model.predict_proba(np.array(features))[:, 1]
-        return found
+        probabilities: Floats = self._model.predict_proba(np.array(features))[:, 1]
+        return probabilities
 
 
 def _features(goal: str | None, persona: Persona | None, variant: ShopVariant) -> list[float]:

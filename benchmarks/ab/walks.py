@@ -12,15 +12,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.free_run import free_run
-from agents.protocol import Agent
-from benchmarks.ab.variants import AGAIN, VARIANTS
+from benchmarks.ab.config import AGAIN, VARIANTS
 from replay_sessions.demo_shop import ShopVisit
 from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.errors import BadSession
-from replay_sessions.store.durable_files import replace_file, writing
-
-__all__ = ["PAGE_SIZE", "Outcomes", "VisitOutcome", "read_outcomes", "walk", "write_outcomes"]
+from replay_sessions.foundation.durable_files import replace_file, writing
+from replay_sessions.foundation.errors import BadSession
+from shop_env.evaluation.free_run import free_run
+from shop_env.evaluation.protocol import Agent
 
 PAGE_SIZE: PageSize = "compact"
 OTHER_NUMBERS = 1_000_000  # added to the seed of a walk through A again

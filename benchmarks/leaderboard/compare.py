@@ -1,134 +1,164 @@
 """How much better is one agent than another on the same steps, and is that more than chance?
 
 The difference is taken step by step, for the same users (or sessions) of both at once: its interval is much narrower
-than what two separate intervals would let one say. The t interval (CR2) decides, since it holds for few users too;
-beside it stand the bootstrap's, an exact test, and Holm's adjustment for several metrics.
+than what two separate intervals would let one say. Its interval and p value are those of the CR2 t test over users, and
+hold for few users too; the p values are Holm-adjusted for the metrics that are compared.
 
 What is compared must differ in the agent alone. Where something else is to differ (a persona arm, an extraction), the
-caller says so by its name in `across`; then both are told.
+caller says so by its name in `across`, and the title names both.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+import tyro
 
-from agents.comparing import adjusted, compare_records
-from agents.results import Comparison, errors_as_misses
-from benchmarks.leaderboard.agent_files import AgentFiles
-from benchmarks.leaderboard.ranking import Results
-from benchmarks.leaderboard.verify import read_results
-from replay_sessions.errors import BadConfig, UnknownAgent, did_you_mean
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Column, Table, Unit, format_cell
+from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
+from shop_env.evaluation.log import EvaluationLog, read_log, read_records
+from shop_env.evaluation.results import METRIC_COLUMNS, difference_unit, errors_as_misses
 from shop_env.metrics import StepRecord, step_metrics
-from shop_env.metrics.intervals import Cluster
 
-__all__ = ["COMPARED", "Compared", "compare", "settings_that_differ"]
-
-COMPARED = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
+Folder = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric's two values, and what their difference tells."""
+class Compare(msgspec.Struct, frozen=True, kw_only=True):
+    """The paired difference of two agents, first less second, with its 95% interval.
+
+    Attributes:
+        folder: The --out of a leaderboard or of a training run.
+        first: The label of an agent in it.
+        second: The label of another.
+        second_folder: The --out of another evaluation that holds the second; None: the same. An agent can so be
+            compared with itself under another context (`--context.persona shuffled`).
+        across: What may differ between the two folders beside the agents, such as `context`; a note names it.
+        metrics: Names of shop_env.metrics.all_metrics.
+        cluster: What intervals and tests count, users or sessions; None: as the leaderboard did.
+        with_errors: Compare agents that gave no reply at some steps too; those count as misses.
+    """
+
+    folder: Folder
+    first: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FIRST")]]
+    second: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="SECOND")]]
+    second_folder: Path | None = None
+    across: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
+    cluster: Literal["session", "user"] | None = None
+    with_errors: bool = False
+
+
+class Compared(NamedTuple):
+    """A metric's two values, and their difference."""
 
     first: float
     second: float
     difference: Comparison
 
 
-def compare(
-    folder: Path,
-    first: str,
-    second: str,
-    *,
-    second_folder: Path | None = None,
-    across: Collection[str] = (),
-    metrics: Sequence[str] = COMPARED,
-    cluster: Cluster | None = None,
-    samples: int | None = None,
-    with_errors: bool = False,
-) -> list[Compared]:
-    """Compares two agents of a leaderboard's folder by their labels.
-
-    Args:
-        second_folder: Where the second agent is; None: in the same folder. An agent can so be compared with itself
-            under another context (`--context.persona shuffled`).
-        across: What may differ between the folders beside the agents: names of `settings_that_differ`.
-        cluster: `session` or `user`; None: as the leaderboard was run.
-        samples: Bootstrap samples; None: as the leaderboard was run.
-        with_errors: Compare agents that gave no reply at some steps too; those count as misses.
+def compare(options: Compare) -> list[Compared]:
+    """Compares two agents of an evaluation by their labels.
 
     Raises:
-        UnknownAgent: No such label in results.json.
-        BadConfig: They were not asked about the same steps, or not counted alike, or one of them did not answer.
+        UnknownAgent: No such label in the log.
+        BadConfig: They were not run on the same steps, or not scored alike, or one gave no reply at some steps.
     """
-    other = second_folder or folder
-    results, others = read_results(folder), read_results(other)
-    differing = settings_that_differ(results, others)
-    if refused := [name for name in differing if name not in across]:
-        said = "; ".join(f"{name}: {differing[name]}" for name in refused)
+    folder, other = options.folder, options.second_folder or options.folder
+    log, other_log = read_log(folder), read_log(other)
+    differing = _differing_settings(log, other_log)
+    if refused := [name for name in differing if name not in options.across]:
+        settings = "; ".join(f"{name}: {differing[name]}" for name in refused)
         raise BadConfig(
-            f"'{folder}' and '{other}' differ in more than the agents ({said}). If that is what you ask for, add "
+            f"'{folder}' and '{other}' differ in more than the agents ({settings}). If that is intended, add "
             f"--across {' '.join(refused)}"
         )
-    sides = [
-        _records(one, label, found, with_errors)
-        for one, label, found in ((folder, first, results), (other, second, others))
-    ]
-    config = results.config
-    records = dict(zip(("first", "second"), sides, strict=True))
+    preset = log.config.metrics
+    records = {
+        "first": _records(folder, options.first, log, options.with_errors),
+        "second": _records(other, options.second, other_log, options.with_errors),
+    }
+    cluster = options.cluster or log.config.cluster
     differences = [
-        compare_records(
-            records,
-            "first",
-            "second",
-            metric,
-            cluster=cluster or config.cluster,
-            samples=samples or config.samples,
-            seed=config.seed,
-            preset=config.metrics,
+        compare_records(records, "first", "second", metric, cluster=cluster, preset=preset)
+        for metric in options.metrics
+    ]
+    first, second = (step_metrics(side, preset) for side in records.values())
+    nan = float("nan")
+    return [Compared(first.get(d.metric, nan), second.get(d.metric, nan), d) for d in adjusted(differences)]
+
+
+def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: str) -> Table:
+    """A row for each metric."""
+    second, other = options.second, options.second_folder or options.folder
+    differing = _differing_settings(read_log(options.folder), read_log(other))
+    return Table(
+        title=f"{options.first} less {second}" + (f" in {other}" if options.second_folder else ""),
+        columns=[
+            Column("metric"),
+            *(Column(name, "count") for name in (options.first, second, "difference")),
+            Column("p", "p"),
+            Column("Holm p", "p"),
+            Column("verdict"),
+        ],
+        rows=[
+            [
+                METRIC_COLUMNS[test.metric].heading if test.metric in METRIC_COLUMNS else test.metric,
+                *(format_cell(value, _unit(test.metric)) for value in values),
+                format_cell(test.estimate, difference_unit(test.metric)),
+                test.p_value,
+                test.holm_p_value,
+                test.verdict,
+            ]
+            for *values, test in comparisons
+        ],
+        notes=[
+            "Percent and points, reward and NLL as they are; in brackets 95% intervals.",
+            f"p: CR2 t test over {cluster}s; Holm p: adjusted for {len(comparisons)} metrics; significant: Holm p ≤ "
+            "0.05.",
+            *(f"across {name}: {both}" for name, both in differing.items()),
+        ],
+    )
+
+
+def _unit(metric: str) -> Unit:
+    return METRIC_COLUMNS[metric].unit if metric in METRIC_COLUMNS else "percent"
+
+
+def minimum_differences(comparisons: Sequence[Compared], cluster: str) -> Iterator[str]:
+    """How large a difference these steps could have shown."""
+    for *_, test in comparisons:
+        if test.smallest_difference is None or test.effective_steps is None:
+            continue
+        correlation = "–" if test.correlation is None else f"{test.correlation:.2f}"
+        difference = format_cell(test.smallest_difference, difference_unit(test.metric)).lstrip("+")
+        yield (
+            f"{test.metric}: {test.steps} steps of {test.clusters} {cluster}s count as {test.effective_steps:.0f} "
+            f"(intra-class correlation {correlation}); a difference of {difference} is detected with 80% probability"
         )
-        for metric in metrics
-    ]
-    one, two = (step_metrics(side, config.metrics) for side in sides)
-    unknown = float("nan")
-    return [
-        Compared(first=one.get(found.metric, unknown), second=two.get(found.metric, unknown), difference=found)
-        for found in adjusted(differences)
-    ]
 
 
-def settings_that_differ(one: Results, two: Results) -> dict[str, str]:
-    """What of two runs is not the same, beside agents and seeds: name -> both values in words.
+def _differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, str]:
+    """The settings of two evaluations that are not the same, beside agents and seeds: name -> both values in words.
 
-    Versions are always the same: `read_results` refuses all others.
+    Versions are always the same: `read_log` refuses all others.
     """
-    first, second = _settings(one), _settings(two)
+    first, second = _settings(log), _settings(other)
     return {name: f"{first[name]} and {second[name]}" for name in first if first[name] != second[name]}
 
 
-def _settings(results: Results) -> Mapping[str, Any]:
-    config = results.config
-    return {
-        "store": results.provenance["store"]["fingerprint"],
-        "split": config.split,
-        "sessions": config.sessions,
-        "first_action": config.first_action,
-        "context": msgspec.to_builtins(config.context),
-        "reward": config.reward,
-        "metrics": config.metrics,
-        "extraction": config.extraction,
-    }
+def _settings(log: EvaluationLog) -> Mapping[str, Any]:
+    names = ("split", "sessions", "first_action", "context", "reward", "metrics", "extraction")
+    config = msgspec.to_builtins(log.config)
+    return {"store": log.provenance["store"]["fingerprint"]} | {name: config[name] for name in names}
 
 
-def _records(folder: Path, label: str, results: Results, with_errors: bool) -> list[StepRecord]:
-    entries = {entry.spec.label: entry for entry in results.entries}
-    if label not in entries:
-        raise UnknownAgent(f"No agent '{label}' in '{folder}'. {did_you_mean(label, entries)}")
-    errors = entries[label].row.errors
-    if errors and not with_errors:
+def _records(folder: Path, label: str, log: EvaluationLog, with_errors: bool) -> list[StepRecord]:
+    entry = log.entry(label)
+    if entry.row.errors and not with_errors:
         raise BadConfig(
-            f"'{label}' gave no reply at {errors} steps: run the leaderboard again, which asks them again, or count "
-            "them as misses by --with-errors"
+            f"'{label}' gave no reply at {entry.row.errors} steps: run the leaderboard again, which tries them again, "
+            "or count them as misses by --with-errors"
         )
-    return errors_as_misses(AgentFiles(folder, label).read())
+    return errors_as_misses(read_records(folder, entry))

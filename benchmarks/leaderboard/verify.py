@@ -1,17 +1,17 @@
-"""Are the figures of a leaderboard what was answered? Everything is made anew and compared with what the folder says.
+"""Do the figures of a leaderboard or training run follow from the replies? Everything is recomputed and compared.
 
 Whoever hands over a folder may have edited any file in it, by accident or on purpose.
 
-What `verify` proves, the store at hand: each record (every field) follows from a kept reply and the logged step of the
-named store, under the named context, reward, extraction and versions; there is a record for each step that the run
-scores and no other; figures, intervals, known ceilings, run.json and leaderboard.md follow from the records. So it
-finds records, figures, user ids or probabilities that were changed, steps that were left out or turned into errors, and
-a spec or commit that one file has and another has not. Without the store it finds less: records are compared with their
+What `verify` proves, the store at hand: each record (every field) follows from a cached reply and the logged step of
+the named store, under the named context, reward, extraction and versions; there is a record for each step that the run
+scores and no other; figures, intervals, ceilings, paired differences and the table follow from the records. So it finds
+records, figures, user ids or probabilities that were changed, steps that were left out or turned into errors, and a
+spec or commit that one file has and another has not. Without the store it finds less: records are compared with their
 own replies and with the digest in results.json.
 
-What only `--reask N` proves: that the kept replies are the agent's own. It asks N steps, drawn anew each time, once
-more with their seeds and compares the text. Replies edited to the logged actions, all files made to fit, are found by
-nothing else; if a share f of the replies is forged, N questions miss that with probability (1 - f)^N. It needs an agent
+What only `--rerun N` proves: that the replies are the agent's own. It runs N steps, drawn anew each time, once more
+with their seeds and compares the text. Replies edited to the logged actions, all files made to fit, are found by
+nothing else; if a share f of the replies is forged, N steps miss that with probability (1 - f)^N. It needs an agent
 whose replies follow from observation and seed: not a server that samples as it likes.
 
 What nothing here proves: commit, machine and times, where all files agree on them; that the agent never saw the answers
@@ -20,257 +20,191 @@ What nothing here proves: commit, machine and times, where all files agree on th
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from agents.agent_code import code_digest
-from agents.asking import ask_all
-from agents.kept_replies import KeptReplies
-from agents.protocol import ServedAgent
-from agents.registry import make_agent
-from agents.results import ALL_COLUMNS, Figure, ResultRow
-from agents.scored_steps import StepKey, scored_keys, steps_at
-from benchmarks.leaderboard.agent_files import AgentFiles, AgentRun, read_json
-from benchmarks.leaderboard.config import agent_specs
-from benchmarks.leaderboard.ranking import (
-    RESULTS_VERSION,
-    VERSIONS,
-    Entry,
-    Results,
-    known_rows,
-    records_from,
-    row_of,
-    table_of,
-)
-from replay_sessions.errors import BadConfig
-from replay_sessions.schema import Action, Click, reply_action
+from agents.registry import make_agent, parse_spec
+from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_specs, markdown
+from replay_sessions import demo_shop
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.metrics import StepRecord
-from shop_env.replies import MalformedReply, parse_reply
-from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import RewardConfig, score_reply
+from shop_env.evaluation.ceiling import ceiling_rows
+from shop_env.evaluation.evaluate import build_records
+from shop_env.evaluation.generate import LazyAgent, generate_replies
+from shop_env.evaluation.log import TABLE_FILES, Entry, EvaluationLog, read_log
+from shop_env.evaluation.protocol import ServedAgent
+from shop_env.evaluation.reply_cache import ReplyCache
+from shop_env.evaluation.results import METRIC_COLUMNS
+from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
+from shop_env.metrics.records import StepRecord, rescore
+from train.run.config import TrainConfig
 
-__all__ = ["FOLDER", "read_results", "verify"]
-
-FOLDER = "results.json and leaderboard.md"
+FOLDER = "results.json and its table"
 TOLERANCE = 1e-9  # sums may be taken in another order
 
 
-def verify(folder: Path, store: SessionStore | None = None, *, reask: int = 0) -> dict[str, list[str]]:
-    """For the folder as a whole, then for each agent, what does not match, in words; an empty list where all does.
+def verify(folder: Path, store: SessionStore | None = None, *, rerun: int = 0) -> dict[str, list[str]]:
+    """For the folder as a whole, then for each agent, the mismatches in words; an empty list where there are none.
 
     Args:
-        folder: The `--out` of a leaderboard run.
+        folder: The `--out` of a leaderboard or a training run.
         store: The store it was run on; None: only what can be said without it.
-        reask: How many steps to ask each agent again; needs the store.
+        rerun: At how many steps to run each agent again; needs the store.
 
     Raises:
-        BadConfig: No finished leaderboard of this version there.
+        BadConfig: No finished evaluation of this version there.
         BadSession: Records or replies that cannot be read.
     """
-    results = read_results(folder)
-    if reask and store is None:
-        raise BadConfig("--reask asks about steps of the store: give it by --store")
-    found = {FOLDER: list(_of_folder(folder, results, store))}
-    if store is not None and store.fingerprint != (run_on := results.provenance["store"]["fingerprint"]):
-        found[FOLDER].append(f"store: run on fingerprint {run_on}, and '{store.path}' has {store.fingerprint}")
+    log = read_log(folder)
+    if rerun and store is None:
+        raise BadConfig("--rerun runs agents on steps of the store: give it by --store")
+    mismatches: dict[str, list[str]] = {FOLDER: []}
+    if store is not None and store.fingerprint != (run_on := log.provenance["store"]["fingerprint"]):
+        mismatches[FOLDER].append(f"store: run on fingerprint {run_on}, and '{store.path}' has {store.fingerprint}")
         store = None
-    for entry in results.entries:
-        found[entry.spec.label] = list(_of_agent(folder, entry, results, store))
-        if reask and store is not None:
-            found[entry.spec.label] += _answers_otherwise(folder, entry, results, store, reask)
-    return found
+    records = {entry.label: entry.files(folder).read() for entry in log.entries}
+    mismatches[FOLDER] += _check_log(folder, log, records, store)
+    for entry in log.entries:
+        mismatches[entry.label] = list(_check_entry(folder, entry, records[entry.label], log, store))
+        if rerun and store is not None:
+            mismatches[entry.label] += _check_rerun(folder, entry, log.config, store, rerun)
+    return mismatches
 
 
-def read_results(folder: Path) -> Results:
-    """results.json of a leaderboard's folder, if it was made under the versions of today."""
-    path = folder / "results.json"
-    content = read_json(path)
-    content = content if isinstance(content, dict) else {}
-    made_under = content.get("versions") or {"results": content.get("version")}
-    if content.get("version") != RESULTS_VERSION or made_under != VERSIONS:
-        commit = (content.get("provenance") or {}).get("commit")
-        raise BadConfig(
-            f"'{path}' was made under other versions ({_named(made_under)}; this shop-r1 has {_named(VERSIONS)}): "
-            f"verify it with the code that made it (commit {commit}), or run the leaderboard again"
+def _check_log(
+    folder: Path, log: EvaluationLog, records: Mapping[str, Sequence[StepRecord]], store: SessionStore | None
+) -> Iterator[str]:
+    """All but the entries, from the configuration under provenance, the records and the store."""
+    described, training, temperature = log.provenance["config"], log.training, 0.6
+    expected: dict[str, Any] = {}
+    if training is None:
+        board = msgspec.convert(described, LeaderboardConfig)
+        config, table = board.evaluation, markdown(log)
+        rows = [(spec, board.context) for spec in agent_specs(board.agents)]
+    else:
+        with requires_extra("train"):
+            from train.run import table as final_table  # noqa: PLC0415 - loads torch, which only training needs
+            from train.run.evaluation import table_rows  # noqa: PLC0415 - the same
+        run = msgspec.convert(described, TrainConfig)
+        config, table, temperature = run.evaluation_config, final_table.markdown(log, run), run.evaluation.temperature
+        is_demo = log.provenance["store"]["source"] == demo_shop.SOURCE
+        specs = [parse_spec(text) for text in run.evaluation.agents]
+        rows = [(spec, context) for _, spec, context in table_rows(run, specs, demo_shop=is_demo)]
+        if {spec.label for spec, _ in rows} <= records.keys():
+            expected["comparisons"], expected["over_best_agent"] = final_table.compare_rows(records, log.entries, run)
+    expected["config"] = config
+    if store is not None:
+        expected["ceilings"] = ceiling_rows(
+            store,
+            log.config.split,
+            context=log.config.context,
+            temperature=temperature,
+            skip_first_action=not log.config.first_action,
+            max_sessions=log.config.sessions,
         )
-    try:
-        return msgspec.convert(content, Results)
-    except msgspec.ValidationError as error:
-        raise BadConfig(f"'{path}' does not hold a leaderboard's results: {error}") from error
+    for name, value in expected.items():
+        yield from _differences(getattr(log if hasattr(log, name) else training, name), value, name)
+    if [(entry.spec, entry.context) for entry in log.entries] != rows:
+        yield f"entries: they are not the agents of the config, {', '.join(spec.label for spec, _ in rows)}"
+    path = folder / TABLE_FILES[log.kind]
+    if not path.is_file() or path.read_text(encoding="utf-8") != table:
+        yield f"{path.name}: it is not the table of results.json"
 
 
-def _named(versions: dict[str, int]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in versions.items())
-
-
-def _of_folder(folder: Path, results: Results, store: SessionStore | None) -> Iterator[str]:
-    config = results.config
-    in_words = [msgspec.json.encode(one, order="sorted") for one in (config, results.provenance["config"])]
-    if in_words[0] != in_words[1]:
-        yield "config: it is not the one under provenance"
-    if [entry.spec for entry in results.entries] != agent_specs(config.agents):
-        yield f"entries: they are not the agents of the config, {', '.join(config.agents)}"
-    if store is not None and not _all_same(results.known, known_rows(config, store)):
-        yield "known: the ceiling is not that of the store's steps"
-    table = folder / "leaderboard.md"
-    if not table.is_file() or table.read_text(encoding="utf-8") != table_of(results):
-        yield "leaderboard.md: it is not the table of results.json"
-
-
-def _of_agent(folder: Path, entry: Entry, results: Results, store: SessionStore | None) -> Iterator[str]:
-    files = AgentFiles(folder, entry.spec.label)
-    records = files.read()
-    if files.digest() != entry.records_digest:
+def _check_entry(
+    folder: Path, entry: Entry, records: Sequence[StepRecord], log: EvaluationLog, store: SessionStore | None
+) -> Iterator[str]:
+    config = log.config
+    if entry.files(folder).digest() != entry.records_digest:
         yield "steps.jsonl: its digest is not the one in results.json"
-    yield from _differences_of_run(files, entry, results)
-    if store is None:
-        faults = list(_faults_without_store(records, results))
-        yield from faults
-        if not faults:
-            yield from _differences_of_row(entry.row, row_of(records, entry.spec.label, results.config))
-        return
-    keys = _keys(results, store)
-    with KeptReplies(files.replies(entry.run.asked_with), entry.run.asked_with) as kept:
-        made_anew = list(records_from(kept, results.config, store, keys))
-        if kept.asked_by(keys) != entry.run.asked_by:
-            yield "run: commit, machine or times are not those that stand among the kept replies"
-    yield from _differences_of_records(records, made_anew)
-    yield from _differences_of_row(entry.row, row_of(made_anew, entry.spec.label, results.config))
-
-
-def _keys(results: Results, store: SessionStore) -> list[StepKey]:
-    config = results.config
-    return scored_keys(store, config.split, skip_first_action=not config.first_action, max_sessions=config.sessions)
-
-
-def _differences_of_run(files: AgentFiles, entry: Entry, results: Results) -> Iterator[str]:
-    """Between the entry, its run.json, and what the whole run was made with."""
-    if msgspec.convert(read_json(files.run), AgentRun) != entry.run:
-        yield "run.json: it is not the run in results.json"
-    asked = {
+    identity = {
         "target": entry.spec.target,
         "arguments": entry.spec.arguments,
-        "store": results.provenance["store"]["fingerprint"],
-        "context": msgspec.to_builtins(results.config.context),
-        "seed": results.config.seed,
-        "scoring": results.versions["scoring"],
+        "store": log.provenance["store"]["fingerprint"],
+        "context": entry.context,
+        "seed": config.seed,
+        "scoring": log.versions["scoring"],
     }
-    for name, value in asked.items():
-        if entry.run.asked_with.get(name) != value:
-            yield f"{name}: results.json says {value}, the replies were asked with {entry.run.asked_with.get(name)}"
-    if entry.run.label != entry.spec.label:
-        yield f"label: results.json says {entry.spec.label!r}, its run {entry.run.label!r}"
+    yield from _differences({name: entry.identity.get(name) for name in identity}, identity, "identity")
+    recomputed: list[StepRecord] = []
+    if store is None:
+        for record in records:
+            try:
+                recomputed.append(rescore(record, config.reward_config, config.extraction))
+            except msgspec.ValidationError as error:
+                yield f"{_format_key((record.session_id, record.step_index))}: its logged action is none ({error})"
+                return
+    else:
+        keys = config.keys(store)
+        with ReplyCache(entry.files(folder).replies(entry.identity), entry.identity) as cache:
+            recomputed = build_records(cache, config, entry.context, store, keys)
+        if (cache.runs(keys), round(cache.seconds(keys), 3)) != (entry.runs, entry.time_s):
+            yield "runs: commit, machine or times are not those that stand among the replies"
+    yield from _check_records(records, recomputed)
+    row = config.summarise(recomputed, entry.label)
+    # Metrics that this code has and the log has not came later, unless the table shows them.
+    figures = {name: row.figures[name] for name in row.figures if name in {*entry.row.figures, *METRIC_COLUMNS}}
+    yield from _differences(entry.row, msgspec.structs.replace(row, figures=figures), "row")
 
 
-def _differences_of_records(records: Sequence[StepRecord], made_anew: Sequence[StepRecord]) -> Iterator[str]:
+def _check_records(records: Sequence[StepRecord], recomputed: Sequence[StepRecord]) -> Iterator[str]:
     recorded = {(record.session_id, record.step_index): record for record in records}
     if len(recorded) != len(records):
         yield f"records: {len(records) - len(recorded)} steps stand there twice"
-    expected = {(record.session_id, record.step_index): record for record in made_anew}
+    expected = {(record.session_id, record.step_index): record for record in recomputed}
     for key in sorted(recorded.keys() | expected.keys()):
         if key not in recorded:
-            yield f"{_place(key)}: there is no record"
+            yield f"{_format_key(key)}: there is no record"
         elif key not in expected:
-            yield f"{_place(key)}: the run does not score it"
+            yield f"{_format_key(key)}: the run does not score it"
         elif recorded[key] != expected[key]:
-            yield f"{_place(key)}: {_differing_fields(recorded[key], expected[key])}"
+            yield from _differences(recorded[key], expected[key], _format_key(key))
 
 
-def _differing_fields(record: StepRecord, expected: StepRecord) -> str:
-    shown = [
-        f"{name} is {getattr(record, name)!r}, and store and reply give {getattr(expected, name)!r}"
-        for name in record.__struct_fields__
-        if getattr(record, name) != getattr(expected, name)
-    ]
-    return "; ".join(shown)
-
-
-def _differences_of_row(said: ResultRow, counted: ResultRow) -> Iterator[str]:
-    for name in ("steps", "sessions", "errors", "first_error", "unscored_targets", "known"):
-        if getattr(said, name) != getattr(counted, name):
-            yield f"{name}: results.json says {getattr(said, name)}, the records {getattr(counted, name)}"
-    # Figures that this code knows and the results do not are metrics that came later, unless the table shows them.
-    for name in sorted(said.figures.keys() | (counted.figures.keys() & ALL_COLUMNS.keys())):
-        one, two = said.figures.get(name), counted.figures.get(name)
-        if not _same(one, two):
-            yield f"{name}: results.json says {_shown(one)}, the records {_shown(two)}"
-
-
-def _faults_without_store(records: Sequence[StepRecord], results: Results) -> Iterator[str]:
-    reward = reward_preset(results.config.reward)
-    for record in records:
-        place = _place((record.session_id, record.step_index))
-        try:
-            logged = msgspec.convert(record.logged, Action)
-        except msgspec.ValidationError as error:
-            yield f"{place}: its logged action is none ({error})"
-            continue
-        if not _follows_from_reply(record, logged, reward, results):
-            yield f"{place}: its action, problem or reward is not what its reply gives"
-
-
-def _follows_from_reply(record: StepRecord, logged: Action, reward: RewardConfig, results: Results) -> bool:
-    if record.reply is None:
-        return record.error is not None and record.predicted is None and record.reward is None
-    if isinstance(logged, Click):
-        logged = msgspec.structs.replace(logged, click_type=record.logged_click_type)
-    parsed = parse_reply(record.reply, results.config.extraction)
-    earned = score_reply(parsed, logged, reward).total
-    said = (record.predicted, record.predicted_rationale, record.problem)
-    if isinstance(parsed, MalformedReply):
-        follows: tuple[object, ...] = (None, None, parsed.problem)
-    else:
-        follows = (reply_action(parsed.action), parsed.rationale, None)
-    return said == follows and _close(record.reward, earned)
-
-
-def _answers_otherwise(folder: Path, entry: Entry, results: Results, store: SessionStore, count: int) -> Iterator[str]:
-    """Asks the agent some of the steps again, drawn so that nobody can know them beforehand."""
-    config, run = results.config, entry.run
-    if code_digest(entry.spec) != run.asked_with["code"]:
-        yield "code: the agent's source or checkpoint is not what was asked"
-    with KeptReplies(AgentFiles(folder, entry.spec.label).replies(run.asked_with), run.asked_with) as kept:
-        answered = [key for key in _keys(results, store) if kept.reply(key) is not None]
-    drawn = set(random.SystemRandom().sample(answered, min(count, len(answered))))
-    steps = steps_at(store, config.split, [key for key in answered if key in drawn], config.context)
-    agent = make_agent(entry.spec, store=store)
+def _check_rerun(
+    folder: Path, entry: Entry, config: EvaluationConfig, store: SessionStore, count: int
+) -> Iterator[str]:
+    """Runs the agent again on some of the steps, drawn so that nobody can know them beforehand."""
+    spec = entry.spec.within(folder)
+    if code_digest(spec) != entry.identity["code"]:
+        yield "code: the agent's source or checkpoint is not the one that gave the replies"
+    with ReplyCache(entry.files(folder).replies(entry.identity), entry.identity) as cache:
+        replied = [key for key in config.keys(store) if cache.reply(key) is not None]
+    drawn = set(random.SystemRandom().sample(replied, min(count, len(replied))))
+    steps = steps_at(store, config.split, [key for key in replied if key in drawn], entry.context)
+    lazy = LazyAgent(lambda: make_agent(spec, store=store))
+    agent = lazy.get()
     if isinstance(agent, ServedAgent):
         agent.ask_anew()
-    for step, answer in ask_all(agent, steps, seed=config.seed, batch_size=config.batch_size):
-        if answer != kept.reply(step.key):
-            yield f"{_place(step.key)}: asked again, the agent answers {answer!r}, and not {kept.reply(step.key)!r}"
-    if isinstance(agent, ServedAgent):
-        agent.close()
+    for step, reply in generate_replies(agent, steps, seed=config.seed, batch_size=config.batch_size):
+        if reply != cache.reply(step.key):
+            cached = cache.reply(step.key)
+            yield f"{_format_key(step.key)}: run again, the agent replies {reply!r}, and not {cached!r}"
+    lazy.close()
 
 
-def _place(key: StepKey) -> str:
+def _format_key(key: StepKey) -> str:
     return f"step {key[1]} of session {key[0]!r}"
 
 
-def _all_same(said: Sequence[ResultRow], found: Sequence[ResultRow]) -> bool:
-    return len(said) == len(found) and not any(
-        [*_differences_of_row(one, two), *([] if one.label == two.label else ["label"])]
-        for one, two in zip(said, found, strict=True)
-    )
+def _differences(recorded: Any, recomputed: Any, name: str) -> Iterator[str]:
+    """Where two values differ, numbers by more than the last digits, with the path of each difference."""
+    if isinstance(recorded, msgspec.Struct | list) or isinstance(recomputed, msgspec.Struct | list):
+        recorded, recomputed = msgspec.to_builtins(recorded), msgspec.to_builtins(recomputed)
+    if isinstance(recorded, dict) and isinstance(recomputed, dict):
+        for key in sorted(recorded.keys() | recomputed.keys()):
+            yield from _differences(recorded.get(key), recomputed.get(key), f"{name}.{key}")
+    elif isinstance(recorded, list) and isinstance(recomputed, list) and len(recorded) == len(recomputed):
+        for index, pair in enumerate(zip(recorded, recomputed, strict=True)):
+            yield from _differences(*pair, f"{name}[{index}]")
+    elif not (recorded == recomputed or (isinstance(recorded, float) and _is_close(recorded, recomputed))):
+        yield f"{name}: recorded {recorded!r}, recomputed {recomputed!r}"
 
 
-def _same(one: Figure | None, two: Figure | None) -> bool:
-    if one is None or two is None:
-        return one is two
-    return _close(one.value, two.value) and _close(one.low, two.low) and _close(one.high, two.high)
-
-
-def _close(one: float | None, two: float | None) -> bool:
-    if one is None or two is None:
-        return one is two
-    return math.isclose(one, two, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-
-
-def _shown(figure: Figure | None) -> str:
-    if figure is None:
-        return "nothing"
-    interval = "" if figure.low is None else f" [{figure.low:.6g}, {figure.high:.6g}]"
-    return f"{figure.value:.6g}{interval}"
+def _is_close(value: float, other: object) -> bool:
+    return isinstance(other, float) and math.isclose(value, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -9,53 +9,35 @@ Exit codes: 0 done, 2 the call or its input was wrong.
 """
 
 import sys
-from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
-
-from agents.results import results_console
-from benchmarks.leaderboard.config import agent_specs
-from benchmarks.live.report import COLUMNS, SCORES, LiveConfig, LiveResults, cell, run_live, score_cell
-from replay_sessions.commands.command_line import parse_options, run_command
+from benchmarks.leaderboard.ranking import agent_specs
+from benchmarks.live.report import SCORES, LiveConfig, run_live, visits_table
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.table import format_cell, print_results
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(
-        lambda: _run(parse_options(LiveConfig, words, program="python -m benchmarks.live", text=__doc__))
-    )
-
-
-def _run(config: LiveConfig) -> int:
+def _run(config: LiveConfig) -> None:
     results = run_live(config, agent_specs(config.agents))
-    console = results_console()
-    console.print(_table(results))
-    for row in results.rows:
-        if row.errors:
-            said = f"{row.label}: failed in {row.errors} visits, which are not compared; the first: {row.first_error}"
-            console.print(said, markup=False, highlight=False)
-    for row in results.rows:
-        if row.scores:
-            said = ", ".join(f"{words} {score_cell(row.scores.get(name))}" for name, words in SCORES.items())
-            console.print(f"{row.label}: {said} (other shoppers 1, chance 0)", markup=False, highlight=False)
-    console.print(f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl", highlight=False)
-    return 0
+    failures = [
+        f"{row.label}: failed in {row.errors} visits, which are not compared; the first: {row.first_error}"
+        for row in results.rows
+        if row.errors
+    ]
+    scores = [
+        f"{row.label}: {', '.join(_score(row.scores.get(name), words) for name, words in SCORES.items())} "
+        "(other shoppers 1, chance 0)"
+        for row in results.rows
+        if row.scores
+    ]
+    written = f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl"
+    print_results(visits_table(results.rows), *failures, *scores, written)
 
 
-def _table(results: LiveResults) -> Table:
-    caption = "pages follow from the agents' own actions; 95% intervals from a bootstrap over users"
-    table = Table(title="free running on the demo shop", caption=caption, box=SIMPLE_HEAD, show_edge=False)
-    table.title_justify = table.caption_justify = "left"
-    table.add_column("agent", overflow="fold")
-    for heading in COLUMNS.values():
-        table.add_column(heading.replace(" ", "\n"), justify="right")
-    for row in results.rows:
-        table.add_row(Text(row.label), *(cell(name, row.figures.get(name)).replace(" (", "\n(") for name in COLUMNS))
-    return table
+def _score(score: float | None, words: str) -> str:
+    return f"{words} {format_cell(score, 'ratio')}"
 
+
+main = command(LiveConfig, _run, program="python -m benchmarks.live", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,9 +1,8 @@
 """How an agent's own visits compare with those of the shoppers it stands for.
 
-Both sides are the same visits: the same shoppers with the same goals in the same shop. Whole users are drawn with
-replacement, both sides together. Divergences and distances of samples lie above those of what they were drawn from (two
-samples of one population differ too): their intervals are `basic` ones, 2·figure - quantile, which take that bias off,
-cut at 0. The others are percentile intervals. What chance alone gives shows in the row of the shoppers drawn anew.
+Both sides are the same visits: the same shoppers with the same goals in the same shop. Intervals are CR2 over users,
+both sides together. Divergences and distances of samples lie above those of what they were drawn from (two samples of
+one population differ too); what chance alone gives shows in the row of the shoppers drawn anew.
 
 | figure | what | range |
 |---|---|---|
@@ -14,25 +13,30 @@ cut at 0. The others are percentile intervals. What chance alone gives shows in 
 | others | shop_env.metrics.populations | |
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
-from agents.free_run import LiveVisit
-from agents.results import Figure
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Session, reply_action
 from shop_env.click_types import click_type_of
+from shop_env.evaluation.free_run import LiveVisit
 from shop_env.metrics import ActionTrace, Fidelity, population_fidelity, trace_of
 from shop_env.metrics.people import independent_traces, scaled_distance
 from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
+from shop_env.metrics.statistics import MIN_CLUSTERS, clustered_error, estimate
 from shop_env.metrics.step_table import FINE_TYPES
 
-__all__ = ["LiveRow", "action_mix", "compare_visits", "session_trace", "shoppers_row", "visit_trace"]
-
 DISTANCES = ("action_mix_divergence", "transition_divergence", "length_distance")
+BOUNDS = {
+    **dict.fromkeys(("purchase_rate", "limit_rate", "unreadable_rate", "impossible_rate"), (0.0, 1.0)),
+    **dict.fromkeys(("action_mix_divergence", "transition_divergence"), (0.0, 1.0)),
+    "purchase_rate_difference": (-1.0, 1.0),
+}
 IMPOSSIBLE = ("no_such_element", "not_an_input")
 
 Values = dict[str, float]
@@ -50,7 +54,7 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     visits: int
-    figures: dict[str, Figure]
+    figures: dict[str, Estimate]
     action_mix: dict[str, float]
     groups: list[Fidelity] = []
     scores: dict[str, float | None] = {}
@@ -65,14 +69,12 @@ def shoppers_row(sessions: Sequence[Session], label: str) -> LiveRow:
     return LiveRow(
         label=label,
         visits=len(traces),
-        figures={name: Figure(values[name]) for name in ("length", "purchase_rate")},
+        figures={name: Estimate(values[name]) for name in ("length", "purchase_rate")},
         action_mix=action_mix(traces),
     )
 
 
-def compare_visits(
-    sessions: Sequence[Session], visits: Sequence[LiveVisit], *, label: str, samples: int = 1000, seed: int = 0
-) -> LiveRow:
+def compare_visits(sessions: Sequence[Session], visits: Sequence[LiveVisit], *, label: str, seed: int = 0) -> LiveRow:
     """The row of an agent whose `visits` are those of `sessions`, in the same order."""
     if len(sessions) != len(visits):
         raise BadConfig(f"{len(visits)} visits of '{label}' are to be compared with {len(sessions)} sessions.")
@@ -85,7 +87,7 @@ def compare_visits(
     return LiveRow(
         label=label,
         visits=len(compared),
-        figures=_with_intervals(list(by_user.values()), samples, seed) if by_user else {},
+        figures=_with_intervals(list(by_user.values())) if by_user else {},
         action_mix=action_mix(pair.simulated for pairs in by_user.values() for pair in pairs),
         groups=_per_group(compared),
         scores=_scores(by_user, seed),
@@ -105,7 +107,7 @@ class _Pair(msgspec.Struct, frozen=True):
 def session_trace(session: Session) -> ActionTrace:
     """What a shopper did, the first action included."""
     kinds = [_kind(reply_action(step.action)) for step in session.steps]
-    return trace_of(kinds, breaks=[place for place, step in enumerate(session.steps) if step.gap])
+    return trace_of(kinds, breaks=[index for index, step in enumerate(session.steps) if step.gap])
 
 
 def visit_trace(visit: LiveVisit) -> ActionTrace:
@@ -120,8 +122,8 @@ def _scores(by_user: Mapping[str, Sequence[_Pair]], seed: int) -> dict[str, floa
     simulated = {user: [pair.simulated for pair in pairs] for user, pairs in by_user.items()}
     longest = max((trace.length for traces in human.values() for trace in traces), default=1)
     base = independent_traces(FINE_TYPES, range(1, longest + 1), seed=seed)
-    found = {name: scaled_distance(of, human, simulated, base, seed=seed) for name, of in TRACE_DISTANCES.items()}
-    return {name: one.score if one else None for name, one in found.items()}
+    distances = {name: scaled_distance(of, human, simulated, base, seed=seed) for name, of in TRACE_DISTANCES.items()}
+    return {name: distance.score if distance else None for name, distance in distances.items()}
 
 
 def _per_group(compared: Sequence[tuple[Session, LiveVisit]]) -> list[Fidelity]:
@@ -145,18 +147,22 @@ def _kind(action: Mapping[str, str] | None) -> str:
     return click_type_of(action["name"]) if action["type"] == "click" else action["type"]
 
 
-def _with_intervals(users: Sequence[Sequence[_Pair]], samples: int, seed: int) -> dict[str, Figure]:
+def _with_intervals(users: Sequence[Sequence[_Pair]]) -> dict[str, Estimate]:
+    """Each metric with its CR2 interval over users, linearised by leaving out one user at a time.
+
+    With h_g a user's share of the visits, a user's influence is (1 - h_g) · (all - all but this user): exact for means.
+    """
     values = _figures(users)
-    rng = np.random.default_rng(seed)
-    drawn = [_figures([users[place] for place in rng.integers(len(users), size=len(users))]) for _ in range(samples)]
-    return {name: _interval(name, value, [one[name] for one in drawn]) for name, value in values.items()}
-
-
-def _interval(name: str, value: float, drawn: Sequence[float]) -> Figure:
-    low, high = (float(end) for end in np.quantile(drawn, [0.025, 0.975]))
-    if name in DISTANCES:
-        low, high = max(0.0, 2 * value - high), max(0.0, 2 * value - low)
-    return Figure(value, low, high)
+    if len(users) < MIN_CLUSTERS:
+        return {name: Estimate(value) for name, value in values.items()}
+    shares = np.array([len(pairs) for pairs in users], dtype=np.float64) / sum(map(len, users))
+    without = [_figures([*users[:index], *users[index + 1 :]]) for index in range(len(users))]
+    estimates = {}
+    for name, value in values.items():
+        influences = (1 - shares) * (value - np.array([others[name] for others in without]))
+        error = clustered_error(influences - influences.mean(), shares)
+        estimates[name] = estimate(value, error, BOUNDS.get(name, (0.0, math.inf)))
+    return estimates
 
 
 def _figures(users: Iterable[Sequence[_Pair]]) -> Values:

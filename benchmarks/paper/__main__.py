@@ -10,26 +10,44 @@ Tables: 2, 3, 4, 5 and fig2 of Shop-R1; customer4 to customer8 of Customer-R1.
 
 Each seed trains what the table needs in a process of its own, on a demo shop of
 its own where no store is given. Tables of one paper share their runs in OUT:
-what is trained and asked is neither trained nor asked again, also after a stop,
-and a run of another preset, store or flags is refused. What follows `--` goes to
+nothing is trained or evaluated twice, also after a stop, and a run of another
+preset, store or flags is refused. What follows `--` goes to
 python -m agents.llm_grpo.train. OUT holds table2.json, .md, .csv and .tex, and
 of fig2 a plot.
 """
 
 import sys
-from collections.abc import Sequence
 
-from benchmarks.paper.command import run
-from replay_sessions.commands.command_line import run_command
+from benchmarks.paper.published import load_table
+from benchmarks.paper.result import table_result
+from benchmarks.paper.runs import PaperOptions, plan_table
+from benchmarks.paper.written import show, write
+from benchmarks.training_runs import train_missing
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.stop_signals import terminable
+from replay_sessions.foundation.table import print_results
 
-__all__ = ["main"]
+
+def _run(options: PaperOptions) -> None:
+    table = load_table(options.table)
+    with terminable():
+        runs = plan_table(table, options)
+        flat = [run for of_variant in runs.values() for run in of_variant]
+        if options.dry_run:
+            print_results(table.title, *(line for run in flat for line in run.describe()))
+            return
+        if table.drawn_by_temperature:
+            with requires_extra("report"):  # reported before hours of work, not after
+                pass
+        train_missing(flat, options.processes, quiet=True)
+        result = table_result(table, runs, options)
+        paths = write(result, table, options.folder)
+        show(result, table)
+        print_results(f"Written: {', '.join(map(str, paths))}")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: run(words, text=__doc__))
-
+main = command(PaperOptions, _run, program="python -m benchmarks.paper", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from agents.llm_grpo.config import TrainConfig
-from agents.pooled_figures import Tested
 from benchmarks.paper.published import PaperTable
-from benchmarks.paper.training import SeedRun
+from benchmarks.training_runs import PlannedRun
+from shop_env.evaluation.log import read_log
+from shop_env.evaluation.pooling import Tested
 from train.config import SftConfig
-
-__all__ = ["HEADINGS", "Aspect", "aspects"]
+from train.run.config import TrainConfig
 
 HEADINGS = {
     "model": "model",
@@ -38,14 +37,14 @@ class Aspect(msgspec.Struct, frozen=True, kw_only=True):
     here: str
 
 
-def aspects(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, *, same_users: bool) -> list[Aspect]:
+def aspects(table: PaperTable, runs: Sequence[PlannedRun], tested: Tested, *, same_users: bool) -> list[Aspect]:
     """All of them; `runs` are those of the rows that are trained as the preset says."""
     here = _here(table, runs, tested, same_users)
     settings = table.source().settings
     return [Aspect(aspect=heading, paper=settings[name], here=here[name]) for name, heading in HEADINGS.items()]
 
 
-def _here(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, same_users: bool) -> Mapping[str, str]:
+def _here(table: PaperTable, runs: Sequence[PlannedRun], tested: Tested, same_users: bool) -> Mapping[str, str]:
     config = runs[0].config
     logged = ", ".join(f"{kind} {100 * share:.1f}%" for kind, share in tested.logged.items())
     left_out = f"; {tested.left_out:,} more left out, where a page did not fit" if tested.left_out else ""
@@ -59,8 +58,8 @@ def _here(table: PaperTable, runs: Sequence[SeedRun], tested: Tested, same_users
         "rl": _rl(config),
         "weights": _weights(config),
         "decoding": f"T {config.evaluation.temperature:g}" + (", and greedy" if config.evaluation.greedy else ""),
-        "tested": f"{tested.steps:,} actions of {tested.users:,} people in all seeds: {logged}{left_out}",
-        "seeds": f"{seeds}; 95% intervals over " + ("seeds and people" if len(runs) > 1 else "people"),
+        "tested": f"{tested.steps:,} actions of {tested.users:,} users in all seeds: {logged}{left_out}",
+        "seeds": f"{seeds}; 95% intervals over " + ("seeds and users" if len(runs) > 1 else "users"),
     }
 
 
@@ -69,25 +68,24 @@ def _model(config: TrainConfig) -> str:
         trained = "" if config.model.lora is None else f", LoRA of rank {config.model.lora.rank}"
         return f"{config.model.path.rpartition('/')[2]}, {config.model.computed_in}{trained}"
     tiny = config.model.tiny
-    return f"made from nothing for each store: width {tiny.hidden_size}, layers {tiny.layers}"
+    return f"trained from scratch for each store: width {tiny.hidden_size}, layers {tiny.layers}"
 
 
-def _shoppers(runs: Sequence[SeedRun], same_users: bool) -> str:
+def _shoppers(runs: Sequence[PlannedRun], same_users: bool) -> str:
     store: dict[str, Any] = runs[0].provenance()["store"]
+    training = read_log(runs[0].folder).training
     held_out = (
-        "people held out"
-        if (runs[0].results() or {}).get("users_held_out")
-        else "sessions held out, some of people trained on"
+        "held-out users" if training and training.users_held_out else "held-out sessions, some of users trained on"
     )
     which = "for all seeds" if same_users or len(runs) == 1 else "and others for each seed"
     return f"{store['sessions']:,} sessions of {store['source']} {which}; {held_out}"
 
 
 def _context(config: TrainConfig, phases: Sequence[str]) -> str:
-    shown = f"{config.context.scope.replace('_', ' ')}, {config.model.max_tokens:,} tokens, "
-    shown += f"persona {config.context.persona}"
+    context = f"{config.context.scope.replace('_', ' ')}, {config.model.max_tokens:,} tokens, "
+    context += f"persona {config.context.persona}"
     of_rl = [config.context_of(name).rationales for name in phases if config.phases[name].method == "grpo"]
-    return shown + ("; RL: without past rationales" if of_rl and not any(of_rl) else "")
+    return context + ("; RL: without past rationales" if of_rl and not any(of_rl) else "")
 
 
 def _sft(sft: SftConfig) -> str:
@@ -102,9 +100,8 @@ def _rl(config: TrainConfig) -> str:
     batch = f"at most {grpo.sessions_per_batch} sessions"
     if grpo.steps_per_batch is not None:
         batch = f"{grpo.steps_per_batch} <context, action> pairs, {grpo.balance}"
-    return (
-        f"{grpo.steps} steps of {batch}, {grpo.replies} replies each, lr {grpo.optimizer.lr:g}, T {grpo.temperature:g}"
-    )
+    sampling = f"{grpo.num_generations} replies each, lr {grpo.optimizer.lr:g}, T {grpo.temperature:g}"
+    return f"{grpo.steps} steps of {batch}, {sampling}"
 
 
 def _weights(config: TrainConfig) -> str:

@@ -3,8 +3,8 @@
     tables/2.toml … tables/customer8.toml ─┬─► PaperTable
     papers/shop_r1.toml, customer_r1.toml ─┘
 
-A row of a table is a phase of a rows file (train/presets/rows), tested as the table says. Published figures are kept in
-percent as they are printed, and read as shares; `nan` stands where the paper gives none.
+A row of a table is a phase of a rows file (train/presets/rows), evaluated as the table says. Published figures are
+stored in percent as they are printed, and read as shares; `nan` where the paper gives none.
 """
 
 import math
@@ -14,10 +14,8 @@ from typing import Any
 
 import msgspec
 
-from replay_sessions.config_errors import what_is_wrong
-from replay_sessions.errors import BadConfig, did_you_mean
-
-__all__ = ["PaperColumn", "PaperRow", "PaperTable", "Variant", "load_table", "table_names"]
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
 _ORDER = ("2", "3", "4", "5", "fig2", "customer4", "customer5", "customer6", "customer7", "customer8")
 
@@ -26,7 +24,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A paper.
 
     Attributes:
-        metrics: Whose choices its figures are counted by (shop_env.metrics.presets).
+        metrics: Whose choices its figures are counted by (shop_env.metrics.step_table).
         settings: What was done there, by the aspects of benchmarks/paper/differing.py.
     """
 
@@ -54,7 +52,7 @@ class PaperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes:
         phase: Whose policy it is.
         variant: Trained otherwise than the other rows (PaperTable.variants).
-        temperature: At which it is asked; None: as the table is, sampled and greedy.
+        temperature: At which it is evaluated; None: as the table is, sampled and greedy.
         kind: The type of action that stands for {} in the metrics' names.
         published: For each model of the paper its figures in percent, in the order of the columns; nothing for a row
             that the paper does not have.
@@ -71,9 +69,10 @@ class PaperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The names of its figures."""
         return [column.metric.format(self.kind) for column in columns]
 
-    def published_shares(self, model: str) -> list[float | None]:
-        """What the paper has for a model, as shares; None where it gives no figure."""
-        return [None if math.isnan(percent) else round(percent / 100, 6) for percent in self.published.get(model, [])]
+    def share(self, model: str, index: int) -> float | None:
+        """The published figure of a model in a column, as a share; None where the paper gives none."""
+        percent = self.published[model][index] if model in self.published else math.nan
+        return None if math.isnan(percent) else round(percent / 100, 6)
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,7 +81,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Attributes:
         max_tokens: The context's tokens, as a share of the preset's.
         max_tokens_of: As a number, for presets whose sessions such a share would hold all the same.
-        width: Of a model made from nothing, as a share; for one that is given another is named (--smaller-model).
+        width: Of a model trained from scratch, as a share; a pretrained one is replaced by --smaller-model.
     """
 
     max_tokens: float | None = None

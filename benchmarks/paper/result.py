@@ -3,24 +3,22 @@
 records of all seeds ─► Measured ─► View (sampled), View (greedy) ─► TableResult ─► written.py
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from agents.llm_grpo.row_names import Decoding, decodings
-from agents.pooled_figures import Measured, Pooled, Tested
 from benchmarks.paper.differing import Aspect, aspects
-from benchmarks.paper.orders import Order, further_differences, orders
+from benchmarks.paper.orders import Order, find_orders, further_differences
 from benchmarks.paper.published import PaperRow, PaperTable
-from benchmarks.paper.training import Asked, SeedRun, read_records
+from benchmarks.paper.runs import PaperOptions, Runs
 from benchmarks.paper.type_shares import PREDICTED_KINDS, TYPE_SHARES
-from replay_sessions.provenance import provenance
+from benchmarks.training_runs import PlannedRun
+from replay_sessions.foundation.provenance import provenance
+from shop_env.evaluation.pooling import Measured, Pooled, Tested
 from shop_env.metrics import StepRecord
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
-
-__all__ = ["TableResult", "TableRow", "View", "table_result"]
+from train.run.rows import Decoding, decodings
 
 ORACLE = "oracle"
 
@@ -30,9 +28,9 @@ class TableRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         figures: In the order of the columns; None where no step stands for one.
-        published: For each model of the paper the same; nothing where the paper has no such row.
+        published: For each model of the paper the same; empty where the paper has no such row.
         predicted: How often each type of action is predicted; `other` is a reply that cannot be read.
-        trained: Whether it is a policy of the table's, not a floor or a ceiling.
+        trained: Whether it is a policy of the table, not a baseline or a ceiling.
     """
 
     label: str
@@ -40,6 +38,10 @@ class TableRow(msgspec.Struct, frozen=True, kw_only=True):
     published: dict[str, list[float | None]] = {}
     predicted: dict[str, Pooled | None] = {}
     trained: bool = True
+
+    def share(self, model: str, index: int) -> float | None:
+        """The published figure of a model in a column; None where the paper has none."""
+        return self.published[model][index] if model in self.published else None
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +86,7 @@ class TableResult(msgspec.Struct, frozen=True, kw_only=True):
     provenance: dict[str, Any]
 
 
-def table_result(
-    name: str, table: PaperTable, runs: Mapping[str | None, Sequence[SeedRun]], asked: Asked
-) -> TableResult:
+def table_result(table: PaperTable, runs: Runs, options: PaperOptions) -> TableResult:
     """The result of finished runs."""
     first = next(iter(runs.values()))
     every = [run for of_variant in runs.values() for run in of_variant]
@@ -94,77 +94,64 @@ def table_result(
     same_users = len({run.provenance()["store"]["fingerprint"] for run in every}) == 1
     measured: dict[str, Measured] = {}
     for decoding in _decodings(table, first[0]):
-        records = [
-            _records(table, runs, seed, decoding, floors=not (table.by_kind or table.drawn_by_temperature))
-            for seed in range(len(first))
-        ]
+        records = [_records(table, runs, index, decoding) for index in range(len(first))]
         measured[decoding.name] = Measured(records, same_users=same_users, preset=preset, further=TYPE_SHARES)
     tested = next(iter(measured.values())).tested()
     config = msgspec.structs.replace(first[0].config, store=Path(first[0].config.store).name)  # wherever it lies
     return TableResult(
-        table=name,
+        table=options.table,
         title=table.title,
-        preset=asked.preset,
-        seeds=list(asked.seeds),
+        preset=options.preset,
+        seeds=[run.seed for run in first],
         columns=[column.heading for column in table.columns],
         models=table.models,
         metrics=preset,
         aspects=aspects(table, first, tested, same_users=same_users),
         notes=[*table.notes, *_further_notes(runs)],
         tested=tested,
-        views=[_view(table, decoding, found) for decoding, found in measured.items()],
-        phases={_named(run): run.finished() for run in every},
-        cost={_named(run): run.cost() for run in every},
+        views=[_view(table, decoding, of_decoding) for decoding, of_decoding in measured.items()],
+        phases={_named(run): run.finished_phases() for run in every},
+        cost={_named(run): run.read_json("cost.json") for run in every},
         versions={"scoring": SCORING_VERSION, "metrics": METRICS_VERSION},
         runs={_named(run): run.provenance() for run in every},
         provenance=provenance(msgspec.to_builtins(config)),
     )
 
 
-def _decodings(table: PaperTable, run: SeedRun) -> list[Decoding]:
+def _decodings(table: PaperTable, run: PlannedRun) -> list[Decoding]:
     """Sampled and, where the preset has it, greedy; rows with temperatures of their own make one view."""
     both = decodings(run.config.evaluation)
     return both[:1] if table.drawn_by_temperature else both
 
 
-def _records(
-    table: PaperTable,
-    runs: Mapping[str | None, Sequence[SeedRun]],
-    seed: int,
-    decoding: Decoding,
-    *,
-    floors: bool,
-) -> dict[str, list[StepRecord]]:
-    found = {row.label: read_records(runs[row.variant][seed], _file_name(row, decoding)) for row in table.rows}
-    if floors:
+def _records(table: PaperTable, runs: Runs, seed: int, decoding: Decoding) -> dict[str, list[StepRecord]]:
+    """Of one seed: the table's rows, and beside them agents that learn nothing and, where it is known, the oracle."""
+    records = {row.label: runs[row.variant][seed].read_records(_file_name(row, decoding)) for row in table.rows}
+    if not (table.by_kind or table.drawn_by_temperature):
         run = next(iter(runs.values()))[seed]
-        found |= {label: read_records(run, name) for label, name in _floors(run, decoding).items()}
-    return found
+        references = {label: label for label in run.agents}
+        oracle = decoding.file_name(ORACLE)
+        if run.records_file(oracle).exists():
+            references[ORACLE] = oracle
+        records |= {label: run.read_records(name) for label, name in references.items()}
+    return records
 
 
 def _file_name(row: PaperRow, decoding: Decoding) -> str:
     if row.temperature is not None:
-        own = Decoding("greedy", 0.0) if row.temperature == 0 else Decoding(f"T {row.temperature:g}", row.temperature)
-        return own.file_name(row.phase)
+        name = f"T {row.temperature:g}" if row.temperature else "greedy"
+        decoding = Decoding(name, row.temperature)
     return decoding.file_name(row.phase)
-
-
-def _floors(run: SeedRun, decoding: Decoding) -> dict[str, str]:
-    """What stands beside the policies: agents that learn nothing, and the shoppers' own policy where it is known."""
-    oracle = decoding.file_name(ORACLE)
-    known = {ORACLE: oracle} if run.file(oracle).exists() else {}
-    return run.agents() | known
 
 
 def _view(table: PaperTable, decoding: str, measured: Measured) -> View:
     rows = [
         TableRow(
             label=row.label,
-            figures=[
-                measured.figure(row.label, name, ends=(-1.0 if column.signed else 0.0, 1.0))
-                for name, column in zip(row.metrics(table.columns), table.columns, strict=True)
-            ],
-            published={model: row.published_shares(model) for model in row.published},
+            figures=[measured.figure(row.label, name) for name in row.metrics(table.columns)],
+            published={
+                model: [row.share(model, index) for index in range(len(table.columns))] for model in row.published
+            },
             predicted={} if table.by_kind else _predicted(measured, row.label),
         )
         for row in table.rows
@@ -177,7 +164,7 @@ def _view(table: PaperTable, decoding: str, measured: Measured) -> View:
     return View(
         decoding="by row" if table.drawn_by_temperature else decoding,
         rows=rows,
-        orders=orders(table, measured),
+        orders=find_orders(table, measured),
         further=further_differences(table, measured),
     )
 
@@ -186,21 +173,21 @@ def _predicted(measured: Measured, label: str) -> dict[str, Pooled | None]:
     return {kind: measured.figure(label, f"predicted_share_{kind}") for kind in PREDICTED_KINDS}
 
 
-def _further_notes(runs: Mapping[str | None, Sequence[SeedRun]]) -> list[str]:
-    notes = [f"{variant.replace('_', ' ')}: {' '.join(found[0].flags)}." for variant, found in runs.items() if variant]
+def _further_notes(runs: Runs) -> list[str]:
+    notes = [f"{variant.replace('_', ' ')}: {' '.join(seeds[0].flags)}." for variant, seeds in runs.items() if variant]
     first = next(iter(runs.values()))
     if first[0].config.model.path is None:
         notes.append(
-            "The model is made from nothing: without SFT, prompted or trained by RL alone, it knows no language."
+            "The model is trained from scratch: without SFT, prompted or trained by RL alone, it knows no language."
         )
     notes.append(
         "The paper gives no intervals: the order of two near figures there may be chance. Of 20 pairs here that do not "
-        "differ, one is told apart by chance."
+        "differ, one is significantly different by chance."
     )
     if len(first) == 1:
-        notes.append("One seed: the intervals are over people alone, and another seed trains another policy.")
+        notes.append("One seed: the intervals are over users alone, and another seed trains another policy.")
     return notes
 
 
-def _named(run: SeedRun) -> str:
+def _named(run: PlannedRun) -> str:
     return f"{run.folder.parent.name}/{run.folder.name}"

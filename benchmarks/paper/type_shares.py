@@ -17,15 +17,13 @@ import numpy as np
 from shop_env.metrics.shares_and_f1 import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID
 
-__all__ = ["PREDICTED_KINDS", "TYPE_SHARES"]
-
 
 def _of_type(code: int, kind: str) -> dict[str, Metric]:
     return {
         f"logged_share_{kind}": share(lambda table: equal(table.logged_type, code)),
         f"predicted_share_{kind}": share(lambda table: equal(table.predicted_type, code)),
         f"predicted_less_logged_{kind}": share(
-            lambda table: equal(table.predicted_type, code) - equal(table.logged_type, code)
+            lambda table: equal(table.predicted_type, code) - equal(table.logged_type, code), (-1.0, 1.0)
         ),
     }
 

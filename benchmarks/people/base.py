@@ -9,8 +9,6 @@ from shop_env.metrics import ActionTrace
 from shop_env.metrics.people import independent_traces
 from shop_env.metrics.step_table import FINE_TYPES
 
-__all__ = ["train_marginals", "uniform_traces"]
-
 
 def uniform_traces(human: Mapping[str, Sequence[ActionTrace]]) -> list[ActionTrace]:
     """Sessions as long as people's, every kind of action as likely as any other."""
@@ -27,11 +25,11 @@ def train_marginals(store: SessionStore, sessions: int) -> list[ActionTrace]:
 
 
 def _kinds(session: Session) -> list[str]:
-    found = []
+    kinds = []
     for step in session.steps[1:]:
         action = step.action
         if not isinstance(action, Click):
-            found.append(reply_action(action)["type"])
+            kinds.append(reply_action(action)["type"])
         else:
-            found.append(action.click_type if action.click_type in CLICK_TYPES else click_type_of(action.name))
-    return found
+            kinds.append(action.click_type if action.click_type in CLICK_TYPES else click_type_of(action.name))
+    return kinds

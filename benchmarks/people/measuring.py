@@ -2,21 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import cast
 
 import msgspec
 import numpy as np
 
-from agents.scored_steps import AnySplit, StepKey, scored_steps, sessions_at, steps_at
 from benchmarks.people.base import train_marginals, uniform_traces
 from benchmarks.people.rows import LogRow, PeopleRow, SkillFigures
 from benchmarks.report.evidence import Evidence
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.click_types import click_type_of
 from shop_env.context import ContextConfig
+from shop_env.evaluation.scored_steps import StepKey, scored_steps, sessions_at, steps_at
 from shop_env.metrics import MetricChoices, StepRecord, checked_distribution
 from shop_env.metrics.people import (
     facts_of_sessions,
@@ -39,8 +38,6 @@ from shop_env.metrics.skill import (
     will_buy,
 )
 from shop_env.metrics.step_table import StepTable
-
-__all__ = ["measure"]
 
 COMPARED = ("action_mix", "transitions")  # on logged pages every session is as long as the log's
 LEARNT_FROM = 300  # first sessions of the train split that the prior and the base are counted on
@@ -74,7 +71,7 @@ def _row(evidence: Evidence, label: str, store: SessionStore, places: Mapping[St
     human, simulated = traces_by_user(records)
     bases = {"uniform": uniform_traces(human), "train": train_marginals(store, LEARNT_FROM)}
     ranks, logged_ranks = (_ranks(records, places, logged=logged) for logged in (False, True))
-    at_random = [place for own in places.values() for place in set(own.values())]
+    at_random = [rank for own in places.values() for rank in set(own.values())]
     answered = list(chain(*ranks.values()))
     return PeopleRow(
         label=label,
@@ -98,10 +95,10 @@ def _places(evidence: Evidence, store: SessionStore) -> dict[StepKey, dict[str, 
     """The products of each page, where there are any."""
     keys = [(record.session_id, record.step_index) for record in evidence.records[evidence.labels[0]]]
     return {
-        (session.session_id, index): found
-        for session, indices in sessions_at(store, cast(AnySplit, evidence.split), keys)
+        (session.session_id, index): ranks
+        for session, indices in sessions_at(store, evidence.config.split, keys)
         for index in indices
-        if (found := product_ranks(session.steps[index].page))
+        if (ranks := product_ranks(session.steps[index].page))
     }
 
 
@@ -109,21 +106,21 @@ def _ranks(
     records: Sequence[StepRecord], places: Mapping[StepKey, Mapping[str, int]], *, logged: bool
 ) -> dict[str, list[int]]:
     """The ranks of the products that each user clicked; of all users, some with none."""
-    found: dict[str, list[int]] = {}
+    ranks: dict[str, list[int]] = {}
     for record in records:
-        own = found.setdefault(record.user_id, [])
+        own = ranks.setdefault(record.user_id, [])
         name = ((record.logged if logged else record.predicted) or {}).get("name", "")
-        place = places.get((record.session_id, record.step_index), {}).get(name)
-        if place is not None:
-            own.append(place)
-    return found
+        rank = places.get((record.session_id, record.step_index), {}).get(name)
+        if rank is not None:
+            own.append(rank)
+    return ranks
 
 
 def _by_session(records: Sequence[StepRecord], *, logged: bool) -> list[list[dict[str, str] | None]]:
-    found: dict[str, list[dict[str, str] | None]] = {}
+    sessions: dict[str, list[dict[str, str] | None]] = {}
     for record in records:
-        found.setdefault(record.session_id, []).append(record.logged if logged else record.predicted)
-    return list(found.values())
+        sessions.setdefault(record.session_id, []).append(record.logged if logged else record.predicted)
+    return list(sessions.values())
 
 
 def _auc(records: Sequence[StepRecord]) -> float | None:
@@ -131,8 +128,8 @@ def _auc(records: Sequence[StepRecord]) -> float | None:
     (sessions, _), (users, _) = table.clusters("session"), table.clusters("user")
     of_session = users[np.unique(sessions, return_index=True)[1]]
     human, simulated = (session_vectors(kinds, sessions, KINDS) for kinds in (table.logged_fine, table.predicted_fine))
-    found = two_sample_auc(human, of_session, simulated, of_session)
-    return None if np.isnan(found) else found
+    area = two_sample_auc(human, of_session, simulated, of_session)
+    return None if np.isnan(area) else area
 
 
 def _prior(store: SessionStore, context: ContextConfig) -> TypeRankPrior:
@@ -143,18 +140,18 @@ def _prior(store: SessionStore, context: ContextConfig) -> TypeRankPrior:
 def _skill(
     evidence: Evidence, label: str, store: SessionStore, context: ContextConfig, prior: TypeRankPrior
 ) -> SkillFigures | None:
-    given = evidence.probabilities[label]
+    probabilities = evidence.probabilities[label]
     records = {(r.session_id, r.step_index): r for r in evidence.records[label] if r.logged_probability is not None}
     of_logged, of_prior, distributions, taken = [], [], [], []
     clicks: list[tuple[dict[str, float], str]] = []
-    keys = [key for key in records if key in given]
-    for step in steps_at(store, cast(AnySplit, evidence.split), keys, context):
+    keys = [key for key in records if key in probabilities]
+    for step in steps_at(store, evidence.config.split, keys, context):
         candidates, logged = candidate_actions(step.observation), tuple(reply_action(step.logged).values())
         of_logged.append(records[step.key].logged_probability or 0.0)
         of_prior.append(prior.probability(candidates, step.logged))
         # What the agent does not name it holds impossible: that is a forecast too, or naming little would pay.
         offered = [tuple(reply_action(action).values()) for action in candidates]
-        held = dict.fromkeys([*offered, logged], 0.0) | checked_distribution(given[step.key])
+        held = dict.fromkeys([*offered, logged], 0.0) | checked_distribution(probabilities[step.key])
         distributions.append(np.array(list(held.values())))
         taken.append(list(held).index(logged))
         if logged[0] == "click":
@@ -168,15 +165,17 @@ def _skill(
         sharpness=sharpness(distributions, of_logged),
         calibration=calibration,
         hits={f"hit@{k}": product_hits(by_name, names, k) for k in HITS},
-        will_buy=_will_buy(evidence.records[label], given),
+        will_buy=_will_buy(evidence.records[label], probabilities),
     )
 
 
-def _will_buy(records: Sequence[StepRecord], given: Mapping[StepKey, Mapping[Action, float]]) -> list[float | None]:
+def _will_buy(
+    records: Sequence[StepRecord], probabilities: Mapping[StepKey, Mapping[Action, float]]
+) -> list[float | None]:
     scores: dict[str, list[float]] = {}
     bought: dict[str, bool] = {}
     for record in records:
-        held = given.get((record.session_id, record.step_index))
+        held = probabilities.get((record.session_id, record.step_index))
         if held is not None:
             scores.setdefault(record.session_id, []).append(_purchase(held))
             bought[record.session_id] = (

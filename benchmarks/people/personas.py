@@ -7,17 +7,16 @@
 More shuffled runs, each with another `--context.persona-seed`, make it harder to be picked by chance.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from benchmarks.people.rows import PersonaFigures
 from benchmarks.report.evidence import Evidence
-from replay_sessions.errors import BadConfig
-from shop_env.metrics import paired_test
+from replay_sessions.foundation.errors import BadConfig
+from shop_env.evaluation.comparing import adjusted, compare_records
 from shop_env.metrics.skill import persona_picks
-
-__all__ = ["check_shuffled", "persona_figures"]
 
 WORTH = ("exact_accuracy", "type_f1_macro", "nll")
 
@@ -28,7 +27,7 @@ def check_shuffled(matched: Evidence, shuffled: Sequence[Evidence]) -> None:
     Raises:
         BadConfig: They differ in something else, or two of them show the same.
     """
-    seeds = [_context(other).pop("persona_seed") for other in shuffled]
+    seeds = [other.config.context.persona_seed for other in shuffled]
     if len(set(seeds)) < len(seeds):
         raise BadConfig(f"Two of the shuffled runs have the same persona seed ({seeds}): they show the same personas.")
     for other in shuffled:
@@ -49,25 +48,23 @@ def persona_figures(matched: Evidence, shuffled: Sequence[Evidence], label: str)
     others = [other.records[label] for other in shuffled if label in other.records]
     if not others:
         return None
-    own, preset = matched.records[label], matched.counting.metrics
+    own, preset = matched.records[label], matched.config.metrics
+    records = {"own": own, "another's": others[0]}
+    compared = [compare_records(records, "own", "another's", metric, preset=preset) for metric in WORTH]
     return PersonaFigures(
         picks=persona_picks(own, others),
-        worth={metric: paired_test(own, others[0], metric, preset=preset) for metric in WORTH},
+        worth={test.metric: test for test in adjusted(compared) if not math.isnan(test.difference)},
     )
-
-
-def _context(evidence: Evidence) -> dict[str, object]:
-    return dict(evidence.provenance["config"]["context"])
 
 
 def _settings(evidence: Evidence) -> Mapping[str, object]:
     """What must be the same, beside the agents."""
-    shown = {name: value for name, value in _context(evidence).items() if name not in ("persona", "persona_seed")}
+    config = evidence.config
     return {
         "store": evidence.provenance["store"]["fingerprint"],
-        "split": evidence.split,
-        "context": shown,
-        "metrics": evidence.counting.metrics,
-        "extraction": evidence.extraction,
-        "reward": msgspec.to_builtins(evidence.reward),
+        "split": config.split,
+        "context": msgspec.structs.replace(config.context, persona="matched", persona_seed=0),
+        "metrics": config.metrics,
+        "extraction": config.extraction,
+        "reward": config.reward_config,
     }

@@ -2,11 +2,9 @@
 
 import msgspec
 
-from shop_env.metrics import PairedTest
+from shop_env.evaluation.comparing import Comparison
 from shop_env.metrics.people import PeopleFigures, ScaledDistance, StylisedFacts
 from shop_env.metrics.skill import Calibration, PersonaPicks
-
-__all__ = ["LogRow", "PeopleRow", "PersonaFigures", "SkillFigures"]
 
 
 class SkillFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +26,7 @@ class PersonaFigures(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     picks: PersonaPicks | None
-    worth: dict[str, PairedTest | None]
+    worth: dict[str, Comparison]
 
 
 class PeopleRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,97 +1,56 @@
-"""The figures of people and agents as one table with an agent in each column: for terminals and for Markdown."""
+"""The metrics of people and agents (lines.toml) as one table with an agent in each column."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
 
-from benchmarks.people.rows import LogRow, PeopleRow, SkillFigures
-from shop_env.metrics.people import ScaledDistance
+import msgspec
 
-__all__ = ["THE_LOG", "Line", "lines", "markdown"]
+from benchmarks.people.rows import LogRow, PeopleRow
+from replay_sessions.foundation.table import Cell, Column, Table, format_cell
+from shop_env.evaluation.results import difference_unit
 
 THE_LOG = "the people"
-MISSING = "–"
 
 
-class Line(NamedTuple):
-    """A figure of the people, where they have it, and of each agent."""
-
-    figure: str
-    good: str
-    people: str
-    agents: list[str]
-
-
-def lines(log: LogRow, rows: Sequence[PeopleRow]) -> list[Line]:
-    """Every figure that an agent or the people have."""
-    return [line for line in _all_lines(log, rows) if {line.people, *line.agents} != {MISSING}]
-
-
-def _all_lines(log: LogRow, rows: Sequence[PeopleRow]) -> Iterable[Line]:
-    people = [row.people for row in rows]
-    between = people[0].logged_user_icc
-    yield _line("share of variance between users (ICC)", "as people", [one.user_icc for one in people], between)
-    yield _line("the same, beside people (ICC ratio)", "1", [one.user_icc_ratio for one in people])
-    yield _line("users differ as their people do", "1", [one.user_agreement for one in people])
-    yield _line("variety within a user, beside people", "1", [one.entropy_ratio for one in people])
-    yield _line("sessions of people covered", "near 1", [one.coverage for one in people])
-    yield _line("told from people by a classifier (AUC)", "0.5", [row.two_sample_auc for row in rows])
-    for name, words in (("action_mix", "mix of actions"), ("transitions", "what follows what")):
-        for base, said in (("uniform", "chance"), ("train", "shares of train")):
-            scores = [_score(row.distances[base][name]) for row in rows]
-            yield _line(f"{words}: other people 1, {said} 0", "1", scores)
-    yield _line("clicked ranks: other people 1, chance 0", "1", [_score(row.clicked_rank) for row in rows])
-    for name, words in FACTS.items():
-        yield _line(words, "as people", [getattr(row.facts, name) for row in rows], getattr(log.facts, name))
-    yield from _skill_lines([row.skill for row in rows])
-    picks = [row.persona.picks if row.persona else None for row in rows]
-    chances = {f"{one.chance:.2f}" for one in picks if one}
-    chance = f" (chance {', '.join(sorted(chances))})" if chances else ""
-    yield _line(f"own persona picked by likelihood{chance}", "1", [one.rate if one else None for one in picks])
-    for metric in dict.fromkeys(metric for row in rows if row.persona for metric in row.persona.worth):
-        tests = [row.persona.worth[metric] if row.persona else None for row in rows]
-        told = [
-            MISSING if one is None else f"{_shown(one.difference)} (p {one.sign_flip_p_value:.2g})" for one in tests
-        ]
-        yield Line(f"{metric}, own persona less another's", "more" if metric != "nll" else "less", MISSING, told)
+def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "") -> Table:
+    """Every metric that an agent or the people have."""
+    agents = [msgspec.to_builtins(row) for row in rows]
+    people = {"log": msgspec.to_builtins(log), "first": agents[0]}
+    file = resources.files("benchmarks.people") / "lines.toml"
+    lines: list[list[Cell]] = [
+        [line["metric"], line["good"], _get(people, line.get("people", "")), *(_get(a, line["agent"]) for a in agents)]
+        for line in tomllib.loads(file.read_text(encoding="utf-8"))["lines"]
+    ]
+    personas = [row.persona for row in rows]
+    chances = sorted({f"{persona.picks.chance:.2f}" for persona in personas if persona and persona.picks})
+    chance = f" (chance {', '.join(chances)})" if chances else ""
+    picks = [_get(agent, "persona.picks.rate") for agent in agents]
+    lines.append([f"own persona picked by likelihood{chance}", "1", None, *picks])
+    for metric in dict.fromkeys(metric for persona in personas if persona for metric in persona.worth):
+        tests = [persona.worth.get(metric) if persona else None for persona in personas]
+        unit = difference_unit(metric)
+        texts = [f"{format_cell(test.estimate, unit)} ({test.verdict})" if test else None for test in tests]
+        good = "less" if metric == "nll" else "more"
+        lines.append([f"{metric}, own persona less another's", good, None, *texts])
+    return Table(
+        name="people",
+        title=title,
+        columns=[
+            Column("metric"),
+            Column("good is"),
+            *(Column(name, "ratio") for name in (THE_LOG, *(row.label for row in rows))),
+        ],
+        rows=[line for line in lines if any(cell is not None for cell in line[2:])],
+    )
 
 
-def _skill_lines(skills: Sequence[SkillFigures | None]) -> Iterable[Line]:
-    yield _line("bits saved over type and place", "more", [one.bits_saved if one else None for one in skills])
-    yield _line("entropy beside surprise (sharpness)", "1", [one.sharpness if one else None for one in skills])
-    calibrated = [one.calibration if one else None for one in skills]
-    yield _line("calibration error", "0", [one.error if one else None for one in calibrated])
-    yield _line("Brier score of the choice", "less", [one.brier if one else None for one in calibrated])
-    for name in dict.fromkeys(name for one in skills if one for name in one.hits):
-        yield _line(f"clicked product, {name}", "1", [one.hits[name] if one else None for one in skills])
-    for steps in (1, 3, 5):
-        known = [one.will_buy[steps - 1] if one and len(one.will_buy) >= steps else None for one in skills]
-        yield _line(f"who will buy, after {steps} step{'s' if steps > 1 else ''} (AUPRC)", "1", known)
-
-
-def _line(figure: str, good: str, values: Sequence[float | None], people: float | None = None) -> Line:
-    return Line(figure, good, _shown(people), [_shown(value) for value in values])
-
-
-FACTS = {
-    "filter_use": "sessions with a filter",
-    "reformulation_rate": "searches that change the last one",
-    "back_rate": "clicks that lead back",
-    "cart_removals": "sessions with something taken out of the cart",
-    "mean_clicked_rank": "mean rank of clicked products",
-}
-
-
-def markdown(log: LogRow, rows: Sequence[PeopleRow]) -> str:
-    """The table, one line per figure."""
-    headings = ["figure", "good is", THE_LOG, *(row.label.replace("|", "\\|") for row in rows)]
-    text = ["| " + " | ".join(headings) + " |", "|---|---" + "|--:" * (len(rows) + 1) + "|"]
-    text += ["| " + " | ".join([line.figure, line.good, line.people, *line.agents]) + " |" for line in lines(log, rows)]
-    return "\n".join(text) + "\n"
-
-
-def _score(found: ScaledDistance | None) -> float | None:
-    return None if found is None else found.score
-
-
-def _shown(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.2f}".replace("-", "−")
+def _get(record: Any, path: str) -> Any:
+    """What a path of keys and indices leads to; None where it ends early."""
+    for key in path.split("."):
+        if isinstance(record, list):
+            record = record[int(key)] if int(key) < len(record) else None
+        else:
+            record = record.get(key) if record else None
+    return record

@@ -13,7 +13,6 @@ somebody. It holds the pages of the sessions, so it is as private as the store.
 
 import sys
 import webbrowser
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,19 +20,15 @@ import msgspec
 import tyro
 
 from benchmarks.report.comparisons import differences, headline
-from benchmarks.report.evidence import Evidence, checked
+from benchmarks.report.evidence import Evidence, read_evidence
 from benchmarks.report.judged_steps import JudgedStep, judge
-from benchmarks.report.leaderboard_run import is_leaderboard, read_leaderboard
 from benchmarks.report.session_data import SessionData, session_data
-from benchmarks.report.training_run import is_training_run, read_training_run
-from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.errors import BadConfig, ShopR1Error
-from replay_sessions.plugins import load_with_extra
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig, ShopR1Error
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
-from replay_sessions.store.durable_files import replace_file
-
-__all__ = ["main", "read_evidence"]
 
 PROGRAM = "python -m benchmarks.report"
 MEGABYTE = 1_000_000
@@ -66,23 +61,18 @@ class ReportOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _report(parse_options(ReportOptions, words, program=PROGRAM, text=__doc__)))
-
-
 def _report(options: ReportOptions) -> None:
-    render_page = load_with_extra("benchmarks.report.page:render_page", "report")
+    with requires_extra("report"):
+        from benchmarks.report.page import all_tables, render_page  # noqa: PLC0415 - an extra that may be missing
     evidence = read_evidence(options.folder)
     judged = {}
     with progress_bar("agents", len(evidence.labels)) as advance:
         for label in evidence.labels:
             judged[label] = judge(evidence, label)
             advance(1)
-    found = differences(evidence)
+    compared = differences(evidence)
     data, no_sessions = _sessions(options, evidence, judged)
-    page: str = render_page(evidence, found, judged, headline(evidence, found, judged), data, no_sessions)
+    page: str = render_page(evidence, compared, judged, headline(evidence, compared, judged), data, no_sessions)
     out = options.out or options.folder / "report.html"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -90,8 +80,9 @@ def _report(options: ReportOptions) -> None:
     except OSError as error:
         raise BadConfig(f"--out {out} cannot be written: {error.strerror}") from error
     if options.tables is not None:
-        write_tables = load_with_extra("benchmarks.report.table_files:write_tables", "report")
-        for path in write_tables(evidence, found, judged, options.tables):
+        with requires_extra("report"):
+            from benchmarks.report.plots import write_tables  # noqa: PLC0415 - an extra that may be missing
+        for path in write_tables(evidence, all_tables(evidence, compared, judged), options.tables):
             print(path)
     if no_sessions:
         print(f"without sessions: {no_sessions}", file=sys.stderr)
@@ -102,37 +93,21 @@ def _report(options: ReportOptions) -> None:
         webbrowser.open(out.resolve().as_uri())
 
 
-def read_evidence(folder: Path) -> Evidence:
-    """What a run's folder holds, its figures counted anew.
-
-    Raises:
-        BadConfig: It is the folder of neither a finished training run nor a leaderboard.
-    """
-    if not folder.is_dir():
-        raise BadConfig(f"there is no folder '{folder}': give the --out of a training run or of a leaderboard")
-    if is_leaderboard(folder):
-        return checked(read_leaderboard(folder))
-    if is_training_run(folder):
-        return checked(read_training_run(folder))
-    raise BadConfig(
-        f"'{folder}' holds neither a training run (run.json) nor a leaderboard (results.json and agents/): give the "
-        "--out of one"
-    )
-
-
 def _sessions(
     options: ReportOptions, evidence: Evidence, judged: dict[str, list[JudgedStep]]
 ) -> tuple[SessionData | None, str]:
     """What the viewer shows, or why it shows nothing: figures stand without the store, pages do not."""
     room = int(options.max_megabytes * MEGABYTE) - FOR_FIGURES
     try:
-        store = SessionStore.open(options.store or evidence.store)
+        store = SessionStore.open(options.store or evidence.config.store)
         return session_data(evidence, judged, store, max_characters=room), ""
     except ShopR1Error as error:
         if options.store is not None:
             raise
         return None, f"{error}. Give the store by --store PATH."
 
+
+main = command(ReportOptions, _report, program=PROGRAM, text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,9 +1,9 @@
-"""What a finished training run or leaderboard has found, in one shape for both: all that the figures are made from.
+"""An evaluation with its records: all that the figures of a report are made from.
 
-    training_run.py, leaderboard_run.py ─► Evidence ─► figures.py, session_data.py
+    results.json, agents/*/steps.jsonl, agents/*/replies ─► read_evidence ─► Evidence ─► figures.py, session_data.py
 
-The figures are those of results.json. `checked` counts them anew from the records, so that a report never shows a table
-beside sessions that tell something else.
+The figures are those of results.json. They are computed again from the records, so that a report never shows a table
+beside sessions that contradict it.
 """
 
 import math
@@ -12,95 +12,147 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.results import Comparison, ResultRow, sorted_rows
-from agents.scored_steps import StepKey
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
+from shop_env.evaluation.comparing import Comparison
+from shop_env.evaluation.log import Entry, EvaluationLog, read_log, read_records
+from shop_env.evaluation.reply_cache import ReplyCache
+from shop_env.evaluation.results import ResultRow
+from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
 from shop_env.metrics import StepRecord, step_metrics
-from shop_env.metrics.intervals import Cluster
-from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
-from train.show.curves import PhaseCurves
+from train.show.curves import PhaseCurves, phase_curves, read_run
 
-__all__ = ["Counting", "Evidence", "checked"]
-
+ORACLE = "oracle"  # the demo shop's own policy (agents.registry)
 TOLERANCE = 1e-9  # sums may be taken in another order
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counting:
-    """How records become figures: metrics preset, and the bootstrap's clusters, samples and seed."""
-
-    metrics: str = "shop_r1"
-    cluster: Cluster = "user"
-    samples: int = 1000
-    seed: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A finished run.
+    """A finished evaluation.
 
     Attributes:
-        kind: "training run" or "leaderboard".
-        rows: As results.json has them, computed ones (the demo shop's ceiling) among them.
-        records: Of each row that was measured, by its label.
-        references: Labels of rows that know what no agent can: the demo shop's own policy.
-        settings: What was asked and how, in words, for the page's last section.
-        store: As the run was given it: a path, or "demo".
-        personas_shown: Whose persona agents were shown (shop_env.context.PersonaArm), several joined by commas.
-        declared: The paired differences that the run itself has drawn.
-        phases: The training's curves; none for a leaderboard.
+        records: Of each agent, by its label.
         probabilities: For agents that give them, at each step how likely they hold each action.
+        phases: The training's curves; none for a leaderboard.
     """
 
     folder: Path
-    kind: str
-    rows: Sequence[ResultRow]
+    log: EvaluationLog
     records: Mapping[str, Sequence[StepRecord]]
-    references: frozenset[str]
-    counting: Counting
-    reward: RewardConfig
-    extraction: Extraction
-    split: str
-    store: str
-    provenance: Mapping[str, Any]
-    settings: Mapping[str, str]
-    personas_shown: str = "matched"
-    declared: Sequence[Comparison] = ()
-    phases: Sequence[PhaseCurves] = ()
     probabilities: Mapping[str, Mapping[StepKey, Mapping[Action, float]]] = field(default_factory=dict)
+    phases: Sequence[PhaseCurves] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.log.kind
+
+    @property
+    def config(self) -> EvaluationConfig:
+        return self.log.config
+
+    @property
+    def reward(self) -> RewardConfig:
+        return self.config.reward_config
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        return self.log.provenance
+
+    @property
+    def rows(self) -> Sequence[ResultRow]:
+        """Those of results.json, best first, computed ones (the demo shop's ceiling) among them."""
+        return self.log.rows
 
     @property
     def labels(self) -> list[str]:
         """The measured rows, best first."""
-        return [row.label for row in sorted_rows(self.rows) if row.label in self.records]
+        return [row.label for row in self.rows if row.label in self.records]
 
-    def row(self, label: str) -> ResultRow:
-        return next(row for row in self.rows if row.label == label)
+    @property
+    def references(self) -> frozenset[str]:
+        """Labels of rows that know what no agent can: the demo shop's own policy."""
+        return frozenset(entry.label for entry in self.log.entries if entry.spec.target == ORACLE)
+
+    @property
+    def declared(self) -> Sequence[Comparison]:
+        """The paired differences that the run itself has drawn."""
+        return self.log.training.comparisons if self.log.training else ()
+
+    @property
+    def personas_shown(self) -> str:
+        """Whose persona agents were shown (shop_env.context.PersonaArm), several joined by commas."""
+        contexts = [self.config.context, *(entry.context for entry in self.log.entries)]
+        return ", ".join(dict.fromkeys(context.persona for context in contexts))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What was evaluated and how, in words, for the page's last section."""
+        config, training = self.config, self.log.training
+        settings = {
+            "Agents": "; ".join(map(_format_spec, self.log.entries)),
+            "Reward": config.reward if isinstance(config.reward, str) else "its own numbers",
+            "Metrics": config.metrics,
+            "Replies read": config.extraction,
+            "Shown to agents": f"{config.context.scope}, persona {config.context.persona}",
+            "First action of a session": "scored" if config.first_action else "not scored",
+        }
+        if training is not None:
+            phases = self.provenance["config"]["phases"].values()
+            settings["Trained"] = ", ".join(f"{p['label']} ({p['method']}, from {p['start']})" for p in phases)
+            held_out = training.users_held_out
+            settings["People"] = "held out of training" if held_out else "some of them trained on, other sessions"
+        return settings
 
 
-def checked(evidence: Evidence) -> Evidence:
-    """The same, if the records give the figures of the table.
+def _format_spec(entry: Entry) -> str:
+    arguments = "".join(f", {name} {value}" for name, value in entry.spec.arguments.items())
+    return f"{entry.label}: {entry.spec.target}{arguments}"
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """What a run's folder holds.
 
     Raises:
-        BadConfig: They do not: one of the two was changed, or lost.
+        BadConfig: It is the folder of neither a finished training run nor a leaderboard of this version, or its figures
+            do not follow from its records.
+        BadSession: Its records cannot be read.
     """
-    for label, records in evidence.records.items():
-        counted = step_metrics(records, evidence.counting.metrics)
-        row = evidence.row(label)
-        said = {name: figure.value for name, figure in row.figures.items() if name in counted}
-        said |= {"steps": row.steps, "sessions": row.sessions, "errors": row.errors}
-        for name, value in said.items():
-            if not math.isclose(value, counted[name], rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-                raise BadConfig(
-                    f"'{evidence.folder}/results.json' says {name} {value:.6g} of '{label}', and its kept records give "
-                    f"{counted[name]:.6g}: no report is made of figures that do not follow. {_remedy(evidence)}"
-                )
+    if not folder.is_dir():
+        raise BadConfig(f"there is no folder '{folder}': give the --out of a training run or of a leaderboard")
+    log = read_log(folder)
+    evidence = Evidence(
+        folder=folder,
+        log=log,
+        records={entry.label: read_records(folder, entry) for entry in log.entries},
+        probabilities=_read_probabilities(folder, log) if log.config.likelihood else {},
+        phases=phase_curves([read_run(folder)]) if log.training else (),
+    )
+    for entry in log.entries:
+        _check_row(evidence, entry.row)
     return evidence
 
 
-def _remedy(evidence: Evidence) -> str:
-    if evidence.kind == "leaderboard":
-        return f"`python -m benchmarks.leaderboard verify {evidence.folder}` tells what was changed."
-    return f"`python -m agents.llm_grpo.train --resume {evidence.folder}` makes the table anew."
+def _read_probabilities(folder: Path, log: EvaluationLog) -> dict[str, dict[StepKey, Mapping[Action, float]]]:
+    """Of the steps whose probabilities are a distribution; the others are errors."""
+    probabilities: dict[str, dict[StepKey, Mapping[Action, float]]] = {}
+    for entry in log.entries:
+        records = [record for record in entry.files(folder).read() if record.error is None]
+        with ReplyCache(entry.files(folder).replies(entry.identity), entry.identity) as cache:
+            for key in [(record.session_id, record.step_index) for record in records]:
+                if (distribution := cache.probabilities(key)) is not None:
+                    probabilities.setdefault(entry.label, {})[key] = distribution
+    return probabilities
+
+
+def _check_row(evidence: Evidence, row: ResultRow) -> None:
+    computed = step_metrics(evidence.records[row.label], evidence.config.metrics)
+    values = {name: figure.value for name, figure in row.figures.items() if name in computed}
+    values |= {"steps": row.steps, "sessions": row.sessions, "errors": row.errors}
+    for name, value in values.items():
+        if not math.isclose(value, computed[name], rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            raise BadConfig(
+                f"'{evidence.folder}/results.json' says {name} {value:.6g} of '{row.label}', and its records give "
+                f"{computed[name]:.6g}: there is no report of figures that do not follow. "
+                f"`python -m benchmarks.leaderboard verify {evidence.folder}` finds what was changed."
+            )

@@ -9,18 +9,14 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from benchmarks.report.evidence import Evidence
-from replay_sessions.errors import BadConfig
-from replay_sessions.schema import Action, Click
+from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import parse_reply
 from shop_env.reward.score import NOTHING, TERM_NAMES, RewardBreakdown, RewardConfig, best_breakdown, score_reply
-
-__all__ = ["OUTCOMES", "RIGHT", "JudgedStep", "best_terms", "judge", "terms_of"]
 
 # Code -> what an agent did, in the order of bars and lists: right first, then what it did instead.
 OUTCOMES = {
@@ -58,11 +54,11 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
         BadConfig: A kept reply does not earn today what was recorded.
     """
     records = evidence.records[label]
-    exact = _exact(records, evidence.counting.metrics)
+    exact = _exact(records, evidence.config.metrics)
     judged = []
-    for place, record in enumerate(records):
+    for index, record in enumerate(records):
         terms = None if record.reply is None or record.error else _terms(record, evidence)
-        judged.append(JudgedStep(record, _outcome(record, exact.get(place)), terms))
+        judged.append(JudgedStep(record, _outcome(record, exact.get(index)), terms))
     return judged
 
 
@@ -73,14 +69,14 @@ def terms_of(breakdown: RewardBreakdown) -> dict[str, float]:
 
 def best_terms(record: StepRecord, reward: RewardConfig) -> dict[str, float]:
     """What repeating the log would have earned at a step."""
-    return terms_of(best_breakdown(_logged(record), reward))
+    return terms_of(best_breakdown(record.logged_action, reward))
 
 
 def _exact(records: Sequence[StepRecord], preset: str) -> dict[int, bool | None]:
     """By place in `records`: whether the metrics' choices count it as exact, None where nobody can say."""
     table = StepTable(records, metric_preset(preset))
-    places = [place for place, record in enumerate(records) if record.error is None]
-    return {place: None if np.isnan(value) else bool(value) for place, value in zip(places, table.exact, strict=True)}
+    indices = [index for index, record in enumerate(records) if record.error is None]
+    return {index: None if np.isnan(value) else bool(value) for index, value in zip(indices, table.exact, strict=True)}
 
 
 def _outcome(record: StepRecord, exact: bool | None) -> str:
@@ -104,8 +100,8 @@ def _outcome(record: StepRecord, exact: bool | None) -> str:
 
 def _terms(record: StepRecord, evidence: Evidence) -> dict[str, float]:
     assert record.reply is not None
-    parsed = parse_reply(record.reply, evidence.extraction)
-    breakdown = score_reply(parsed, _logged(record), evidence.reward)
+    parsed = parse_reply(record.reply, evidence.config.extraction)
+    breakdown = score_reply(parsed, record.logged_action, evidence.reward)
     if record.reward is None or not math.isclose(breakdown.total, record.reward, rel_tol=1e-9, abs_tol=1e-9):
         raise BadConfig(
             f"the reply to step {record.step_index} of session {record.session_id!r} earned {record.reward} when "
@@ -113,10 +109,3 @@ def _terms(record: StepRecord, evidence: Evidence) -> dict[str, float]:
             f"commit {evidence.provenance.get('commit')}"
         )
     return terms_of(breakdown) if breakdown != NOTHING else {}
-
-
-def _logged(record: StepRecord) -> Action:
-    logged: Action = msgspec.convert(record.logged, Action)
-    if isinstance(logged, Click):
-        return msgspec.structs.replace(logged, click_type=record.logged_click_type)
-    return logged

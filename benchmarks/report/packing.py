@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["Block", "pack"]
-
 
 class Block(NamedTuple):
     """A packed value under the id of its element."""

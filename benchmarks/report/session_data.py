@@ -12,20 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.scored_steps import StepKey
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, JudgedStep
 from benchmarks.report.packing import Block, pack
-from replay_sessions.errors import BadConfig
-from replay_sessions.page_view import page_document
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, Click, Session, reply_action
+from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES
-
-__all__ = ["SessionData", "session_data"]
 
 CHAPTER_CHARACTERS = 400_000  # of pages and replies before deflating: what the browser inflates at once
 FOR_NAMES = 8_000  # characters for what the index holds beside its sessions
@@ -85,7 +83,7 @@ def session_data(
     first_pages: list[int] = []
     ahead = 0  # characters that the index and the people will take; in one piece they take less
     for number, chapter in enumerate(_chapters(evidence, list(judged), answers, store, wanted)):
-        placed = [{**one, "chapter": number, "place": place} for place, one in enumerate(chapter.listed)]
+        placed = [{**session, "chapter": number, "place": index} for index, session in enumerate(chapter.listed)]
         blocks = [pack(f"sessions-{number}", chapter.sessions), pack(f"pages-{number}", chapter.pages)]
         ahead += len(pack("", placed).text) + len(pack("", chapter.people).text)
         if data.characters + sum(len(block.text) for block in blocks) + ahead > max_characters - FOR_NAMES:
@@ -162,19 +160,19 @@ def _add(
             page_numbers[step.page] = len(page_numbers)
             chapter.pages.append(page_document(step.page))
             chapter.characters += len(step.page)
-        given = answers.get((session.session_id, index), {})
-        told = {
+        judged = answers.get((session.session_id, index), {})
+        shown_step = {
             "page": page_numbers[step.page],
             "logged": reply_action(step.action),
             "click_type": step.action.click_type if isinstance(step.action, Click) else None,
             "rationale": step.rationale,
             "url": step.url,
             "gap": step.gap or None,
-            "answers": [_answer(given.get(label), evidence, label) for label in labels] if given else [],
+            "answers": [_answer(judged.get(label), evidence, label) for label in labels] if judged else [],
         }
-        steps.append(_without_none(told))
-        listed.append(_listed(step.action, [given.get(label) for label in labels] if given else []))
-        chapter.characters += sum(len(one.record.reply or "") for one in given.values())
+        steps.append(_without_none(shown_step))
+        listed.append(_listed(step.action, [judged.get(label) for label in labels] if judged else []))
+        chapter.characters += sum(len(answer.record.reply or "") for answer in judged.values())
     chapter.sessions.append(steps)
     chapter.listed.append(
         _without_none({"id": session.session_id, "user": session.user_id, "goal": session.goal, "steps": listed})
@@ -183,11 +181,11 @@ def _add(
         chapter.people[session.user_id] = {"text": session.persona.text, "traits": session.persona.traits}
 
 
-def _listed(logged: Action, given: Sequence[JudgedStep | None]) -> list[Any]:
+def _listed(logged: Action, judged: Sequence[JudgedStep | None]) -> list[Any]:
     """For lists and filters: the logged type, each agent's outcome, and how many different actions were answered."""
     codes = list(OUTCOMES)
-    outcomes = [codes.index("no_reply" if one is None else one.outcome) for one in given]
-    different = {tuple((one.record.predicted or {}).items()) for one in given if one is not None}
+    outcomes = [codes.index("no_reply" if answer is None else answer.outcome) for answer in judged]
+    different = {tuple((answer.record.predicted or {}).items()) for answer in judged if answer is not None}
     return [ACTION_TYPES.index(reply_action(logged)["type"]), outcomes, len(different)]
 
 
@@ -195,7 +193,7 @@ def _answer(step: JudgedStep | None, evidence: Evidence, label: str) -> dict[str
     if step is None:
         return {"error": "not asked"}
     record = step.record
-    given = evidence.probabilities.get(label, {}).get((record.session_id, record.step_index))
+    probabilities = evidence.probabilities.get(label, {}).get((record.session_id, record.step_index))
     return _without_none(
         {
             "reply": record.reply,
@@ -207,13 +205,13 @@ def _answer(step: JudgedStep | None, evidence: Evidence, label: str) -> dict[str
             "reward": record.reward,
             "probability": _rounded(record.logged_probability),
             "rank": record.logged_rank,
-            "likeliest": None if given is None or record.error else _likeliest(given),
+            "likeliest": None if probabilities is None or record.error else _likeliest(probabilities),
         }
     )
 
 
-def _likeliest(given: Mapping[Any, float]) -> list[Any]:
-    ordered = sorted(checked_distribution(given).items(), key=lambda item: -item[1])
+def _likeliest(probabilities: Mapping[Any, float]) -> list[Any]:
+    ordered = sorted(checked_distribution(probabilities).items(), key=lambda item: -item[1])
     return [[action, _rounded(probability)] for action, probability in ordered[:LIKELIEST] if probability > 0]
 
 

@@ -5,23 +5,22 @@ Each function gives a Table; the page draws it, and --tables writes it.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
-from agents.results import errors_as_misses
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, JudgedStep, best_terms
-from benchmarks.report.tables import Cell, Column, Table
-from shop_env.metrics import ActionTrace, metric_preset, population_fidelity, trace_of
+from replay_sessions.foundation.table import Cell, Column, Table
+from shop_env.evaluation.results import errors_as_misses
+from shop_env.metrics import ActionTrace, population_fidelity
 from shop_env.metrics.people import people_figures
-from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
+from shop_env.metrics.people.from_records import KIND_NAMES, traces_by_user
+from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES
-
-__all__ = ["THE_LOG", "action_mix", "confusion", "fidelity", "outcomes", "reward_terms", "sample_rationales"]
 
 Judged = Mapping[str, Sequence[JudgedStep]]
 THE_LOG = "the shoppers"
 UNREADABLE = "unreadable"
 PREDICTED = (*ACTION_TYPES, UNREADABLE)
-KINDS = (*FINE_TYPES, "invalid")
 OF_PEOPLE = {
     "entropy_ratio": "variety in a person",
     "user_icc_ratio": "persons differ",
@@ -33,116 +32,106 @@ EXAMPLES = 12
 
 def outcomes(judged: Judged) -> Table:
     """How often each agent was right, and in which way it was wrong, as shares of its steps."""
-    met = [code for code in OUTCOMES if any(step.outcome == code for steps in judged.values() for step in steps)]
-    columns = [Column("agent", "agent"), *(Column(code, OUTCOMES[code], "percent") for code in met)]
-    rows: list[Sequence[Cell]] = []
-    for label, steps in judged.items():
-        counts = Counter(step.outcome for step in steps)
-        rows.append([label, *(counts[code] / len(steps) for code in met)])
-    return Table("outcomes", "What the agents did at each step, percent of all steps", columns, rows)
+    counts = {label: Counter(step.outcome for step in steps) for label, steps in judged.items()}
+    codes = [code for code in OUTCOMES if any(count[code] for count in counts.values())]
+    return _agent_table(
+        "outcomes",
+        "What the agents did at each step, percent of all steps",
+        [Column(OUTCOMES[code], "percent", code) for code in codes],
+        {label: [count[code] / count.total() for code in codes] for label, count in counts.items()},
+    )
 
 
 def confusion(judged: Judged) -> Table:
     """For each agent and each logged type, how many answers were of which type; errors left out."""
-    columns = [
-        Column("agent", "agent"),
-        Column("logged", "logged"),
-        *(Column(name, name, "count") for name in PREDICTED),
-    ]
-    rows: list[Sequence[Cell]] = []
+    rows: list[list[Cell]] = []
     for label, steps in judged.items():
         answered = [step.record for step in steps if step.record.error is None]
         counts = Counter(
             (record.logged["type"], record.predicted["type"] if record.predicted else UNREADABLE) for record in answered
         )
         rows += [[label, logged, *(counts[logged, predicted] for predicted in PREDICTED)] for logged in ACTION_TYPES]
-    return Table("confusion", "Logged type of action against the answered one, in steps", columns, rows)
+    columns = [Column("agent"), Column("logged"), *(Column(name, "count") for name in PREDICTED)]
+    title = "Logged type of action against the answered one, in steps"
+    return Table(name="confusion", title=title, columns=columns, rows=rows)
 
 
 def reward_terms(evidence: Evidence, judged: Judged) -> Table:
     """What each term gave on average, and what repeating the log would have earned."""
-    means: dict[str, dict[str, float]] = {}
-    for label, steps in judged.items():
-        scored = [step.terms for step in steps if step.terms is not None]
-        count = max(len(scored), 1)
-        means[label] = {term: sum(terms.get(term, 0.0) for terms in scored) / count for term in TERM_NAMES}
-    all_steps = next(iter(judged.values()))
-    best = [best_terms(step.record, evidence.reward) for step in all_steps]
-    means[THE_LOG] = {term: sum(terms.get(term, 0.0) for terms in best) / len(best) for term in TERM_NAMES}
-    met = [term for term in TERM_NAMES if any(of_agent[term] for of_agent in means.values())]
-    columns = [
-        Column("agent", "agent"),
-        *(Column(term, TERM_NAMES[term], "points") for term in met),
-        Column("total", "total", "points"),
-    ]
-    rows: list[Sequence[Cell]] = [[label, *(of[term] for term in met), sum(of.values())] for label, of in means.items()]
-    return Table("reward_terms", "Mean points a step by term of the reward, self-certainty aside", columns, rows)
+    scored = {label: [step.terms for step in steps if step.terms is not None] for label, steps in judged.items()}
+    scored[THE_LOG] = [best_terms(step.record, evidence.reward) for step in next(iter(judged.values()))]
+    means = {
+        label: {term: sum(terms.get(term, 0.0) for terms in steps) / max(len(steps), 1) for term in TERM_NAMES}
+        for label, steps in scored.items()
+    }
+    earning = [term for term in TERM_NAMES if any(mean[term] for mean in means.values())]
+    return _agent_table(
+        "reward_terms",
+        "Mean points a step by term of the reward, self-certainty aside",
+        [*(Column(TERM_NAMES[term], "ratio", term) for term in earning), Column("total", "ratio")],
+        {label: [*(mean[term] for term in earning), sum(mean.values())] for label, mean in means.items()},
+    )
 
 
 def action_mix(evidence: Evidence) -> Table:
     """Which kinds of action people take on the logged pages, and which the agents answer there."""
     traces = {THE_LOG: _logged_traces(evidence)} | {label: _traces(evidence, label) for label in evidence.labels}
-    shares = {label: Counter(kind for trace in of for kind in trace.kinds) for label, of in traces.items()}
-    met = [kind for kind in KINDS if any(counts[kind] for counts in shares.values())]
-    columns = [Column("agent", "agent"), *(Column(kind, kind.replace("_", " "), "percent") for kind in met)]
-    rows: list[Sequence[Cell]] = [
-        [label, *(counts[kind] / max(counts.total(), 1) for kind in met)] for label, counts in shares.items()
-    ]
-    return Table("action_mix", "Kinds of action, percent of steps; clicks by what is clicked", columns, rows)
+    counts = {label: Counter(kind for trace in own for kind in trace.kinds) for label, own in traces.items()}
+    kinds = [kind for kind in KIND_NAMES if any(count[kind] for count in counts.values())]
+    return _agent_table(
+        "action_mix",
+        "Kinds of action, percent of steps; clicks by what is clicked",
+        [Column(kind.replace("_", " "), "percent", kind) for kind in kinds],
+        {label: [count[kind] / max(count.total(), 1) for kind in kinds] for label, count in counts.items()},
+    )
 
 
 def fidelity(evidence: Evidence) -> Table:
     """How far each agent's mix of actions is from people's, on the pages that these people saw."""
-    columns = [
-        Column("agent", "agent"),
-        Column("action_mix_divergence", "kinds of action, JSD", "bits"),
-        Column("transition_divergence", "pairs in a row, JSD", "bits"),
-    ]
     people = {label: people_figures(evidence.records[label]) for label in evidence.labels}
-    met = [name for name in OF_PEOPLE if any(getattr(one, name) is not None for one in people.values())]
-    columns += [Column(name, OF_PEOPLE[name], "ratio") for name in met]
+    names = [name for name in OF_PEOPLE if any(getattr(own, name) is not None for own in people.values())]
     logged = _logged_traces(evidence)
-    rows: list[Sequence[Cell]] = []
-    for label in evidence.labels:
-        found = population_fidelity(logged, _traces(evidence, label))
-        if found:
-            of_people = [getattr(people[label], name) for name in met]
-            rows.append([label, found[0].action_mix_divergence, found[0].transition_divergence, *of_people])
-    caption = (
+    return _agent_table(
+        "fidelity",
         "Jensen-Shannon divergence (base 2) from the shoppers' own actions, 0 if alike; then, 1 if as people: how "
         "varied one person is, how much persons differ, whether in the same way, sessions covered; pages are the "
-        "logged ones"
+        "logged ones",
+        [
+            Column("kinds of action, JSD", "bits", "action_mix_divergence"),
+            Column("pairs in a row, JSD", "bits", "transition_divergence"),
+            *(Column(OF_PEOPLE[name], "ratio", name) for name in names),
+        ],
+        {
+            label: [
+                *(whole.action_mix_divergence, whole.transition_divergence),
+                *(getattr(people[label], name) for name in names),
+            ]
+            for label in evidence.labels
+            for whole in population_fidelity(logged, _traces(evidence, label))[:1]
+        },
     )
-    return Table("fidelity", caption, columns, rows)
+
+
+def _agent_table(name: str, title: str, columns: Sequence[Column], cells: Mapping[str, Sequence[Cell]]) -> Table:
+    rows = [[label, *row] for label, row in cells.items()]
+    return Table(name=name, title=title, columns=[Column("agent"), *columns], rows=rows)
 
 
 def _logged_traces(evidence: Evidence) -> list[ActionTrace]:
-    return _traces(evidence, evidence.labels[0], logged=True)
+    logged, _ = traces_by_user(errors_as_misses(evidence.records[evidence.labels[0]]))
+    return list(chain.from_iterable(logged.values()))
 
 
-def _traces(evidence: Evidence, label: str, *, logged: bool = False) -> list[ActionTrace]:
-    """Sessions as kinds of action: those of the log, or those answered."""
-    records = evidence.records[label]
-    table = StepTable(errors_as_misses(records) if logged else records, metric_preset(evidence.counting.metrics))
-    codes = table.logged_fine if logged else table.predicted_fine
-    sessions: dict[str, list[tuple[int, str]]] = {}
-    for record, code in zip(table.records, codes, strict=True):
-        sessions.setdefault(record.session_id, []).append((record.step_index, KINDS[code]))
-    traces = []
-    for steps in sessions.values():
-        breaks = [place for place in range(1, len(steps)) if steps[place][0] != steps[place - 1][0] + 1]
-        traces.append(trace_of([kind for _, kind in steps], breaks=breaks))
-    return traces
+def _traces(evidence: Evidence, label: str) -> list[ActionTrace]:
+    """The sessions that an agent answered, as kinds of action."""
+    return list(chain.from_iterable(traces_by_user(evidence.records[label])[1].values()))
 
 
 def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:
     """Some steps, evenly spread over the split, each with every agent's answer: for reading, not for counting."""
-    at: dict[tuple[str, int], list[JudgedStep]] = {}
-    for steps in judged.values():
-        for step in steps:
-            at.setdefault((step.record.session_id, step.record.step_index), []).append(step)
-    told = [answers for answers in at.values() if any(answer.record.predicted_rationale for answer in answers)]
-    if not told:
-        return []
-    places = dict.fromkeys(round((number + 0.5) * len(told) / EXAMPLES - 0.5) for number in range(EXAMPLES))
-    return [told[place] for place in places if 0 <= place < len(told)]
+    answers: dict[tuple[str, int], list[JudgedStep]] = {}
+    for step in chain.from_iterable(judged.values()):
+        answers.setdefault((step.record.session_id, step.record.step_index), []).append(step)
+    explained = [own for own in answers.values() if any(step.record.predicted_rationale for step in own)]
+    count = min(EXAMPLES, len(explained))
+    return [explained[int((number + 0.5) * len(explained) / count)] for number in range(count)]

@@ -2,16 +2,16 @@
 
   python -m benchmarks.series series.toml
   python -m benchmarks.series series.toml --dry-run
-  python -m benchmarks.series series.toml --take other/series
+  python -m benchmarks.series series.toml --merge other/series
 
-A file says who is asked about what:
+A file says which agents run on which stores:
 
   out = "boards/mine"
   compare = [["Shop-R1", "SFT"], ["Shop-R1", "ngram"]]
   [settings]                     # keys of a leaderboard
   sessions = 600
   [[runs]]
-  agents = ["floors", "random"]
+  agents = ["baselines", "random"]
   stores = ["demo", "stores/mine"]
   [[runs]]
   agents = ["SFT=runs/seed{seed}/sft", "Shop-R1=runs/seed{seed}/shop_r1"]
@@ -20,8 +20,8 @@ A file says who is asked about what:
 
 Each store, with each of its settings, has a table of its own: the mean over seeds and draws with a 95% interval over
 users and seeds. Below it lies a leaderboard for each draw, which `leaderboard verify` takes. What was stopped goes on
-with the same call; nothing is asked twice; other metrics or rewards are counted from what was kept. --take adds what
-another machine asked. Exit codes: 0 done, 1 an agent gave no reply at all, 2 the call or its input was wrong.
+with the same call; no step is run twice; other metrics or rewards are computed from the cache. --merge adds the
+replies of another machine. Exit codes: 0 done, 1 an agent gave no reply at all, 2 the call or its input was wrong.
 """
 
 import sys
@@ -31,25 +31,18 @@ from typing import Annotated, Any
 
 import msgspec
 import tyro
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
-from agents.results import results_console
-from benchmarks.leaderboard.ranking import VERSIONS, run_leaderboard
-from benchmarks.leaderboard.taking import take
+from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.leaderboard.submission import merge
 from benchmarks.series.config import Board, Series, boards_of, read_series
-from benchmarks.series.pooled import SeriesTable, tables_of
-from benchmarks.series.tables import cells, headings, markdown, sentences, title
-from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.provenance import provenance
-from replay_sessions.store.durable_files import replace_file
-from replay_sessions.store.locks import working_alone_in
-
-__all__ = ["main"]
-
-PROGRAM = "python -m benchmarks.series"
-WIDE = 170  # characters that all columns take
+from benchmarks.series.pooled import tables_of
+from benchmarks.series.tables import markdown, sentences, series_table
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.table import print_results
+from shop_env.evaluation.log import VERSIONS, EvaluationLog
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,62 +51,38 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         file: The series, as TOML.
         out: The folder of all leaderboards, in place of the file's.
-        take: The same series asked in part elsewhere: its replies are taken over first.
-        dry_run: Only tells which leaderboards there are and what is asked there.
+        merge: The same series run in part elsewhere: its replies are merged in first.
+        dry_run: Only list the leaderboards and their agents.
     """
 
     file: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FILE")]]
     out: Path | None = None
-    take: tuple[Path, ...] = ()
+    merge: tuple[Path, ...] = ()
     dry_run: bool = False
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 1 an agent gave no reply at all, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(parse_options(Options, words, program=PROGRAM, text=__doc__)))
-
-
-def _run(given: Options) -> int:
-    series = read_series(given.file)
-    out = given.out or Path(series.out)
+def _run(options: Options) -> int:
+    series = read_series(options.file)
+    out = options.out or Path(series.out)
     boards = boards_of(series, out)
-    if given.dry_run:
-        for line in _told(boards):
-            print(line)
+    if options.dry_run:
+        print_results(*_plan(boards))
         return 0
     with working_alone_in(out):
-        for other in given.take:
-            print(f"{other}: {take(out, other)} files of replies hold something new")
+        for other in options.merge:
+            print(f"{other}: {merge(out, other)} files of replies hold something new")
         results = [run_leaderboard(board.config) for board in boards]
         tables = tables_of(boards, series.compare)
         record = {"versions": VERSIONS, "tables": tables, "provenance": _provenance(series, boards, results)}
         replace_file(out / "series.json", msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         replace_file(out / "series.md", markdown(tables))
-    console = results_console()
     for table in tables:
-        console.print(_shown(table, brief=console.width < WIDE))
-        for line in sentences(table):
-            console.print(line, markup=False, highlight=False)
-    console.print(f"written: {out / 'series.json'}, series.md; {len(boards)} leaderboards", highlight=False)
+        print_results(series_table(table), *sentences(table))
+    print_results(f"written: {out / 'series.json'}, series.md; {len(boards)} leaderboards")
     return 1 if any(entry.row.steps == 0 for result in results for entry in result.entries) else 0
 
 
-def _shown(table: SeriesTable, *, brief: bool) -> Table:
-    """For a terminal, intervals under their figures."""
-    shown = Table(title=title(table), box=SIMPLE_HEAD, show_edge=False, pad_edge=False, title_justify="left")
-    shown.collapse_padding = True
-    label, *others, stands_on = headings(table, brief=brief)
-    shown.add_column(label, overflow="fold", min_width=8)
-    for heading in others:
-        shown.add_column(heading, justify="right", no_wrap=True)
-    shown.add_column(stands_on.replace(" × ", "\n× "), justify="right", no_wrap=True)
-    for row in table.rows:
-        shown.add_row(*(Text(cell.replace(" [", "\n[")) for cell in cells(row, table, brief=brief)))
-    return shown
-
-
-def _told(boards: Sequence[Board]) -> Iterator[str]:
+def _plan(boards: Sequence[Board]) -> Iterator[str]:
     for board in boards:
         config = board.config
         finished = " (finished before)" if (config.folder / "results.json").exists() else ""
@@ -121,11 +90,13 @@ def _told(boards: Sequence[Board]) -> Iterator[str]:
         yield from (f"    {agent}" for agent in config.agents)
 
 
-def _provenance(series: Series, boards: Sequence[Board], results: Sequence[Any]) -> dict[str, Any]:
+def _provenance(series: Series, boards: Sequence[Board], results: Sequence[EvaluationLog]) -> dict[str, Any]:
     """Of the series; that of each leaderboard lies in its folder."""
     stores = {board.config.store: result.provenance["store"] for board, result in zip(boards, results, strict=True)}
     return provenance(msgspec.to_builtins(series)) | {"stores": stores}
 
+
+main = command(Options, _run, program="python -m benchmarks.series", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

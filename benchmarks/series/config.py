@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agents.folder_names import folder_name
 from agents.registry import parse_spec
-from benchmarks.leaderboard.config import LeaderboardConfig, agent_texts
-from replay_sessions.config_errors import what_is_wrong
-from replay_sessions.errors import BadConfig
-
-__all__ = ["Board", "Place", "Series", "SeriesRun", "TableKey", "boards_of", "read_series"]
+from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_texts
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig
+from shop_env.evaluation.log import folder_name
 
 SEED = "{seed}"
 NOT_SETTINGS = ("agents", "store", "out", "fresh")  # keys of a leaderboard that a series fills in
@@ -120,19 +118,19 @@ def read_series(file: Path) -> Series:
 
 def boards_of(series: Series, out: Path) -> list[Board]:
     """The leaderboards that a series is made of, in the order of the file."""
-    found: dict[tuple[str, str, int], Board] = {}
+    boards: dict[tuple[str, str, int], Board] = {}
     for run in series.runs:
         settings = _settings(_merged(series.settings, run.settings))
         for place, store, text in _places(run, msgspec.json.encode(settings, order="sorted").decode()):
             key = (store, place.table.settings, place.draw)
-            board = found.get(key) or Board(config=_leaderboard(settings, store, place.draw, out), places=[])
+            board = boards.get(key) or Board(config=_leaderboard(settings, store, place.draw, out), places=[])
             if text in board.config.agents:  # another run asks for it too
                 continue
             if any(place.entry == other.entry for other in board.places):
                 raise BadConfig(f"two agents on store '{store}' are labelled '{place.entry}': give each a LABEL=")
             agents = msgspec.structs.replace(board.config, agents=(*board.config.agents, text))
-            found[key] = Board(config=agents, places=[*board.places, place])
-    return list(found.values())
+            boards[key] = Board(config=agents, places=[*board.places, place])
+    return list(boards.values())
 
 
 def _merged(settings: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,15 +158,15 @@ def _filled(text: str, seed: int | None) -> str:
     return text if seed is None else text.replace(SEED, str(seed))
 
 
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(table: Mapping[str, Any]) -> dict[str, Any]:
     """Every key of a leaderboard that is not the series' own, with its value."""
-    for name in given.keys() & NOT_SETTINGS:
+    for name in table.keys() & NOT_SETTINGS:
         raise BadConfig(f"settings.{name}: a series fills in {', '.join(NOT_SETTINGS)} itself")
     try:
-        config = msgspec.convert({**given, "agents": ["random"], "out": "."}, LeaderboardConfig)
+        config = msgspec.convert({**table, "agents": ["random"], "out": "."}, LeaderboardConfig)
     except msgspec.ValidationError as error:
         raise BadConfig(f"settings: {what_is_wrong(error, LeaderboardConfig)}") from error
-    return {name: value for name, value in config.as_json().items() if name not in NOT_SETTINGS}
+    return {name: value for name, value in msgspec.to_builtins(config).items() if name not in NOT_SETTINGS}
 
 
 def _leaderboard(settings: Mapping[str, Any], store: str, draw: int, out: Path) -> LeaderboardConfig:

@@ -6,27 +6,23 @@ A seed's draws are further steps of the same users, so the error over users (CR2
 that is the same for all seeds stands beside each of them.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from agents.pooled_figures import Measured, Pooled
-from agents.results import COLUMNS, LIKELIHOOD_COLUMNS
-from benchmarks.leaderboard.agent_files import AgentFiles
 from benchmarks.series.config import Board, TableKey
+from shop_env.evaluation.comparing import Comparison, adjusted
+from shop_env.evaluation.log import read_log, read_records
+from shop_env.evaluation.pooling import Measured, Pooled
+from shop_env.evaluation.results import COLUMNS, LIKELIHOOD_COLUMNS
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.cluster_sums import user_sums
-from shop_env.metrics.paired_tests import figure_error
+from shop_env.metrics.intervals import metric_error, user_sums
 from shop_env.metrics.statistics import ClusteredError, VarianceParts, variance_parts
 from shop_env.metrics.step_table import StepTable
 
-__all__ = ["COMPARED", "SeriesDifference", "SeriesRow", "SeriesTable", "tables_of"]
-
 SHOWN = (*COLUMNS, *LIKELIHOOD_COLUMNS)
 COMPARED = ("exact_accuracy", "type_f1_macro")
-ENDS = {"mean_reward": (-math.inf, math.inf), "nll": (0.0, math.inf)}  # all other figures lie between 0 and 1
 
 OfDraws = dict[int, list[StepRecord]]
 OfSeeds = dict[int | None, OfDraws]
@@ -53,35 +49,27 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     exact_variance: VarianceParts | None = None
 
 
-class SeriesDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent's figure less another's, over the seeds and draws that both have."""
-
-    first: str
-    second: str
-    metric: str
-    pooled: Pooled
-
-
 class SeriesTable(msgspec.Struct, frozen=True, kw_only=True):
     """What may be compared: one store under the same settings."""
 
     store: str
     settings: str
     rows: list[SeriesRow]
-    differences: list[SeriesDifference]
+    differences: list[Comparison]
 
 
 def tables_of(boards: Sequence[Board], compare: Iterable[tuple[str, str]]) -> list[SeriesTable]:
     """Every table, its rows best first, from the records of finished boards."""
-    found: dict[TableKey, dict[str, OfSeeds]] = {}
+    tables: dict[TableKey, dict[str, OfSeeds]] = {}
     stores: dict[TableKey, set[str]] = {}
     for board in boards:
+        log = read_log(board.config.folder)
         for place in board.places:
-            records = AgentFiles(board.config.folder, place.entry).read()
-            of_seeds = found.setdefault(place.table, {}).setdefault(place.label, {})
+            records = read_records(board.config.folder, log.entry(place.entry))
+            of_seeds = tables.setdefault(place.table, {}).setdefault(place.label, {})
             of_seeds.setdefault(place.seed, {})[place.draw] = records
             stores.setdefault(place.table, set()).add(board.config.store)
-    return [_table(key, rows, compare, same_users=len(stores[key]) == 1) for key, rows in found.items()]
+    return [_table(key, rows, compare, same_users=len(stores[key]) == 1) for key, rows in tables.items()]
 
 
 def _table(
@@ -98,7 +86,7 @@ def _table(
         differences=[
             difference
             for first, second in pairs
-            for difference in _differences(first, second, records, preset, same_users)
+            for difference in adjusted(list(_differences(first, second, records, preset, same_users)))
         ],
     )
 
@@ -120,27 +108,40 @@ def _row(label: str, of_seeds: OfSeeds, preset: str, same_users: bool) -> Series
 def _figures(label: str, of_seeds: OfSeeds, preset: str, same_users: bool) -> dict[str, Pooled]:
     seeds = [{label: _together(of_draws.values())} for of_draws in of_seeds.values()]
     measured = Measured(seeds, same_users=same_users, preset=preset)
-    found = {name: measured.figure(label, name, ends=ENDS.get(name, (0.0, 1.0))) for name in SHOWN}
-    return {name: pooled for name, pooled in found.items() if pooled is not None}
+    figures = {name: measured.figure(label, name) for name in SHOWN}
+    return {name: pooled for name, pooled in figures.items() if pooled is not None}
 
 
 def _differences(
     first: str, second: str, records: Mapping[str, OfSeeds], preset: str, same_users: bool
-) -> Iterable[SeriesDifference]:
+) -> Iterable[Comparison]:
     """On the seeds and draws that both have; an agent that is the same for all seeds has every one."""
     seeds = []
     for seed in dict.fromkeys([*records[first], *records[second]]):
-        one, other = (of_seeds.get(seed) or of_seeds.get(None) or {} for of_seeds in (records[first], records[second]))
-        draws = sorted(one.keys() & other.keys())
+        ours, theirs = (
+            of_seeds.get(seed) or of_seeds.get(None) or {} for of_seeds in (records[first], records[second])
+        )
+        draws = sorted(ours.keys() & theirs.keys())
         if draws and (seed is not None or len(records[first]) == len(records[second]) == 1):
-            seeds.append({first: _together(one[n] for n in draws), second: _together(other[n] for n in draws)})
+            seeds.append({first: _together(ours[n] for n in draws), second: _together(theirs[n] for n in draws)})
     if not seeds:
         return
     measured = Measured(seeds, same_users=same_users, preset=preset)
     for metric in COMPARED:
         pooled = measured.difference(first, second, metric)
         if pooled is not None:
-            yield SeriesDifference(first=first, second=second, metric=metric, pooled=pooled)
+            yield Comparison(
+                first=first,
+                second=second,
+                metric=metric,
+                difference=pooled.value,
+                low=pooled.low,
+                high=pooled.high,
+                p_value=pooled.p_value,
+                by_seed=tuple(pooled.by_seed),
+                clusters=measured.tested().users,
+                steps=measured.tested().steps,
+            )
 
 
 def _exact_variance(of_seeds: OfSeeds, preset: str) -> VarianceParts | None:
@@ -156,7 +157,7 @@ def _exact(records: Sequence[StepRecord], preset: str) -> tuple[float, Clustered
     choices = metric_preset(preset)
     table, metric = StepTable(records, choices), find_metric("exact_accuracy", choices)
     sums = user_sums(metric, table)
-    return float(metric.value(sums.sum(axis=0))), figure_error(metric, sums)
+    return float(metric.value(sums.sum(axis=0))), metric_error(metric, sums)
 
 
 def _together(draws: Iterable[Sequence[StepRecord]]) -> list[StepRecord]:

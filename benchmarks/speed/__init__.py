@@ -1,1 +1,1 @@
-"""Speed, each part against the usual way to do the same, in the same run."""
+"""The speed of the packages, part by part: the command of benchmarks/studies/speed, which measures a checkout."""

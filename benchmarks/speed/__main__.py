@@ -10,50 +10,31 @@ them, one after the other, as a list of {"name", "value", "unit", "peer", "peer_
 all are measured but training_gpu.
 """
 
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import tyro
 
-from benchmarks.speed.measurement import Measurement
-from replay_sessions.commands.command_line import parse_options, run_command
-from replay_sessions.errors import BadConfig, did_you_mean
-from replay_sessions.plugins import load_with_extra
-from replay_sessions.store.durable_files import replace_file
+from benchmarks.studies.speed.measurement import Measurement, Options
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.plugins import requires_extra
 
-# name of a part -> "module:function"; the function takes Options and returns Measurements.
-PARTS: dict[str, str] = {
-    "env": "benchmarks.speed.env:measure",
-    "reward": "benchmarks.speed.reward:measure",
-    "simplify": "benchmarks.speed.simplify:measure",
-    "training": "benchmarks.speed.training:measure",
-    "rollouts": "benchmarks.speed.rollouts:measure",
-    "training_gpu": "benchmarks.speed.training_gpu:measure",
-    "training_precision": "benchmarks.speed.training_precision:measure",
+# name of a part -> the extra that it needs
+EXTRAS = {
+    "env": "reference",
+    "reward": "reference",
+    "simplify": "reference",
+    "training": "train",
+    "rollouts": "train",
+    "training_precision": "train",
+    "training_gpu": "train",
 }
-# The extra that a part needs, where it is not `reference`.
-EXTRAS = {"training": "train", "rollouts": "train", "training_gpu": "train", "training_precision": "train"}
-ASKED_FOR = ("training_gpu",)  # measured only where they are named
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What all parts are told.
-
-    Attributes:
-        data: The folder of third-party test data; None where there is none.
-        runs: How often each thing is measured; None for what the part thinks right.
-        shapes: Of models (benchmarks/speed/passes.py); none for those that the part thinks right.
-        quick: A tiny shape once, to see that the part runs.
-    """
-
-    data: Path | None = None
-    runs: int | None = None
-    shapes: tuple[str, ...] = ()
-    quick: bool = False
+DEFAULT_PARTS = tuple(part for part in EXTRAS if part != "training_gpu")
 
 
 class Call(Options, frozen=True, kw_only=True):
@@ -64,7 +45,7 @@ class Call(Options, frozen=True, kw_only=True):
             default.
         json: Write the figures to this file.
         data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
-        runs: How often each thing is measured; None: as often as the part thinks right.
+        runs: How often each thing is measured; None: as often as the part's own default.
         shapes: Models to train and to sample with: 31m, 3.7m, smollm2, qwen0.5b, qwen3b; None: each part's own.
         quick: A tiny model once, to see that training, rollouts and training_gpu run.
     """
@@ -73,39 +54,50 @@ class Call(Options, frozen=True, kw_only=True):
     json: Path | None = None
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(parse_options(Call, words, program="python -m benchmarks.speed", text=__doc__)))
-
-
 def _run(call: Call) -> int:
-    folder = call.data or os.environ.get("SHOP_R1_TEST_DATA")
-    options = Options(data=Path(folder) if folder else None, runs=call.runs, shapes=call.shapes, quick=call.quick)
-    return _measure(call.parts or [part for part in PARTS if part not in ASKED_FOR], options, call.json)
-
-
-def _measure(parts: Sequence[str], options: Options, output: Path | None) -> int:
-    for part in parts:
-        if part not in PARTS:
-            raise BadConfig(f"Unknown part {part!r}. {did_you_mean(part, PARTS)}")
-    found: list[Measurement] = []
-    for part in parts:
-        measure: Callable[[Options], list[Measurement]] = load_with_extra(PARTS[part], EXTRAS.get(part, "reference"))
-        for measurement in measure(options):
-            print(_line(measurement), flush=True)
-            found.append(measurement)
-            if output is not None:  # a part that is stopped leaves what it has
-                replace_file(output, msgspec.json.format(msgspec.json.encode(found)))
+    for part in call.parts:
+        if part not in EXTRAS:
+            raise BadConfig(f"Unknown part {part!r}. {did_you_mean(part, EXTRAS)}")
+    measurements: list[Measurement] = []
+    for part in call.parts or DEFAULT_PARTS:
+        with requires_extra(EXTRAS[part]):
+            measure = _import_part(part)
+        for measurement in measure(call):
+            print(_format(measurement), flush=True)
+            measurements.append(measurement)
+            if call.json is not None:  # a part that is stopped leaves its figures so far
+                replace_file(call.json, msgspec.json.format(msgspec.json.encode(measurements)))
     return 0
 
 
-def _line(measurement: Measurement) -> str:
+def _import_part(part: str) -> Callable[[Options], Iterator[Measurement]]:
+    # Each on use: a part imports torch, or a peer that may be missing.
+    match part:
+        case "env":
+            from benchmarks.studies.speed.env import measure  # noqa: PLC0415 - rouge_score may be missing
+        case "reward":
+            from benchmarks.studies.speed.reward import measure  # noqa: PLC0415 - rouge_score may be missing
+        case "simplify":
+            from benchmarks.studies.speed.simplify import measure  # noqa: PLC0415 - BeautifulSoup may be missing
+        case "training":
+            from benchmarks.studies.speed.training import measure  # noqa: PLC0415 - torch may be missing
+        case "rollouts":
+            from benchmarks.studies.speed.rollouts import measure  # noqa: PLC0415 - torch may be missing
+        case "training_precision":
+            from benchmarks.studies.speed.training_precision import measure  # noqa: PLC0415 - torch may be missing
+        case _:
+            from benchmarks.studies.speed.training_gpu import measure  # noqa: PLC0415 - torch may be missing
+    return measure
+
+
+def _format(measurement: Measurement) -> str:
     line = f"{measurement.name:<44} {measurement.value:>12,.2f} {measurement.unit}"
     if measurement.ratio is None:
         return line
     return f"{line}   {measurement.ratio:,.1f} times {measurement.peer} ({measurement.peer_value:,.2f})"
 
+
+main = command(Call, _run, program="python -m benchmarks.speed", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

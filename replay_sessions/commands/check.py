@@ -10,22 +10,23 @@ or near-duplicates on both sides of a split.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 import tyro
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from replay_sessions.audit.judge import AuditLimits, AuditReport, audit_size, audit_store
-from replay_sessions.audit.repair import repair_store
-from replay_sessions.audit.terminal_table import print_report
-from replay_sessions.commands.command_line import parse_options
-from replay_sessions.errors import BadConfig
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
-
-__all__ = ["Check", "run"]
+from replay_sessions.store.audit.findings import AuditLimits, AuditReport, counted
+from replay_sessions.store.audit.judge import audit_size, audit_store
+from replay_sessions.store.audit.repair import repair_store
+from replay_sessions.store.manifest import format_counts
 
 _LIMITS = AuditLimits()
 
@@ -52,19 +53,16 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise BadConfig(f"--workers is {self.workers}, and 1 or more was expected")
+        check_at_least(1, workers=self.workers)
 
 
-def run(words: Sequence[str]) -> int:
-    """Runs `check` with what was given after it; 1 where there are faults."""
-    options = parse_options(Check, words, program="python -m replay_sessions check", text=__doc__)
+def _check(options: Check) -> int:
     report = _audit(SessionStore.open(options.store, salvage=options.repair), options)
     if options.repair and report.faults:
         store = SessionStore.open(options.store, salvage=True)
         with progress_bar("repairing", len(store)) as advance:
             removed = repair_store(store, report, on_progress=advance)
-        Console(stderr=options.json).print(f"set aside {removed:,} of {len(store):,} sessions", highlight=False)
+        Console(stderr=options.json).print(f"rejected {removed:,} of {len(store):,} sessions", highlight=False)
         report = _audit(SessionStore.open(options.store), options)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
@@ -79,3 +77,46 @@ def _audit(store: SessionStore, options: Check) -> AuditReport:
     )
     with progress_bar("checking", audit_size(store)) as advance:
         return audit_store(store, limits, workers=options.workers or os.cpu_count() or 1, on_progress=advance)
+
+
+run = command(Check, _check, program="python -m replay_sessions check", text=__doc__)
+
+
+def print_report(report: AuditReport, console: Console) -> None:
+    """The numbers, then warnings and faults, then the verdict."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for name, fact in _facts(report):
+        table.add_row(name, escape(fact))
+    console.print(table)
+    for kind, colour, findings in (("warning", "yellow", report.warnings), ("fault", "red", report.faults)):
+        for finding in findings:
+            sessions = escape(", ".join(finding.sessions[:3])) + (" ..." if len(finding.sessions) > 3 else "")
+            line = f"[{colour}]{kind}[/{colour}] {escape(finding.message)}"
+            line += f" [dim]({sessions})[/dim]" if sessions else ""
+            console.print(line, highlight=False, soft_wrap=True)
+    verdict = counted(len(report.faults), "fault") if report.faults else "no faults"
+    console.print(
+        f"{report.store}: {verdict}, {counted(len(report.warnings), 'warning')}", highlight=False, soft_wrap=True
+    )
+
+
+def _facts(report: AuditReport) -> Iterator[tuple[str, str]]:
+    yield "sessions", f"{report.sessions:,} of {report.users:,} users: {format_counts(report.split_sessions)}"
+    yield "actions", format_counts(report.action_counts)
+    for row in report.grounding:
+        on_page = f"{row.on_page:,} of {row.targets:,} on the page ({row.share:.1%})"
+        yield "grounding", f"{row.source} {row.action_type}: {on_page}"
+    offsets = ", ".join(f"{offset}: {share:.1%}" for offset, share in report.grounding_by_offset.items())
+    yield "by offset", f"{offsets} of targets on the page one step before, at, after"
+    for name, unit, spread in (
+        ("steps", "steps a session", report.session_steps),
+        ("page size", "characters", report.page_characters),
+        ("session size", "characters", report.session_characters),
+    ):
+        if spread:
+            yield name, f"median {spread.median:,}, 90% at most {spread.p90:,}, longest {spread.most:,} {unit}"
+    yield "left out", format_counts(report.left_out_steps) or "nothing"
+    yield "rejected", f"{report.rejected:,} records"
+    yield "fingerprint", report.fingerprint

@@ -12,20 +12,17 @@ It listens on this machine alone. For visitors elsewhere put it behind the web
 server that holds the shop's certificate; docs/own_shop.md shows how.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from replay_sessions.commands.command_line import parse_options
-from replay_sessions.commands.serving import check_port, kept_token, recorded, serve
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.serving import check_port, serve
 from replay_sessions.importers.importer import Importer
-from replay_sessions.plugins import load_with_extra
 from replay_sessions.recorder.journal import Journal
-from replay_sessions.recorder.snippet import recorder_script
-
-__all__ = ["Collect", "run"]
+from replay_sessions.recorder.rrweb_bundle import recorder_script
 
 
 class Collect(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,18 +44,15 @@ class Collect(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_port(self.port)
-        for name, value in (("most-batch-mib", self.most_batch_mib), ("most-session-mib", self.most_session_mib)):
-            if value < 1:
-                raise BadConfig(f"--{name} is {value}, and 1 or more was expected")
+        check_at_least(1, most_batch_mib=self.most_batch_mib, most_session_mib=self.most_session_mib)
 
 
-def run(words: Sequence[str]) -> int:
-    """Runs `collect` with what was given after it."""
-    options = parse_options(Collect, words, program="python -m replay_sessions collect", text=__doc__)
-    collector_server = load_with_extra("replay_sessions.recorder.collector:collector_server", "recorder")
+def _collect(options: Collect) -> int:
+    with requires_extra("recorder"):
+        from replay_sessions.recorder.collector import collector_server  # noqa: PLC0415 - an extra that may be missing
     script = recorder_script()
     with Journal(options.out, most_session_bytes=options.most_session_mib << 20) as journal:
-        token = kept_token(options.out)
+        token = journal.token()
         most_bytes = options.most_batch_mib << 20
         server = collector_server(
             journal, token, most_bytes=most_bytes, script=script, host=options.host, port=options.port
@@ -68,4 +62,7 @@ def run(words: Sequence[str]) -> int:
             f'  <script defer src="{server.address}/{token}/recorder.js"></script>\n'
             "Ctrl-C ends; what was acknowledged is on the disk, and the same command goes on."
         )
-        return serve(server, greeting, lambda: recorded(journal))
+        return serve(server, greeting, journal.summary)
+
+
+run = command(Collect, _collect, program="python -m replay_sessions collect", text=__doc__)

@@ -12,14 +12,10 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 import tyro
 
-from replay_sessions.commands.command_line import choose, parse_options
-from replay_sessions.exporters import EXPORTERS
-from replay_sessions.exporters.exporter import Exporter
-from replay_sessions.plugins import load_entry, summaries
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.exporters import EXPORTERS, Exporter, exporter_class
+from replay_sessions.foundation.command_line import choose, parse_options
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
-
-__all__ = ["Export", "run"]
 
 OptionsT = TypeVar("OptionsT")
 
@@ -36,17 +32,15 @@ class Export(msgspec.Struct, Generic[OptionsT], frozen=True, kw_only=True):
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `export` with what was given after it."""
+    """Runs `export` with the words after it."""
     program = "python -m replay_sessions export"
-    name, rest = choose("exporter", summaries(EXPORTERS), words, program=program, text=__doc__)
-    kind: type[Exporter] = load_entry("exporter", EXPORTERS, name)
-    form: Any = Export[kind.Options]  # type: ignore[name-defined]  # the exporter is known only now
-    text = f"{EXPORTERS[name].summary}\n\n{kind.help}"
-    options: Export[Any] = parse_options(form, rest, program=f"{program} {name}", text=text)
+    name, rest = choose("exporter", EXPORTERS, words, program=program, text=__doc__)
+    kind = exporter_class(name)
+    form: Any = Export[kind]  # type: ignore[valid-type]  # the exporter is known only now
+    text = f"{EXPORTERS[name]}\n\n{kind.examples}"
+    options: Export[Exporter] = parse_options(form, rest, program=f"{program} {name}", text=text)
     store = SessionStore.open(options.store)
-    exporter = kind.from_options(options.store, options.exporter)
     with progress_bar("exporting", len(store)) as advance:
-        told = exporter.export(store, advance)
-    for line in told:
-        print(line)
+        lines = options.exporter.export(store, advance, store_name=options.store)
+    print("\n".join(lines))
     return 0

@@ -6,17 +6,13 @@
 The policy of its shoppers is known, so it is known how well they can be predicted.
 """
 
-from collections.abc import Sequence
-
-from replay_sessions.commands.command_line import parse_options
-from replay_sessions.commands.new_store import NewStore, tell_contents
+from replay_sessions.commands.new_store import NewStore, print_contents
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.errors import BadConfig
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
-
-__all__ = ["Generate", "run"]
 
 
 class Generate(NewStore, frozen=True, kw_only=True):
@@ -34,13 +30,10 @@ class Generate(NewStore, frozen=True, kw_only=True):
     page_size: PageSize = "small"
 
     def __post_init__(self) -> None:
-        if self.sessions < 1:
-            raise BadConfig(f"--sessions is {self.sessions}, and at least 1 was expected")
+        check_at_least(1, sessions=self.sessions)
 
 
-def run(words: Sequence[str]) -> int:
-    """Runs `generate` with what was given after it."""
-    options = parse_options(Generate, words, program="python -m replay_sessions generate", text=__doc__)
+def _generate(options: Generate) -> int:
     described = {"sessions": str(options.sessions), "seed": str(options.seed), "page_size": options.page_size}
     with (
         StoreWriter(
@@ -51,5 +44,8 @@ def run(words: Sequence[str]) -> int:
         for session in generate_sessions(options.sessions, options.seed, options.page_size):
             writer.write(session)
             advance(1)
-    tell_contents(SessionStore.open(options.out))
+    print_contents(SessionStore.open(options.out))
     return 0
+
+
+run = command(Generate, _generate, program="python -m replay_sessions generate", text=__doc__)

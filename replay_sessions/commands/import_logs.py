@@ -1,6 +1,6 @@
 """Reads logs into a store.
 
-What cannot be read is set aside, counted and listed in the store. An import that was killed goes on
+What cannot be read is rejected, counted and listed in the store. An import that was killed goes on
 where it was when the same command is given again.
 
   python -m replay_sessions import jsonl logs.jsonl.gz --out STORE
@@ -19,20 +19,17 @@ from typing import Annotated, Any, Generic, TypeVar
 import tyro
 from rich.console import Console
 
-from replay_sessions.commands.command_line import choose, parse_options
-from replay_sessions.commands.new_store import NewStore, tell_contents
-from replay_sessions.errors import BadConfig
-from replay_sessions.importers import IMPORTERS
+from replay_sessions.commands.new_store import NewStore, print_contents
+from replay_sessions.foundation.command_line import choose, parse_options
+from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.stop_signals import Terminated, terminable
+from replay_sessions.importers import IMPORTERS, importer_class
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.plugins import load_entry, summaries
-from replay_sessions.progress_bar import progress_bar
-from replay_sessions.stop_signals import Terminated, terminable
 from replay_sessions.store import SessionStore
-from replay_sessions.store.whole_folder import check_target
-
-__all__ = ["Import", "run"]
+from replay_sessions.store.work_folder import check_target
 
 STOPPED = "stopped: what is done stays; give the same command again, and it goes on where it was"
 
@@ -46,7 +43,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
         source: What to read.
         workers: So many processes; None: one for each core, for what takes longer than to start them.
         engine: ray: the machines of a Ray cluster that share the folder of OUT.
-        max_session_mib: Sessions whose pages or lines are longer are set aside; a session is held in memory as a whole.
+        max_session_mib: Sessions whose pages or lines are longer are rejected; a session is held in memory as a whole.
     """
 
     source: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SOURCE")]]
@@ -56,25 +53,22 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
     max_session_mib: int = Importer.longest_session_bytes >> 20
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise BadConfig(f"--workers is {self.workers}, and 1 or more was expected")
-        if self.max_session_mib < 1:
-            raise BadConfig(f"--max-session-mib is {self.max_session_mib}, and 1 or more was expected")
+        check_at_least(1, workers=self.workers, max_session_mib=self.max_session_mib)
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `import` with what was given after it."""
+    """Runs `import` with the words after it."""
     program = "python -m replay_sessions import"
-    name, rest = choose("importer", summaries(IMPORTERS), words, program=program, text=__doc__)
-    importer: type[Importer] = load_entry("importer", IMPORTERS, name)
+    name, rest = choose("importer", IMPORTERS, words, program=program, text=__doc__)
+    importer = importer_class(name)
     form: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is known only now
-    text = f"{IMPORTERS[name].summary}\n\n{importer.help()}"
+    text = f"{IMPORTERS[name]}\n\n{importer.help()}"
     return _import(importer, parse_options(form, rest, program=f"{program} {name}", text=text))
 
 
 def _import(kind: type[Importer], options: Import[Any]) -> int:
     check_target(options.out, overwrite=options.overwrite)
-    importer = kind.from_options(options.source, options.importer)
+    importer = kind(options.source, options.importer)
     importer.longest_session_bytes = options.max_session_mib << 20
     for note in importer.notes:
         _note(note)
@@ -98,8 +92,8 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
         return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
     if done_before:
         print(f"went on with an import that was stopped: {done_before:,} of its parts were done")
-    tell_contents(SessionStore.open(options.out))
-    for line in importer.report():
+    print_contents(SessionStore.open(options.out))
+    for line in importer.report:
         print(f"  {line}")
     return 0
 

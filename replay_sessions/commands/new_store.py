@@ -1,19 +1,17 @@
-"""What the commands that make a store have in common: where it goes, how it is split, what is told of it."""
+"""What the commands that write a store have in common: where it goes, how it is split, what is printed of it."""
 
 from pathlib import Path
 
 import msgspec
 
-from replay_sessions.audit.findings import AuditLimits
-from replay_sessions.splits import SplitBy, SplitPlan
 from replay_sessions.store import SessionStore
-from replay_sessions.store.manifest import SET_ASIDE_FILE
-
-__all__ = ["NewStore", "tell_contents"]
+from replay_sessions.store.audit.findings import AuditLimits
+from replay_sessions.store.manifest import REJECTED_FILE, format_counts
+from replay_sessions.store.splits import SplitBy, SplitPlan
 
 
 class NewStore(msgspec.Struct, frozen=True, kw_only=True):
-    """A store that is to be made.
+    """A new store.
 
     Attributes:
         out: The folder that becomes the store.
@@ -34,26 +32,21 @@ class NewStore(msgspec.Struct, frozen=True, kw_only=True):
         return SplitPlan(by=self.split_by, validation=self.validation, test=self.test)
 
 
-def tell_contents(store: SessionStore) -> None:
-    """What came into a store, in a few lines."""
+def print_contents(store: SessionStore) -> None:
+    """What a store holds, in a few lines."""
     manifest = store.manifest
-    mix = ", ".join(f"{count:,} {name}" for name, count in manifest.action_counts.items())
-    splits = ", ".join(f"{count:,} {split}" for split, count in manifest.split_sessions.items())
-    lines = [
-        f"{store.path}: {manifest.sessions:,} sessions of {manifest.users:,} users, {manifest.steps:,} steps ({mix})"
-    ]
-    lines.append(f"  split by {manifest.split_plan.by}: {splits} sessions; fingerprint {manifest.fingerprint}")
+    steps = f"{manifest.steps:,} steps ({format_counts(manifest.action_counts)})"
+    print(f"{store.path}: {manifest.sessions:,} sessions of {manifest.users:,} users, {steps}")
+    splits = format_counts(manifest.split_sessions)
+    print(f"  split by {manifest.split_plan.by}: {splits} sessions; fingerprint {manifest.fingerprint}")
     if manifest.left_out_steps:
-        counts = ", ".join(f"{count:,} {name}" for name, count in manifest.left_out_steps.items())
-        total = sum(manifest.left_out_steps.values())
-        lines.append(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
-    if manifest.set_aside:
-        lines.append(f"  set aside: {manifest.set_aside:,} records, with reasons in {store.path / SET_ASIDE_FILE}")
+        total, counts = sum(manifest.left_out_steps.values()), format_counts(manifest.left_out_steps)
+        print(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
+    if manifest.rejected:
+        print(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
     longest = max(store.index(), key=lambda row: row.steps)
     if longest.steps > AuditLimits().session_steps:
-        lines.append(f"  warning: session {longest.session_id!r} has {longest.steps:,} steps: a crawler's?")
+        print(f"  warning: session {longest.session_id!r} has {longest.steps:,} steps: a crawler's?")
     for split, count in manifest.split_sessions.items():
         if not count:
-            lines.append(f"  warning: no session is in {split}; with few users, try --split-by session")
-    for line in lines:
-        print(line)
+            print(f"  warning: no session is in {split}; with few users, try --split-by session")

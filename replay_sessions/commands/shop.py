@@ -9,22 +9,19 @@ It prints the address to open. After a visit its last page leads to what a
 model sees of it. The pages are served to this machine alone.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from replay_sessions.commands.command_line import parse_options
-from replay_sessions.commands.serving import check_port, kept_token, recorded, serve
 from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.errors import BadConfig
+from replay_sessions.demo_shop.web.visits import Visits
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.serving import check_port, serve
 from replay_sessions.importers.importer import Importer
-from replay_sessions.plugins import load_with_extra
 from replay_sessions.recorder.journal import Journal
-from replay_sessions.recorder.snippet import recorder_script
-from replay_sessions.web_shop.visits import Visits
-
-__all__ = ["Shop", "run"]
+from replay_sessions.recorder.rrweb_bundle import recorder_script
 
 _MOST_BATCH_BYTES = 16 << 20
 
@@ -49,20 +46,18 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_port(self.port)
-        if self.first < 0:
-            raise BadConfig(f"--first is {self.first}, and 0 or more was expected")
+        check_at_least(0, first=self.first)
 
 
-def run(words: Sequence[str]) -> int:
-    """Runs `shop` with what was given after it."""
-    options = parse_options(Shop, words, program="python -m replay_sessions shop", text=__doc__)
-    shop_server = load_with_extra("replay_sessions.web_shop.server:shop_server", "recorder")
+def _shop(options: Shop) -> int:
+    with requires_extra("recorder"):
+        from replay_sessions.demo_shop.web.server import shop_server  # noqa: PLC0415 - an extra that may be missing
     script = recorder_script()
     with Journal(options.out, most_session_bytes=Importer.longest_session_bytes) as journal:
         server = shop_server(
             Visits(options.seed, options.page_size, options.first),
             journal,
-            kept_token(options.out),
+            journal.token(),
             most_bytes=_MOST_BATCH_BYTES,
             script=script,
             host="127.0.0.1",
@@ -72,4 +67,7 @@ def run(words: Sequence[str]) -> int:
             f"open {server.address}/\n"
             "Ctrl-C ends; visits that were begun end with it, and what was recorded is on the disk."
         )
-        return serve(server, greeting, lambda: recorded(journal))
+        return serve(server, greeting, journal.summary)
+
+
+run = command(Shop, _shop, program="python -m replay_sessions shop", text=__doc__)

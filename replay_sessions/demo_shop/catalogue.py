@@ -1,40 +1,22 @@
-"""What the demo shop sells: invented brands, styles, nouns and sizes, and the products made of them.
+"""What the demo shops sell: invented brands, styles, nouns and sizes, and the products that combine them.
 
 Two products that may stand on one page differ in brand *and* style: their element names then share at most five of
 seven words, ROUGE-L 0.71, so that a wrong product stays under the reward's threshold of 0.75 (Shop-R1, section 3).
 """
 
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
-__all__ = ["BRANDS", "DEPARTMENTS", "NOUNS", "SIZES", "STYLES", "Product", "department_of", "other_products"]
+from replay_sessions.demo_shop.phrases import PHRASES
 
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-BRANDS = _words(
-    "altavo brimla cortena dunvar elmora fendal gostra havelin istrano jorvik kestrel lumaro mirova nordal "
-    "ostera pelgrim quarto rivella sandor tarvos ulmari veltra wendel xanthe yarrow zelkova ambrio belcanto "
-    "corvina dorset"
-)
-STYLES = _words(
-    "amber azure beige black bronze cobalt copper coral cream crimson emerald golden grey indigo ivory khaki "
-    "lilac maroon mint navy olive orange pearl plum purple scarlet silver teal turquoise violet"
-)
-DEPARTMENTS: dict[str, tuple[str, ...]] = {
-    "kitchen": _words("kettle toaster blender skillet teapot grinder"),
-    "clothing": _words("jacket sweater scarf hoodie parka cardigan"),
-    "outdoor": _words("tent backpack hammock lantern canteen cooler"),
-    "office": _words("lamp chair desk stapler notebook shredder"),
-}
-NOUNS = tuple(noun for nouns in DEPARTMENTS.values() for noun in nouns)
-SIZES = ("small", "medium", "large")
+BRANDS: list[str] = PHRASES["brands"]
+STYLES: list[str] = PHRASES["styles"]
+SIZES: list[str] = PHRASES["sizes"]
+DEPARTMENTS: dict[str, list[str]] = PHRASES["departments"]
+NOUNS = [noun for nouns in DEPARTMENTS.values() for noun in nouns]
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """One article; `slug` is what element names call it."""
 
     brand: str
@@ -43,11 +25,11 @@ class Product:
 
     @property
     def slug(self) -> str:
-        return f"{self.brand}_{self.style}_{self.noun}"
+        return "_".join(self)
 
     @property
     def title(self) -> str:
-        return f"{self.brand} {self.style} {self.noun}"
+        return " ".join(self)
 
 
 def department_of(noun: str) -> str:

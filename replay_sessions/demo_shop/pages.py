@@ -1,23 +1,12 @@
 """The small shop's pages, in the ShopCART observation format: simplified HTML whose elements carry hierarchical names.
 
-They hold about ten elements and leave out what a name already says.
+They hold about ten elements and leave out whatever the name of an element contains.
 """
 
 from html import escape
 from typing import Literal
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, SIZES, Product
-
-__all__ = [
-    "MatchNote",
-    "PageSize",
-    "PriceNote",
-    "cart_page",
-    "home_page",
-    "product_page",
-    "results_page",
-    "reviews_page",
-]
 
 PageSize = Literal["small", "compact", "realistic"]
 MatchNote = Literal["many items", "exact match", "no match"]

@@ -6,7 +6,7 @@ The shop answers any action, also one that no shopper of ours would take: what l
 """
 
 from random import Random
-from typing import Literal
+from typing import ClassVar, Literal
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, Product, other_products
 from replay_sessions.demo_shop.pages import (
@@ -21,8 +21,6 @@ from replay_sessions.demo_shop.pages import (
 )
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 
-__all__ = ["DemoShop"]
-
 PRODUCTS_ON_A_PAGE = 5
 # How likely the wanted product is on the results page, by what led there.
 MATCH_AFTER_FULL_QUERY = 0.75
@@ -32,16 +30,44 @@ HIGH_PRICE = 0.35
 BAD_REVIEWS = 0.3
 
 
-class DemoShop:
-    """One visit to the shop by someone who wants one product.
+class Shop:
+    """One visit to a shop.
 
     Attributes:
+        search_input: The name of the search field.
         page: The page shown now, as simplified HTML.
         outcome: None while the visit lasts, then "purchase" or "terminate".
-        revenue_cents: Of the purchase; None: goods have no price in this shop.
+        revenue_cents: Of the purchase, without shipping; None: goods have no price in this shop.
     """
 
+    search_input: ClassVar[str]
+    page: str
+    outcome: Literal["purchase", "terminate"] | None = None
     revenue_cents: int | None = None
+
+    def respond(self, action: Action) -> None:
+        """Takes one action: changes `page`, or sets `outcome` where the action ends the visit."""
+        match action:
+            case Terminate():
+                self.outcome = "terminate"
+            case TypeAndSubmit(name=self.search_input, text=text):
+                self._search(text)
+            case Click(name=name):
+                self._click(name)
+            case _:
+                pass
+
+    def _search(self, text: str) -> None:
+        raise NotImplementedError
+
+    def _click(self, name: str) -> None:
+        raise NotImplementedError
+
+
+class DemoShop(Shop):
+    """One visit to the small shop by someone who wants one product."""
+
+    search_input = "search_input"
 
     def __init__(self, random: Random, wanted: Product) -> None:
         self._random = random
@@ -52,29 +78,14 @@ class DemoShop:
         self._price: PriceNote = "high price" if random.random() < HIGH_PRICE else "fair price"
         self._bad_reviews = random.random() < BAD_REVIEWS
         self.page = home_page()
-        self.outcome: Literal["purchase", "terminate"] | None = None
-
-    def respond(self, action: Action) -> None:
-        """Takes one action: changes `page`, or sets `outcome` where the action ends the visit."""
-        match action:
-            case Terminate():
-                self.outcome = "terminate"
-            case TypeAndSubmit(name="search_input", text=text):
-                self._search(text)
-            case Click(name=name):
-                self._click(name)
-            case _:
-                pass
 
     def _search(self, text: str) -> None:
         self._query = text
-        words = set(text.split())
-        if not words & {self._wanted.brand, self._wanted.style}:
+        matches = len({self._wanted.brand, self._wanted.style} & set(text.split()))
+        if not matches:
             self._show_results("many items")
-        elif {self._wanted.brand, self._wanted.style} <= words:
-            self._show_results(self._draw(MATCH_AFTER_FULL_QUERY))
         else:
-            self._show_results(self._draw(MATCH_AFTER_OTHER))
+            self._show_results(self._draw(MATCH_AFTER_FULL_QUERY if matches == 2 else MATCH_AFTER_OTHER))
 
     def _click(self, name: str) -> None:
         head, _, tail = name.partition(".")
@@ -103,9 +114,9 @@ class DemoShop:
             case "product.back_to_results":
                 self.page = self._results
             case "reviews.back_to_product" | "cart.remove":
-                self._show_product(opened, None)
+                self.page = product_page(opened, self._price, None)
             case _ if size != name:
-                self._show_product(opened, size)
+                self.page = product_page(opened, self._price, size)
 
     def _draw(self, chance: float) -> MatchNote:
         return "exact match" if self._random.random() < chance else "no match"
@@ -122,7 +133,4 @@ class DemoShop:
         parts = slug.split("_")
         if len(parts) == 3:
             self._opened = Product(*parts)
-            self._show_product(self._opened, None)
-
-    def _show_product(self, product: Product, chosen_size: str | None) -> None:
-        self.page = product_page(product, self._price, chosen_size)
+            self.page = product_page(self._opened, self._price, None)

@@ -1,21 +1,52 @@
-"""Stores in the forms of others: the registry of exporters.
+"""Stores in the forms of others: the registry of exporters, and what an exporter is.
 
-An exporter is a class (`exporter.Exporter`) that is named here and imported only when used:
-
-    python -m replay_sessions export NAME STORE --out ...
+python -m replay_sessions export NAME STORE --out ...
 """
 
-from replay_sessions.plugins import Entry
+from collections.abc import Callable
+from typing import ClassVar, Protocol
 
-__all__ = ["EXPORTERS"]
+from replay_sessions.store import SessionStore
 
-EXPORTERS: dict[str, Entry] = {
-    "minari": Entry(
-        "replay_sessions.exporters.minari:MinariExporter",
-        "A Minari data set of episodes that replay in ShopR1-v0 and earn the most.",
-    ),
-    "hub": Entry(
-        "replay_sessions.hub.exporter:HubExporter",
-        "A folder of parquet files and a data set card, ready for the Hugging Face hub.",
-    ),
+__all__ = ["EXPORTERS", "Exporter", "exporter_class"]
+
+EXPORTERS = {
+    "minari": "A Minari data set of episodes that replay in ShopR1-v0 and earn the most.",
+    "hub": "A folder of parquet files and a data set card, ready for the Hugging Face hub.",
 }
+
+
+class Exporter(Protocol):
+    """Writes the sessions of a store in another form, whole or not at all.
+
+    A frozen Struct: its fields are the flags of `export NAME`, its docstring says what they mean.
+
+    Attributes:
+        examples: What `--help` says beside the summary and the options.
+    """
+
+    examples: ClassVar[str]
+
+    def export(
+        self, store: SessionStore, on_progress: Callable[[int], None] = ..., *, store_name: str | None = None
+    ) -> list[str]:
+        """Writes all sessions of the store.
+
+        Args:
+            on_progress: Called with the number of sessions that were written since the last call.
+            store_name: What the user called the store; None: its path.
+
+        Returns:
+            What was written and how it is read, in lines for the user.
+        """
+
+
+def exporter_class(name: str) -> type[Exporter]:
+    """The exporter of a name of EXPORTERS."""
+    if name == "minari":
+        from replay_sessions.exporters.minari import MinariExporter  # noqa: PLC0415 - gymnasium takes time to start
+
+        return MinariExporter
+    from replay_sessions.exporters.hub import HubExporter  # noqa: PLC0415 - start-up time
+
+    return HubExporter

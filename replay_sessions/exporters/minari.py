@@ -21,34 +21,31 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import gymnasium
 import msgspec
 from gymnasium import spaces
 
-from replay_sessions.errors import BadConfig, MissingExtra
-from replay_sessions.exporters.exporter import Exporter
+from replay_sessions.foundation.durable_files import sync_tree, writing
+from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.schema import Split, Step, reply_action
 from replay_sessions.store import SessionStore
-from replay_sessions.store.durable_files import sync_tree, writing
-
-__all__ = ["MinariExporter"]
 
 # Named, not imported: the env stands on the store and not the other way round. Gymnasium imports it.
 _ENV_ID = "shop_env:ShopR1-v0"
 _PATH_VARIABLE = "MINARI_DATASETS_PATH"
-_SHOWN = ("page", "goal", "persona", "step")
+_KEYS = ("page", "goal", "persona", "step")
 _MAX_STEPS = 2**31 - 1
 _NOT_WORD = re.compile(r"[^\w-]+")
-_HELP = """\
+_EXAMPLES = """\
   python -m replay_sessions export minari stores/mine --out datasets
   MINARI_DATASETS_PATH=datasets python -c \\
     "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))\""""
 
 
-class MinariOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a Minari data set is written.
+class MinariExporter(msgspec.Struct, frozen=True):
+    """Writes a Minari data set.
 
     Attributes:
         out: The folder of Minari's data sets; None: MINARI_DATASETS_PATH, or Minari's own.
@@ -57,93 +54,67 @@ class MinariOptions(msgspec.Struct, frozen=True, kw_only=True):
         overwrite: Replace the data set of that id.
     """
 
+    examples: ClassVar[str] = _EXAMPLES
+
     out: Path | None = None
     name: str | None = None
     split: Split | Literal["all"] = "all"
     overwrite: bool = False
 
-
-class MinariExporter(Exporter):
-    """Writes a Minari data set.
-
-    Args:
-        out: The folder of Minari's data sets; None is Minari's own (MINARI_DATASETS_PATH, else in the home folder).
-        name: The middle of the id; None is the store's name.
-        store_name: How the recovered env is to open the store; None is its path.
-    """
-
-    Options: ClassVar[type[msgspec.Struct]] = MinariOptions
-    help = _HELP
-
-    def __init__(
-        self,
-        out: Path | None = None,
-        *,
-        name: str | None = None,
-        store_name: str | None = None,
-        split: Split | Literal["all"] = "all",
-        overwrite: bool = False,
-    ) -> None:
-        self._out = out
-        self._name = name
-        self._store_name = store_name
-        self._split: Split | Literal["all"] = split
-        self._overwrite = overwrite
-
-    @classmethod
-    def from_options(cls, store: str, options: MinariOptions) -> Self:
-        return cls(options.out, name=options.name, store_name=store, split=options.split, overwrite=options.overwrite)
-
-    def export(self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
+    def export(
+        self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None, *, store_name: str | None = None
+    ) -> list[str]:
         minari = _minari()
-        store_name = self._store_name or str(store.path)
-        dataset_id = f"shopr1/{_dataset_name(self._name or Path(store_name).name)}/human-v0"
-        with _datasets_path(self._out):
-            place = Path(minari.storage.get_dataset_path(dataset_id))
-            _put_back(place)
-            if place.exists() and not self._overwrite:
-                raise BadConfig(f"there is a data set '{dataset_id}' at '{place}': add --overwrite, or --name another")
-            env = gymnasium.make(_ENV_ID, store=store_name, split=self._split, order="storage", skip_first_action=False)
-            with writing(place), _replaced(place):
+        store_name = store_name or str(store.path)
+        dataset_id = f"shopr1/{_dataset_name(self.name or Path(store_name).name)}/human-v0"
+        with _datasets_path(self.out):
+            folder = Path(minari.storage.get_dataset_path(dataset_id))
+            _put_back(folder)
+            if folder.exists() and not self.overwrite:
+                raise BadConfig(f"there is a data set '{dataset_id}' at '{folder}': add --overwrite, or --name another")
+            env = gymnasium.make(_ENV_ID, store=store_name, split=self.split, order="storage", skip_first_action=False)
+            with writing(folder), _replaced(folder):
                 dataset = _create(minari, env, dataset_id, store, on_progress)
-        told = [f"{place}: {dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps"]
-        prefix = f"{_PATH_VARIABLE}={self._out} " if self._out else ""
-        told.append(f"  {prefix}python -c \"import minari; print(minari.load_dataset('{dataset_id}'))\"")
-        return [*told, f"  its recover_environment() opens the store as '{store_name}'"]
+        prefix = f"{_PATH_VARIABLE}={self.out} " if self.out else ""
+        return [
+            f"{folder}: {dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps",
+            f"  {prefix}python -c \"import minari; print(minari.load_dataset('{dataset_id}'))\"",
+            f"  its recover_environment() opens the store as '{store_name}'",
+        ]
 
 
 @contextmanager
-def _replaced(place: Path) -> Iterator[None]:
-    """Makes way for a data set; when it cannot be written whole, what was there comes back.
+def _replaced(folder: Path) -> Iterator[None]:
+    """Makes way for a data set; the former one is restored when the new one cannot be written completely.
 
     Minari writes a data set where it is to be, and half of one would load. So while what was there stands aside, what
-    is in its place is not whole; after a kill the next export puts it back.
+    is in its folder is not whole; after a kill the next export puts it back.
     """
-    before = _aside(place)
-    if place.exists():
-        place.rename(before)
+    backup = _backup(folder)
+    if folder.exists():
+        folder.rename(backup)
     try:
         yield
-        sync_tree(place)
+        sync_tree(folder)
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        _put_back(place)
+        shutil.rmtree(folder, ignore_errors=True)
+        _put_back(folder)
         raise
-    if before.exists():
-        unwanted = before.with_suffix(".unwanted")
+    if backup.exists():
+        unwanted = backup.with_suffix(".unwanted")
         shutil.rmtree(unwanted, ignore_errors=True)
-        before.rename(unwanted)
+        backup.rename(unwanted)
         shutil.rmtree(unwanted, ignore_errors=True)
 
 
-def _put_back(place: Path) -> None:
-    if _aside(place).exists():
-        shutil.rmtree(place, ignore_errors=True)
-        _aside(place).rename(place)
+def _put_back(folder: Path) -> None:
+    if _backup(folder).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _backup(folder).rename(folder)
 
 
-def _aside(place: Path) -> Path:
-    return place.with_name(f".{place.name}.replaced")
+def _backup(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.replaced")
 
 
 def _minari() -> Any:
@@ -159,7 +130,7 @@ def _minari() -> Any:
 
 @contextmanager
 def _datasets_path(out: Path | None) -> Iterator[None]:
-    """Minari takes the place of its data sets from the process's environment alone."""
+    """Minari takes the folder of its data sets from the process's environment alone."""
     before = os.environ.get(_PATH_VARIABLE)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -177,15 +148,15 @@ def _spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
     characters: dict[str, set[str]] = {key: set() for key in ("page", "goal", "persona", "reply")}
     longest = dict.fromkeys(characters, 1)
     for session in store.sessions():
-        persona = session.persona.text if session.persona else ""
-        texts = [("goal", session.goal or ""), ("persona", persona)]
-        texts += [("page", step.page) for step in session.steps] + [("reply", _reply(step)) for step in session.steps]
+        texts = [("goal", session.goal or ""), ("persona", session.persona.text if session.persona else "")]
+        for step in session.steps:
+            texts += [("page", step.page), ("reply", _reply(step))]
         for key, text in texts:
             characters[key].update(text)
             longest[key] = max(longest[key], len(text))
     text_spaces = {
-        key: spaces.Text(longest[key], min_length=0, charset="".join(sorted(characters[key] or {" "})))
-        for key in characters
+        key: spaces.Text(longest[key], min_length=0, charset="".join(sorted(charset or {" "})))
+        for key, charset in characters.items()
     }
     reply = text_spaces.pop("reply")
     return spaces.Dict({**text_spaces, "step": spaces.Discrete(_MAX_STEPS)}), reply
@@ -229,25 +200,24 @@ def _episodes(
     """Replays each session with its logged actions; one episode at a time is in memory."""
     for number, session_id in enumerate(session_ids):
         options = {"session_id": session_id}
-        observations = [env.reset(seed=0, options=options)[0]]
+        first, _ = env.reset(seed=0, options=options)
         replies = [_reply(step) for step in store.session(session_id).steps]
-        played = [env.step(reply) for reply in replies]
-        observations += [step[0] for step in played]
+        observations, rewards, terminations, truncations, _ = zip(*map(env.step, replies), strict=True)
         yield minari.data_collector.EpisodeBuffer(
             id=number,
             seed=0,
             options=options,
-            observations={key: [observation[key] for observation in observations] for key in _SHOWN},
+            observations={key: [observation[key] for observation in (first, *observations)] for key in _KEYS},
             actions=replies,
-            rewards=[step[1] for step in played],
-            terminations=[step[2] for step in played],
-            truncations=[step[3] for step in played],
+            rewards=list(rewards),
+            terminations=list(terminations),
+            truncations=list(truncations),
         )
         on_progress(1)
 
 
-def _dataset_name(given: str) -> str:
-    name = _NOT_WORD.sub("_", given).strip("_-")
+def _dataset_name(store_name: str) -> str:
+    name = _NOT_WORD.sub("_", store_name).strip("_-")
     if not name:
-        raise BadConfig(f"{given!r} holds no letter or digit that a Minari id could hold: give --name")
+        raise BadConfig(f"{store_name!r} holds no letter or digit that a Minari id could hold: give --name")
     return name

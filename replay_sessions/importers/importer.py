@@ -1,35 +1,44 @@
-"""What an importer is: it cuts a source into parts, and reads sessions out of a part.
+"""What every importer is: it cuts a source into units, and reads sessions out of a unit.
 
-Parts are made in order by the main process and may be read by other processes, in any order; a part is also the unit
-that a resumed import need not do again. So `parts` must cut the same source in the same way every time, and a part and
-the importer itself must pickle.
+    source -> units -> parts -> rows of one session -> session     (sessions.py: the step from rows to a session)
+
+A unit is what an importer reads at once: a line, the rows of a session, a recording. Parts are units gathered up to a
+size. The main process makes parts in order, other processes may read them in any order, and a resumed import skips the
+parts that are done. So the same source must be cut in the same way every time, and parts and importers must pickle.
+
+A new importer is a class with `Options`, a constructor, `parts` and `read_unit`.
 """
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from textwrap import fill
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
+from replay_sessions.foundation.durable_files import check_name
+from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.schema import Session
-from replay_sessions.store.manifest import SetAside
+from replay_sessions.store.manifest import Rejected
 
-__all__ = ["Imported", "Importer", "LeftOut", "NoOptions", "Part", "state_of_files"]
+Row = TypeVar("Row")
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class Part(msgspec.Struct, frozen=True):
     """A piece of a source.
 
     Attributes:
-        content: What `read` needs: some lines, a byte range, a list of files.
+        content: What `read` needs: usually a list of units; a Rejected among them stands for one that cannot be read.
         size: How much of the source it is, in the unit of `Importer.size` (for progress).
+        weight: Of a unit that is to be gathered with others: what counts towards the size of a part.
     """
 
     content: Any
     size: int
+    weight: int = 0
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +47,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     action_type: str
 
 
-Imported = Session | SetAside | LeftOut
+Imported = Session | Rejected | LeftOut
 
 
 class NoOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,63 +59,189 @@ class Importer(ABC):
 
     Attributes:
         Options: The importer's own flags, each with a default, and what they mean.
+        help_text: What `--help` says beside the summary and the options: what a source looks like, and examples.
         source: What the sessions come from (manifest).
         options: How they are read (manifest); together with the source's files they identify an import.
+        files: The files of the source.
+        rules: What decides how the source is read, such as a field mapping or a recipe: its content, not its name, as
+            structs and plain values that JSON can hold. A killed import resumes only with the same rules.
         notes: What to tell the user before reading, such as a choice that was guessed.
-        size: The whole source in units of `Part.size`; None where it is not known.
+        report: What to tell the user when all is read, in lines.
+        size: The size of the source in units of `Part.size`; None where it is not known.
         unit: What that unit is.
-        longest_session_bytes: A session is held in memory as a whole, so one that is longer is set aside: a crawler's,
-            or a log's whose ids tell no visits apart.
+        longest_session_bytes: A session is held in memory, so one that is longer is rejected: a crawler's, or a log's
+            whose ids do not separate visits.
         helpers: How many processes may be started to help read a part, where the source is of a single one.
     """
 
     Options: ClassVar[type[msgspec.Struct]] = NoOptions
+    help_text: ClassVar[str] = ""
     source: str
     options: dict[str, str]
+    files: Sequence[Path] = ()
+    rules: Any = None
     notes: list[str]
+    report: Sequence[str] = ()
     size: int | None
     unit: Literal["bytes", "actions"] = "bytes"
     longest_session_bytes: int = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
     helpers: int = 0
 
-    @classmethod
     @abstractmethod
-    def from_options(cls, source: Path, options: Any) -> Self:
-        """Makes the importer from a command's `Options`; checks that the source is there and can be read."""
+    def __init__(self, source: Path, options: Any) -> None:
+        """Checks that the source is there and can be read.
+
+        Args:
+            source: What the user named: a file, a folder or an id of the hub.
+            options: Of the class `Options`.
+        """
 
     @classmethod
     def help(cls) -> str:
-        """What `--help` says beside the summary and the options: what a source looks like, and examples."""
-        return ""
+        return cls.help_text
 
-    @abstractmethod
     def state(self) -> str:
-        """Changes when the source does: paths, sizes, times. A killed import goes on only with the same state."""
-
-    def rules(self) -> Any:
-        """What says how the source is read, such as a field mapping or a recipe: its content, not its name.
-
-        A killed import goes on only with the same rules. Structs and plain values that JSON can hold.
-        """
-        return None
-
-    def report(self) -> list[str]:
-        """What to tell the user when all is read, in lines."""
-        return []
+        """Changes when the source does: a digest of paths, sizes and times. A killed import resumes only with it."""
+        digest = blake2b(digest_size=16)
+        for path in self.files:
+            status = path.stat()
+            digest.update(os.fsencode(path) + f" {status.st_size} {status.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:
         """Cuts the source into parts of bounded size."""
 
-    @abstractmethod
     def read(self, part: Part) -> Iterator[Imported]:
-        """Reads a part: its sessions, what was set aside and which events were left out, in order."""
+        """Reads a part: its sessions, what was rejected and which events were left out, in order."""
+        for unit in part.content:
+            if isinstance(unit, Rejected):
+                yield unit
+            else:
+                yield from self.read_unit(unit)
+
+    def read_unit(self, unit: Any) -> Iterator[Imported]:
+        """Reads what is in a unit that `parts` made."""
+        raise NotImplementedError
 
 
-def state_of_files(paths: Iterable[Path]) -> str:
-    """A digest of paths, sizes and times, in this order: what `Importer.state` is of a source made of files."""
-    digest = blake2b(digest_size=16)
-    for path in paths:
-        status = path.stat()
-        digest.update(os.fsencode(path) + f" {status.st_size} {status.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+def gather(
+    units: Iterable[Part], most_weight: int, most_units: float = float("inf"), total: int | None = None
+) -> Iterator[Part]:
+    """Parts of units: each ends with the unit that brings its weight, or how many there are, to a bound.
+
+    Args:
+        total: The size of all parts together, if they have more than the units tell.
+    """
+    contents: list[Any] = []
+    size = weight = done = 0
+    for unit in units:
+        contents.append(unit.content)
+        size, weight = size + unit.size, weight + unit.weight
+        if weight >= most_weight or len(contents) >= most_units:
+            yield Part(contents, size)
+            done += size
+            contents, size, weight = [], 0, 0
+    if contents:
+        yield Part(contents, size if total is None else total - done)
+
+
+def find_files(
+    source: Path, endings: tuple[str, ...], empty: str | None, missing: str | None = None, *, any_file: bool = False
+) -> list[Path]:
+    """The file that a source is, or the files of a folder that have one of some endings, in the order of their paths.
+
+    Args:
+        empty: What to say where there is no such file; None: nothing.
+        missing: What to say where there is no file or folder, if it is something else.
+        any_file: A source that is a file may have any ending.
+
+    Raises:
+        ImportFailed: There is none.
+    """
+    is_folder = source.is_dir()
+    paths = sorted(source.absolute().rglob("*")) if is_folder else [source.absolute()]
+    is_any = any_file and not is_folder
+    files = [path for path in paths if (is_any or path.name.lower().endswith(endings)) and path.is_file()]
+    message = missing if missing and not source.exists() else empty
+    if not files and message:
+        raise ImportFailed(message)
+    for path in files:
+        check_name(path)
+    return files
+
+
+def changed_options(options: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, str]:
+    """Those options of a kind that differ from its defaults, as text for the manifest."""
+    defaults = msgspec.structs.asdict(kind())
+    return {name: str(value) for name, default in defaults.items() if (value := getattr(options, name)) != default}
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one line: the text of a log that it quotes may hold line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def table_of_names(texts: Mapping[str, str]) -> str:
+    """Names and what they mean, in lines for a terminal."""
+    return "\n".join(
+        fill(f"{name:14}{text}", 80, initial_indent="  ", subsequent_indent=" " * 16) for name, text in texts.items()
+    )
+
+
+class SessionRows(Generic[Row]):
+    """The rows of one session, gathered in the order in which they come; of one that is too long, only its length.
+
+    Args:
+        longest_bytes: A session of more is not held in memory.
+    """
+
+    def __init__(self, longest_bytes: int) -> None:
+        self.rows: list[Row] = []
+        self.size_bytes = 0
+        self._longest_bytes = longest_bytes
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.size_bytes > self._longest_bytes
+
+    def add(self, row: Row, size_bytes: int) -> None:
+        self.size_bytes += size_bytes
+        if self.is_too_long:
+            self.rows.clear()
+        else:
+            self.rows.append(row)
+
+
+def too_long(longest_bytes: int) -> str:
+    """Why a session was rejected.
+
+    >>> too_long(256 << 20)
+    'the session is longer than 256 MiB (--max-session-mib)'
+    """
+    return f"the session is longer than {longest_bytes / (1 << 20):g} MiB (--max-session-mib)"
+
+
+_MOST = 12
+_LONGEST = 60  # characters
+
+
+def quote_name(name: str) -> str:
+    r"""
+    >>> quote_name("two\nlines"), quote_name("")
+    ("'two\\nlines'", "''")
+    """
+    return repr(name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "...")
+
+
+def listed(names: Iterable[str]) -> str:
+    r"""The first names, bare where they are nothing but printable text.
+
+    >>> listed(["id", "two\nlines", "visit number"])
+    "id, 'two\\nlines', visit number"
+    """
+    first = list(names)[: _MOST + 1]
+    texts = [
+        name if name.strip() and name.isprintable() and len(name) <= _LONGEST else quote_name(name) for name in first
+    ]
+    return ", ".join(texts[:_MOST]) + (" ..." if len(texts) > _MOST else "")

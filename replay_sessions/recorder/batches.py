@@ -14,9 +14,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw
 
-from replay_sessions.errors import BadSession
-
-__all__ = ["Batch", "head_line", "read_batch"]
+from replay_sessions.foundation.errors import BadSession
 
 _ID = re.compile(r"[0-9a-z][0-9a-z_-]{0,63}")
 _USER_ID = re.compile(r"[^\x00-\x1f\x7f/\\]{1,128}")
@@ -43,7 +41,7 @@ class Batch(msgspec.Struct, frozen=True):
         session_id: Also the name of the session's file: small letters, digits, `-` and `_` alone.
         at: The time of its first event, in milliseconds.
         line: What is written of it.
-        digest: Of its events, to tell a batch that comes again from another of its number.
+        digest: Of its events, to distinguish a repeated batch from another of the same number.
     """
 
     session_id: str
@@ -72,9 +70,9 @@ def read_batch(body: bytes) -> Batch:
         events = msgspec.json.decode(posted.events, type=list[_Event])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSession(f"that is no batch of events: {error}") from error
-    for name, given in (("session_id", posted.session_id), ("window_id", posted.window_id)):
-        if not _ID.fullmatch(given):
-            raise BadSession(f"{name} is {given[:80]!r}: 1 to 64 of a-z, 0-9, - and _ were expected")
+    for name, value in (("session_id", posted.session_id), ("window_id", posted.window_id)):
+        if not _ID.fullmatch(value):
+            raise BadSession(f"{name} is {value[:80]!r}: 1 to 64 of a-z, 0-9, - and _ were expected")
     if not _USER_ID.fullmatch(posted.user_id):
         raise BadSession(f"user_id is {posted.user_id[:80]!r}: up to 128 characters without / and \\ were expected")
     if not events:

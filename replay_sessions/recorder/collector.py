@@ -18,34 +18,35 @@ import errno
 import hmac
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable
 
+import uvicorn  # noqa: F401 - the server needs it: a missing extra is reported before anything is written
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from replay_sessions.errors import BadSession, WriteFailed
+from replay_sessions.foundation.errors import BadSession, WriteFailed
+from replay_sessions.foundation.serving import Server
 from replay_sessions.recorder.batches import read_batch
 from replay_sessions.recorder.journal import Journal
-from replay_sessions.recorder.serving import Server
 from replay_sessions.recorder.session_file import OtherEvents, SessionFull
-
-__all__ = ["Collector", "collector_server", "refusal"]
 
 logger = logging.getLogger(__name__)
 
 _SLOWEST_S = 60  # for a whole request
 _MOST_AT_ONCE_BYTES = 256 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_KEPT = "private, max-age=3600, stale-if-error=604800"  # pages go on recording while the collector is away
+_CACHE_CONTROL = "private, max-age=3600, stale-if-error=604800"  # pages go on recording while the collector is away
 _HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "cross-origin",
     "X-Content-Type-Options": "nosniff",
 }
+_STATUS: dict[type[Exception], int] = {BadSession: 400, OtherEvents: 409, SessionFull: 413}
 
 
 class Collector:
@@ -87,7 +88,9 @@ class Collector:
         raise HTTPException(401, "the token is missing: take the address that the collector has printed")
 
     async def _give_script(self, request: Request) -> Response:
-        return Response(self._script, media_type="text/javascript", headers={**_HEADERS, "Cache-Control": _KEPT})
+        return Response(
+            self._script, media_type="text/javascript", headers={**_HEADERS, "Cache-Control": _CACHE_CONTROL}
+        )
 
     async def _take(self, request: Request) -> Response:
         held: list[int] = []
@@ -99,12 +102,8 @@ class Collector:
             raise HTTPException(408, f"it took longer than {_SLOWEST_S} seconds: post it again") from error
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
-        except BadSession as error:
-            raise HTTPException(400, str(error)) from error
-        except OtherEvents as error:
-            raise HTTPException(409, str(error)) from error
-        except SessionFull as error:
-            raise HTTPException(413, str(error)) from error
+        except (BadSession, OtherEvents, SessionFull) as error:
+            raise HTTPException(_STATUS[type(error)], str(error)) from error
         except WriteFailed as error:
             logger.warning("%s", error)
             reason = error.__cause__
@@ -121,8 +120,8 @@ class Collector:
             held: Gets the lengths that were counted.
         """
         too_long = HTTPException(413, f"a batch has at most {self._most_bytes:,} bytes")
-        told = request.headers.get("content-length", "")
-        if told.isascii() and told.isdigit() and int(told[:18]) > self._most_bytes:
+        declared = request.headers.get("content-length", "")
+        if re.fullmatch("[0-9]+", declared) and int(declared[:18]) > self._most_bytes:
             raise too_long
         pieces: list[bytes] = []
         length = 0
@@ -147,6 +146,6 @@ def collector_server(journal: Journal, token: str, *, most_bytes: int, script: b
 async def refusal(request: Request, error: Exception) -> Response:
     """The answer to a request that is refused, or that leads nowhere."""
     assert isinstance(error, HTTPException)
-    said = json.dumps({"error": error.detail}).encode()
-    # What else it sends is not read.
-    return Response(said, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")
+    answer = json.dumps({"error": error.detail}).encode()
+    # The rest of the request is not read.
+    return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")

@@ -6,25 +6,28 @@ A session is written by one thread at a time, and while that waits for the disk 
 next turn. Several sessions wait for the disk together, for a file system syncs many files in nearly the time of one.
 """
 
+import re
+import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
-from replay_sessions.errors import BadConfig, ShopR1Error
+from replay_sessions.foundation.durable_files import replace_file, writing
+from replay_sessions.foundation.errors import ShopR1Error
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.recorder.batches import Batch
 from replay_sessions.recorder.session_file import SessionFile
-from replay_sessions.store.durable_files import writing
-from replay_sessions.store.locks import LOCK_FILE, lock
-
-__all__ = ["ENDING", "Journal"]
 
 ENDING = ".jsonl"
 _THREADS = 32  # they wait for the disk
-_KEPT_SESSIONS = 4_096
+_MAX_OPEN_SESSIONS = 4_096
 _PRIVATE = 0o700
+_TOKEN_FILE = ".token"
+_TOKEN = "[A-Za-z0-9_-]{16,}"
 
 
 class _Waiting:
@@ -56,12 +59,8 @@ class Journal:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="journal")
         with writing(folder):
             folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-            self._lock: IO[bytes] = (folder / LOCK_FILE).open("ab")
-        try:
-            lock(self._lock)
-        except BlockingIOError as error:
-            self._lock.close()
-            raise BadConfig(f"another process collects into '{folder}': end that, or choose another --out") from error
+        self._lock = ExitStack()
+        self._lock.enter_context(working_alone_in(folder))
 
     def __enter__(self) -> Self:
         return self
@@ -73,6 +72,23 @@ class Journal:
     def path(self, session_id: str) -> Path:
         """Where a session is; its id was checked when its batch was read."""
         return self.folder / f"{session_id}{ENDING}"
+
+    def token(self) -> str:
+        """The token of the folder, drawn once: pages with the snippet go on working when it is opened again."""
+        path = self.folder / _TOKEN_FILE
+        if path.is_file():
+            token = path.read_text(encoding="ascii", errors="replace").strip()
+            if re.fullmatch(_TOKEN, token):
+                return token
+        token = secrets.token_urlsafe(24)
+        replace_file(path, token)
+        path.chmod(0o600)
+        return token
+
+    def summary(self) -> str:
+        """One line about what was written."""
+        count = f"{self.taken:,} batch{'' if self.taken == 1 else 'es'} taken"
+        return f"{count}, all on the disk in {self.folder}; the same command goes on"
 
     def append(self, batch: Batch) -> "Future[bool]":
         """Writes a batch.
@@ -96,10 +112,9 @@ class Journal:
         if session is None:
             session = _Waiting(SessionFile(self.path(session_id), self._most_session_bytes))
             self._sessions[session_id] = session
-            if len(self._sessions) > _KEPT_SESSIONS:
-                idle = next((name for name, other in self._sessions.items() if not other.is_written), session_id)
-                if idle != session_id:
-                    del self._sessions[idle]  # its file is read again, should it go on
+            if len(self._sessions) > _MAX_OPEN_SESSIONS:
+                idle = (name for name, other in self._sessions.items() if other is not session and not other.is_written)
+                self._sessions.pop(next(idle, ""), None)  # its file is read again, should it go on
         self._sessions.move_to_end(session_id)
         return session
 
@@ -113,7 +128,7 @@ class Journal:
                 return
             try:
                 outcomes: Sequence[bool | ShopR1Error] = session.file.append([batch for batch, _ in waiting])
-            except BaseException as error:  # told to whoever waits
+            except BaseException as error:  # of whoever waits
                 for _, future in waiting:
                     future.set_exception(error)
                 continue

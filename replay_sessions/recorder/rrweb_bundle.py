@@ -6,34 +6,37 @@ here, with the digest of the package, so that everybody records with the same.
 
 import hashlib
 import io
-import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
 from base64 import b64decode
+from importlib.resources import files
 from pathlib import Path
 
-from replay_sessions.errors import ImportFailed, MissingExtra
-from replay_sessions.store.durable_files import replace_file, writing
-
-__all__ = ["PACKAGE", "fetched_recorder", "recorder_path"]
+from replay_sessions.foundation.durable_files import cache_folder, replace_file, writing
+from replay_sessions.foundation.errors import ImportFailed, MissingExtra
 
 PACKAGE = "@rrweb/record@2.1.6"
 _SHA512 = "dHOrWa97l3C+BBsUd+zgLtErTZavzudJunu1HN2bV6WhTBLGk7z8BY1fWw0QerYK7qJJyrBE9D6XHcISVdVGQQ=="
 _FILE = "package/umd/record.min.js"
 _LONGEST_S = 300
+_OURS = ("recorder.js", "questions.js")  # ids, masks, queue, sending; consent, why, persona
 
 
 def recorder_path() -> Path:
     """Where the script lies, or will lie: under $SHOP_R1_CACHE, else in the user's cache folder."""
-    given = os.environ.get("SHOP_R1_CACHE")
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return (Path(given) if given else caches / "shop_r1") / f"{PACKAGE.replace('/', '-').lstrip('@')}.js"
+    return cache_folder() / f"{PACKAGE.replace('/', '-').lstrip('@')}.js"
 
 
-def fetched_recorder() -> bytes:
-    """The script; the first time it is fetched.
+def recorder_script() -> bytes:
+    """What the pages of a shop load: rrweb's recorder, which is fetched the first time, then our scripts beside it."""
+    ours = [(files("replay_sessions.recorder.snippet") / name).read_bytes() for name in _OURS]
+    return b"\n;\n".join([fetch_recorder(), *ours])
+
+
+def fetch_recorder() -> bytes:
+    """rrweb's recorder; the first time it is fetched.
 
     Raises:
         MissingExtra: It is not there, and neither is npm.
@@ -56,8 +59,8 @@ def fetched_recorder() -> bytes:
             raise ImportFailed(f"npm did not bring {PACKAGE} within {_LONGEST_S} seconds: try again") from error
         packed = next(iter(Path(folder).glob("*.tgz")), None)
         if done.returncode or packed is None:
-            said = (done.stderr.strip().splitlines() or ["it said nothing"])[0]
-            raise ImportFailed(f"npm brought no {PACKAGE} ({said}): is the network there?")
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[0]
+            raise ImportFailed(f"npm brought no {PACKAGE} ({reason}): is the network there?")
         script = _unpacked(packed.read_bytes())
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,16 +14,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from replay_sessions.errors import ShopR1Error
+from replay_sessions.foundation.durable_files import sync_folder, writing
+from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.recorder.batches import Batch, digest_of, head_line
-from replay_sessions.store.durable_files import sync_folder, writing
-
-__all__ = ["OtherEvents", "SessionFile", "SessionFull"]
 
 _PRIVATE = 0o600  # what people did is nobody else's
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-
-_Known = dict[tuple[str, int], bytes]  # window and number of a batch -> its digest
+_UNREAD = -1
 
 
 class OtherEvents(ShopR1Error):
@@ -50,8 +47,8 @@ class SessionFile:
     def __init__(self, path: Path, most_bytes: int) -> None:
         self._path = path
         self._most_bytes = most_bytes
-        self._known: _Known | None = None  # None: the file has to be read first
-        self._size = 0
+        self._digests: dict[tuple[str, int], bytes] = {}  # by window and number of a batch
+        self._size = _UNREAD
 
     def append(self, batches: Sequence[Batch]) -> list[bool | ShopR1Error]:
         """Writes those that are new and waits until they are on the disk.
@@ -62,64 +59,56 @@ class SessionFile:
         Raises:
             WriteFailed: The system refused; none of them is acknowledged, and what was written of them is taken away.
         """
-        with writing(self._path), self._opened() as file:
-            assert self._known is not None
-            known = self._known
-            found, lines, outcomes = self._sorted(batches, known)
-            if lines:
-                self._write(file, b"".join(lines))
-            known |= found
-        return outcomes
-
-    def _sorted(self, batches: Sequence[Batch], known: _Known) -> tuple[_Known, list[bytes], list[bool | ShopR1Error]]:
-        """The batches that are new, the lines to write of them, and what becomes of each batch."""
-        found: _Known = {}
-        lines: list[bytes] = []
         outcomes: list[bool | ShopR1Error] = []
-        size = self._size
-        for batch in batches:
-            before = known.get(batch.key) or found.get(batch.key)
-            if before is not None:
-                other = f"batch {batch.number} of window {batch.window_id} is here already, with other events"
-                outcomes.append(False if before == batch.digest else OtherEvents(other))
-                continue
-            line = batch.line if size else head_line(batch) + batch.line
-            if size + len(line) > self._most_bytes:
-                outcomes.append(SessionFull(f"a session of more than {self._most_bytes >> 20} MiB is taken no further"))
-                continue
-            found[batch.key] = batch.digest
-            lines.append(line)
-            outcomes.append(True)
-            size += len(line)
-        return found, lines, outcomes
+        with writing(self._path), self._opened() as file:
+            new: dict[tuple[str, int], bytes] = {}
+            content = bytearray()
+            for batch in batches:
+                digest = self._digests.get(batch.key) or new.get(batch.key)
+                if digest is not None:
+                    other = f"batch {batch.number} of window {batch.window_id} is here already, with other events"
+                    outcomes.append(False if digest == batch.digest else OtherEvents(other))
+                    continue
+                line = batch.line if self._size or content else head_line(batch) + batch.line
+                if self._size + len(content) + len(line) > self._most_bytes:
+                    limit = f"a session of more than {self._most_bytes >> 20} MiB is taken no further"
+                    outcomes.append(SessionFull(limit))
+                    continue
+                new[batch.key] = batch.digest
+                content += line
+                outcomes.append(True)
+            if content:
+                self._write(file, bytes(content))
+            self._digests |= new
+        return outcomes
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The open file, once it is known what is in it."""
+        """The open file, after its batches were read."""
         file = os.open(self._path, _FLAGS, _PRIVATE)
         try:
-            if self._known is None or os.fstat(file).st_size != self._size:  # or somebody has moved it away
+            if os.fstat(file).st_size != self._size:  # not read yet, or somebody has moved it away
                 self._read(file)
             yield file
         finally:
             os.close(file)
 
     def _read(self, file: int) -> None:
-        """Learns what is in the file, and cuts off a line without an end."""
+        """Reads which batches are in the file, and cuts off an incomplete last line."""
         with open(file, "rb", closefd=False) as lines:
             content = lines.read()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.ftruncate(file, whole)
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
+            os.ftruncate(file, end)
         os.fsync(file)  # a batch that is here is acknowledged when it comes again
         sync_folder(self._path.parent)
-        known: _Known = {}
-        for text in content[:whole].split(b"\n"):
-            with contextlib.suppress(ValueError):  # somebody else's line; the import will tell of it
+        self._digests = {}
+        for text in content[:end].split(b"\n"):
+            with contextlib.suppress(ValueError):  # somebody else's line; the import will report it
                 line = msgspec.json.decode(text, type=_Line)
                 if line.number is not None:
-                    known[line.window_id, line.number] = digest_of(bytes(line.data))
-        self._known, self._size = known, whole
+                    self._digests[line.window_id, line.number] = digest_of(bytes(line.data))
+        self._size = end
 
     def _write(self, file: int, content: bytes) -> None:
         """Writes all of it, or nothing."""
@@ -132,7 +121,7 @@ class SessionFile:
             if not before:
                 sync_folder(self._path.parent)
         except OSError:
-            self._known = None  # what became of it is looked up, next time
+            self._size = _UNREAD  # what became of it is looked up, next time
             with contextlib.suppress(OSError):
                 os.ftruncate(file, before)
             raise

@@ -2,6 +2,7 @@
 
 A number says where an element stands, and another one before it makes it another number. So elements that would bear
 the same name in the same place get more words, each of its own; only what is left the same after that is numbered.
+`last_parts` makes the last parts of all names of a page.
 """
 
 import functools
@@ -10,9 +11,8 @@ import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 from urllib.parse import unquote
 
-from replay_sessions.simplify.names import rest
-
-__all__ = ["address_key", "tell_apart", "without_remarks", "words_key"]
+from replay_sessions.simplify.names import leaf, rest
+from replay_sessions.simplify.targets import Target
 
 Key = Callable[[int], str]
 
@@ -77,13 +77,13 @@ class _Keys:
 
 def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None:
     for position, key in enumerate(keys):
-        found: dict[str, list[int]] = {}
+        groups: dict[str, list[int]] = {}
         for index in group:
-            found.setdefault(key(index), []).append(index)
-        if len(found) == 1:
+            groups.setdefault(key(index), []).append(index)
+        if len(groups) == 1:
             continue
-        plain = "" if "" in found else min(found)  # one needs nothing, and then it may be the only one of its name
-        for words, alike in found.items():
+        plain = "" if "" in groups else min(groups)  # one needs nothing, and then it may be the only one of its name
+        for words, alike in groups.items():
             if words != plain:
                 for index in alike:
                     added[index] = f"{added[index]}_{words}" if index in added else words
@@ -92,7 +92,7 @@ def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None
         return
 
 
-def words_key(address: str | None, known: str) -> str:
+def words_key(address: str | None, words_in_name: str) -> str:
     """The words at the end of an address that a name does not hold yet.
 
     >>> words_key("https://shop.example/p/kettle-with-filter-00402813/?ref=7", "kettle")
@@ -100,7 +100,7 @@ def words_key(address: str | None, known: str) -> str:
     """
     segments = _segments(address)
     words = [word.lower() for word in _GAPS.split(segments[-1]) if _WORD.fullmatch(word)] if segments else []
-    held = frozenset(known.split("_")) | _PAGES
+    held = frozenset(words_in_name.split("_")) | _PAGES
     key = ""
     for word in words:
         if word not in held and len(key) + len(word) < _LONGEST:
@@ -116,12 +116,12 @@ def address_key(address: str | None) -> str:
     >>> address_key("/slredirect/ref=ad_2?id=560928703&url=%2Fdp%2FB07XYZ1234%2Fref%3Dad_2")
     '1234'
     """
-    numbers = [found for segment in _segments(address) for found in _IDENTIFIER.findall(segment)]
-    if numbers:
-        return str(max(reversed(numbers), key=len)[-_TAIL:]).lower()
+    identifiers = [identifier for segment in _segments(address) for identifier in _IDENTIFIER.findall(segment)]
+    if identifiers:
+        return str(max(reversed(identifiers), key=len)[-_TAIL:]).lower()
     query = _destination(address or "").partition("#")[0].partition("?")[2]
-    found = [part for value in _IDENTIFIED.findall(query) for part in _IDENTIFIER.findall(value)]
-    return found[0][-_TAIL:].lower() if found else ""
+    identifiers = [part for value in _IDENTIFIED.findall(query) for part in _IDENTIFIER.findall(value)]
+    return identifiers[0][-_TAIL:].lower() if identifiers else ""
 
 
 @functools.lru_cache(_ADDRESSES_KEPT)  # they are asked for again and again while a page is named
@@ -137,8 +137,8 @@ def _segments(address: str | None) -> list[str]:
 
 def _destination(address: str) -> str:
     """Where an address leads in the end: that of an advertisement first counts the click and then goes on."""
-    found = _REDIRECT.search(address) if "url=" in address.lower() else None
-    return unquote(found[1]) if found else address
+    match = _REDIRECT.search(address) if "url=" in address.lower() else None
+    return unquote(match[1]) if match else address
 
 
 def without_remarks(texts: list[str], alt: str, address: str | None, title: str | None = None) -> list[bool]:
@@ -146,23 +146,23 @@ def without_remarks(texts: list[str], alt: str, address: str | None, title: str 
     if len(texts) == 1 and not (alt and len(texts[0]) <= _LONGEST_REMARK):
         return [True]
     path = _plain(" ".join(_segments(address)))
-    told = path + " " + _plain(alt)
-    shares = [_share(text, told) for text in texts]
+    description = path + " " + _plain(alt)
+    shares = [_share(text, description) for text in texts]
     if max(shares) >= _MOSTLY:
         return [share > 0 or len(text) > _LONGEST_REMARK for share, text in zip(shares, texts, strict=True)]
-    is_remark = len(texts) == 1 and not shares[0] and _is_told(alt, path, title)
+    is_remark = len(texts) == 1 and not shares[0] and _is_described(alt, path, title)
     return [not is_remark] * len(texts)
 
 
-def _is_told(alt: str, path: str, title: str | None) -> bool:
+def _is_described(alt: str, path: str, title: str | None) -> bool:
     """Whether the description of an image is that of where its link leads."""
     return bool(alt) and (alt == title or _share(alt, path) >= _MOSTLY)
 
 
-def _share(text: str, told: str) -> float:
-    """The share of a text's longer words that is told elsewhere."""
+def _share(text: str, description: str) -> float:
+    """The share of a text's longer words that a description holds."""
     words = _LONG_WORD.findall(_plain(text))
-    return sum([word in told for word in words]) / len(words) if words else 0.0
+    return sum([word in description for word in words]) / len(words) if words else 0.0
 
 
 def _plain(text: str) -> str:
@@ -170,3 +170,36 @@ def _plain(text: str) -> str:
     if text.isascii():
         return text.lower()
     return "".join([sign for sign in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(sign)])
+
+
+def last_parts(targets: list[Target], labels: list[str]) -> list[str]:
+    """The last part of each target's name, as far as its scope allows the same as of no other."""
+    lasts = [_last_part(target, label) for target, label in zip(targets, labels, strict=True)]
+    places = [
+        (index if target.is_container else target.scope.named, last)
+        for index, (target, last) in enumerate(zip(targets, lasts, strict=True))
+    ]
+    added = tell_apart(places, labels, lasts, functools.partial(_address, targets))
+    return [f"{last}_{added[index]}" if index in added else last for index, last in enumerate(lasts)]
+
+
+def _last_part(target: Target, label: str) -> str:
+    if target.is_container:
+        return ""
+    last = leaf(label) or target.tag
+    card = target.scope.card
+    if card is not None and card.repeat and _repeats(last, card.title_word()):
+        last = card.repeat if target.steady or not target.has_image else "image"
+    return last
+
+
+def _repeats(last: str, title: str) -> bool:
+    """Whether a label says the title of its card, or several words of it and no others."""
+    return last == title or ("_" in last and title.startswith(f"{last}_"))
+
+
+def _address(targets: list[Target], index: int) -> str | None:
+    """Where a target leads, or the first one in it."""
+    target = targets[index]
+    inside = targets[index + 1] if index + 1 < len(targets) else target
+    return target.attributes.get("href") or (inside.attributes.get("href") if inside.outer is target else None)

@@ -9,9 +9,7 @@ import re
 
 import numpy as np
 
-from replay_sessions.errors import BadSession
-
-__all__ = ["MAX_BYTES", "check_bounds"]
+from replay_sessions.foundation.errors import BadSession
 
 MAX_BYTES = 256 * 1024 * 1024
 _MAX_DEPTH = 10_000
@@ -78,7 +76,7 @@ def _may_be_odd(source: bytes) -> bool:
     tags = len(starts)
     if tags * tags < _MAX_REPEATED:
         return False
-    first, second = (letters[starts + place] | _LOWER for place in (1, 2))
+    first, second = (letters[starts + offset] | _LOWER for offset in (1, 2))
     formatting = int(_IS_BEGINNING[first.astype(np.uint16) << 8 | second].sum())
     return tags > _FEW_TAGS or tags * formatting > _MAX_REPEATED
 

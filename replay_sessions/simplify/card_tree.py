@@ -6,8 +6,6 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.names import Scope
 
-__all__ = ["ITEMS", "Heading", "Node", "Part", "tree_of"]
-
 ITEMS = frozenset({"li", "tr", "article"})  # cards also where there is only one of them
 
 

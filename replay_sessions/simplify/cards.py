@@ -17,8 +17,6 @@ from replay_sessions.simplify.card_tree import ITEMS, Heading, Node, Part, tree_
 from replay_sessions.simplify.names import Scope, leaf
 from replay_sessions.simplify.targets import Target, words_of
 
-__all__ = ["set_cards"]
-
 _NO_CARDS = frozenset(
     {"", "a", "body", "button", "form", "html", "label", "main", "option", "select", "tbody", "ul", "ol"}
 )
@@ -133,13 +131,13 @@ def _titles_a_list(node: Node, targets: list[Target], texts: list[int], pieces: 
     begin = part.piece + 1
     before = pieces[begin : targets[part.first].piece]
     if not _LIST.isdisjoint(before):
-        place = next(index for index, piece in enumerate(before) if piece in _LIST)
+        offset = next(index for index, piece in enumerate(before) if piece in _LIST)
     else:
         first = targets[part.first : min(part.first + _MAX_TEXTS, part.last)]
         if sum(target.tag == "a" and target.heading != "" for target in first) < _SEVERAL:
             return False
-        place = len(before)
-    node.title = _first_text(node.part, targets, texts, pieces, begin + place)
+        offset = len(before)
+    node.title = _first_text(node.part, targets, texts, pieces, begin + offset)
     return True
 
 
@@ -186,7 +184,7 @@ def _are_alike(nodes: list[Node], leaves: list[str], targets: list[Target]) -> b
 def _first_text(part: Part, targets: list[Target], texts: list[int], pieces: list[str], end: int | None = None) -> str:
     """The first text in a part, or up to `end`, that says more than a number and is no remark; "" if there is none."""
     start = bisect.bisect_left(texts, part.piece)
-    found: list[str] = []
+    candidates: list[str] = []
     for piece in texts[start : start + _MAX_TEXTS]:
         if piece >= (part.end if end is None else end):
             break
@@ -195,12 +193,12 @@ def _first_text(part: Part, targets: list[Target], texts: list[int], pieces: lis
             and _LETTER.search(words := html.unescape(pieces[piece]).strip())
             and leaf(words) != "price"
         ):
-            found.append(words)
-    if len(found) < 2:
-        return found[0] if found else ""
+            candidates.append(words)
+    if len(candidates) < 2:
+        return candidates[0] if candidates else ""
     alt = next((target.alt for target in targets[part.first : part.last] if target.alt), "")
-    kept = without_remarks(found, alt, _address(targets[part.first : part.last]))
-    return found[kept.index(True)]
+    is_kept = without_remarks(candidates, alt, _address(targets[part.first : part.last]))
+    return candidates[is_kept.index(True)]
 
 
 def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from replay_sessions.simplify.recipes.selectors import Choice, SelectorSet
 from replay_sessions.simplify.tags import TAGS, UNKNOWN
 
-__all__ = ["ElementTable"]
-
 
 class ElementTable(dict[int, "_Place"]):
     """The bits of the recipe's selectors that hold where an element stands -> what is decided there.
@@ -29,8 +27,8 @@ class ElementTable(dict[int, "_Place"]):
         self.size = 0
 
     def __missing__(self, inside: int) -> "_Place":
-        place = self[inside] = _Place(self, inside)
-        return place
+        row = self[inside] = _Place(self, inside)
+        return row
 
 
 class _Place(dict[int, tuple[str, int, "_Classes"]]):
@@ -47,8 +45,8 @@ class _Place(dict[int, tuple[str, int, "_Classes"]]):
         if number not in TAGS:
             return self._unknown
         tag, kind = TAGS[number]
-        known = self[number] = (tag, kind, _Classes(self._table, tag, self._inside))
-        return known
+        decision = self[number] = (tag, kind, _Classes(self._table, tag, self._inside))
+        return decision
 
 
 class _Classes(dict[str | None, tuple[Choice | None, bool]]):
@@ -63,8 +61,8 @@ class _Classes(dict[str | None, tuple[Choice | None, bool]]):
     def __missing__(self, classes: str | None) -> tuple[Choice | None, bool]:
         table = self._table
         table.size += 1
-        known = self[classes] = (
+        decision = self[classes] = (
             table.selectors.choices[self._tag, classes, self._inside],
             table.is_styled[classes],
         )
-        return known
+        return decision

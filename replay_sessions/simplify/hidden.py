@@ -15,8 +15,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from replay_sessions.simplify.style_rules import StyleRules
 
-__all__ = ["HIDING_ATTRIBUTES", "hide_closed_parts", "is_behind_dialog", "is_hidden", "is_unread"]
-
 # An element with none of these neither hides itself nor is hidden from screen readers.
 HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "inert", "popover", "style"})
 

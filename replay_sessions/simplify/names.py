@@ -9,8 +9,6 @@ import functools
 import re
 import unicodedata
 
-__all__ = ["Namer", "Scope", "leaf", "rest", "slug"]
-
 _MAX_LENGTH = 60
 _MAX_SCOPES = 3
 _REST = 24
@@ -143,14 +141,14 @@ class Namer:
 
     def _unique(self, name: str, end: str) -> str:
         """`name` + `end`, with a number between them if it is taken."""
-        whole = name + end
-        number = self._next.get(whole)
+        full_name = name + end
+        number = self._next.get(full_name)
         if number is None:
-            self._next[whole] = 2
-            return whole
+            self._next[full_name] = 2
+            return full_name
         while (numbered := f"{name}_{number}{end}") in self._next:
             number += 1
-        self._next[whole] = number + 1
+        self._next[full_name] = number + 1
         self._next[numbered] = 2
         return numbered
 
@@ -218,8 +216,8 @@ def rest(text: str) -> str:
     if len(text) <= _MAX_LENGTH:
         return ""
     first = leaf(text)
-    place = text.lower().find(first.rpartition("_")[2], len(first) // 2)
-    return _cut(leaf(text[place:]).partition("_")[2], _REST)
+    start = text.lower().find(first.rpartition("_")[2], len(first) // 2)
+    return _cut(leaf(text[start:]).partition("_")[2], _REST)
 
 
 _ASCII_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)

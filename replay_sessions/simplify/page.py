@@ -7,22 +7,19 @@ import itertools
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.garbage_collection import paused_collection
+from replay_sessions.foundation.garbage_collection import paused_collection
+from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
+from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.bounds import check_bounds
 from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.hidden import hide_closed_parts
-from replay_sessions.simplify.labels import Labels
-from replay_sessions.simplify.last_parts import last_parts
 from replay_sessions.simplify.names import Namer
 from replay_sessions.simplify.parsing import parse
-from replay_sessions.simplify.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
 from replay_sessions.simplify.style_rules import StyleRules
-from replay_sessions.simplify.targets import Target, label_of, shown_attributes
+from replay_sessions.simplify.targets import Labels, Target, label_of, shown_attributes
 from replay_sessions.simplify.walk import Walk
 from replay_sessions.simplify.words import quoted, tidy
-
-__all__ = ["LocatedPage", "SimplifiedPage", "locate", "simplify"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,19 +114,19 @@ class Draft:
         """Takes private data out of everything, and says what was taken."""
         pieces = self._walk.pieces
         visible = self._walk.visible
-        shown = [index for index, attributes in enumerate(self._attributes) if attributes]
+        with_attributes = [index for index, attributes in enumerate(self._attributes) if attributes]
         texts = [pieces[index] for index in visible]
-        texts += [self._attributes[index] for index in shown]
+        texts += [self._attributes[index] for index in with_attributes]
         texts.append(self._title)
         in_account = self._walk.in_account + [
-            len(visible) + position for position, index in enumerate(shown) if self.targets[index].in_account
+            len(visible) + position for position, index in enumerate(with_attributes) if self.targets[index].in_account
         ]
         changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued, in_account)
         for position, text in changed.items():
             if position < len(visible):
                 pieces[visible[position]] = text
             elif position < len(texts) - 1:
-                self._attributes[shown[position - len(visible)]] = text
+                self._attributes[with_attributes[position - len(visible)]] = text
             else:
                 self._title = text
         if removed:

@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from replay_sessions.errors import BadSession
-
-__all__ = ["Landmarks", "parse"]
+from replay_sessions.foundation.errors import BadSession
 
 _SHADOW_ROOT = re.compile(rb"<template(?=[\s/])[^>]{0,1000}?\sshadowrootmode\s*=", re.IGNORECASE)
 _TEMPLATE = re.compile(rb"<(/?)template(?=[\s/>])", re.IGNORECASE)

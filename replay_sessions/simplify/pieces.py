@@ -14,8 +14,6 @@ from replay_sessions.simplify.apart import without_remarks
 from replay_sessions.simplify.tags import BLOCK, TAGS
 from replay_sessions.simplify.words import quoted, tidy
 
-__all__ = ["PieceWriter"]
-
 _STARTS = {tag: f"\n<{tag}>" for tag, _ in TAGS.values()}
 _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
 _VOID = frozenset({"input"})
@@ -157,11 +155,11 @@ class PieceWriter:
             return words
         start = bisect.bisect_left(visible, piece)
         pieces = self.pieces
-        shown = [index for index in visible[start : start + _MAX_PIECES] if "<" not in pieces[index]]
-        left = shown
+        candidates = [index for index in visible[start : start + _MAX_PIECES] if "<" not in pieces[index]]
+        left = candidates
         if is_badge:
             badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
-            left = [index for index in shown if not any(begin <= index < end for begin, end in badges)]
+            left = [index for index in candidates if not any(begin <= index < end for begin, end in badges)]
         if len(left) > 1:
             left = [index for index in left if len(pieces[index]) > _LONGEST_BADGE or not _is_badge(pieces[index])]
         while len(left) > 1 and len(pieces[left[-1]]) <= _LONGEST_BADGE and _is_count_or_price(pieces[left[-1]]):
@@ -170,10 +168,10 @@ class PieceWriter:
         if left and (alt or address):
             kept_texts = without_remarks([pieces[index] for index in left], alt, address, attributes.get("title"))
             left = [index for index, is_kept in zip(left, kept_texts, strict=True) if is_kept]
-        if len(left) == len(shown):
+        if len(left) == len(candidates):
             return words
-        kept = set(left)
-        texts = [pieces[index] if index - 1 in kept else f" {pieces[index]}" for index in left]
+        remaining = set(left)
+        texts = [pieces[index] if index - 1 in remaining else f" {pieces[index]}" for index in left]
         return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
 
     def text_since(self, piece: int) -> str:

@@ -14,8 +14,6 @@ from replay_sessions.simplify.element_table import ElementTable
 from replay_sessions.simplify.recipes.selectors import SelectorSet, fits
 from replay_sessions.simplify.style_sheets import SETTING, Kept, Placed, Rule, Sheet, bits_of, sheets_of
 
-__all__ = ["StyleRules"]
-
 _MAX_SEARCHES = 30  # selectors without class or id, for each of which the page is searched
 _MAX_KNOWN = 1_000_000  # answers that are remembered for a page
 _MAX_FITTING = 100  # rules that are looked at for one element
@@ -46,7 +44,7 @@ class StyleRules:
 
     def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
         """The elements that hiding rules about neither a class nor an id hide."""
-        for node in _found(document, self._cascade.searched):
+        for node in _select_all(document, self._cascade.searched):
             if self.hide(node, node.tag or "", node.attributes):
                 yield node
 
@@ -101,15 +99,15 @@ class StyleRules:
     def _is_inside(self, element: "_Around | None", rule: Rule, depth: int) -> bool:
         """Whether an element's parent and those around it are what the first steps of a selector ask for."""
         passed: list[tuple[int, int, int]] = []
-        found = False
-        known = self._inside
+        is_inside = False
+        cache = self._inside
         identity = id(rule)
         tag, identifier, classes, conditions = rule.steps[depth - 1][1]
         is_parent_asked = rule.steps[depth][0] == ">"
         while element is not None:
             key = (element.number, identity, depth)
-            if key in known:
-                found = known[key]
+            if key in cache:
+                is_inside = cache[key]
                 break
             passed.append(key)
             if (
@@ -119,15 +117,15 @@ class StyleRules:
                 and (not conditions or fits(element.attributes, conditions))
                 and (depth == 1 or self._is_inside(element.parent, rule, depth - 1))
             ):
-                found = True
+                is_inside = True
                 break
             if is_parent_asked:
                 break
             element = element.parent
-        if len(known) > _MAX_KNOWN:
-            known.clear()
-        known.update(dict.fromkeys(passed, found))
-        return found
+        if len(cache) > _MAX_KNOWN:
+            cache.clear()
+        cache.update(dict.fromkeys(passed, is_inside))
+        return is_inside
 
     def _around(self, node: LexborNode | None) -> "_Around | None":
         """What selectors ask of an element that others are in."""
@@ -230,8 +228,8 @@ class _Styled(dict[str | None, bool]):
 
     def __missing__(self, attribute: str | None) -> bool:
         _forget_many(self)
-        known = self[attribute] = not self._classes.isdisjoint((attribute or "").split())
-        return known
+        is_about = self[attribute] = not self._classes.isdisjoint((attribute or "").split())
+        return is_about
 
 
 class _RulesAbout(dict[str, list[_Weighed]]):
@@ -245,30 +243,31 @@ class _RulesAbout(dict[str, list[_Weighed]]):
     def __missing__(self, word: str) -> list[_Weighed]:
         _forget_many(self)
         rules = self[word] = [
-            ((*rule.weight, number, place), rule)
+            ((*rule.weight, number, position), rule)
             for number, sheet in self._sheets
-            for place, rule in self._rules_about(sheet, word)
+            for position, rule in self._rules_about(sheet, word)
         ]
         return rules
 
 
-def _forget_many(known: dict[Any, Any]) -> None:
+def _forget_many(cache: dict[Any, Any]) -> None:
     """Empties what is remembered from page to page once it is too much."""
-    if len(known) >= _MAX_KEYS:
-        known.clear()
+    if len(cache) >= _MAX_KEYS:
+        cache.clear()
 
 
-def _fitting(keys: _Keys, rules_about: _RulesAbout, known: frozenset[str] | None = None) -> list[_Weighed]:
+def _fitting(keys: _Keys, rules_about: _RulesAbout, known_classes: frozenset[str] | None = None) -> list[_Weighed]:
     """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first.
 
     Args:
-        known: All classes that rules of the sheets are about, if they are known.
+        known_classes: All classes that rules of the sheets are about; None: not computed.
     """
     tag, attribute, identifier = keys
     classes = frozenset((attribute or "").split())
-    asked = classes if known is None else classes & known  # of a page's many sheets few are about any of them
+    # Of a page's many classes, sheets are about few.
+    relevant = classes if known_classes is None else classes & known_classes
     fitting: list[_Weighed] = []
-    for word in (*[f".{name}" for name in sorted(asked)], *([f"#{identifier}"] if identifier else []), tag):
+    for word in (*[f".{name}" for name in sorted(relevant)], *([f"#{identifier}"] if identifier else []), tag):
         for weighed in rules_about[word]:
             last = weighed[1].steps[-1][1]
             if last.may_fit(tag, classes) and last.id in ("", identifier):
@@ -276,7 +275,7 @@ def _fitting(keys: _Keys, rules_about: _RulesAbout, known: frozenset[str] | None
     return sorted(fitting[-_MAX_FITTING:], key=operator.itemgetter(0), reverse=True)
 
 
-def _found(document: LexborHTMLParser, selectors: list[str]) -> Iterator[LexborNode]:
+def _select_all(document: LexborHTMLParser, selectors: list[str]) -> Iterator[LexborNode]:
     """What some selectors find: by one search for all of them, or by one each if that understands one of them not."""
     if not selectors:
         return
@@ -284,4 +283,4 @@ def _found(document: LexborHTMLParser, selectors: list[str]) -> Iterator[LexborN
         yield from document.css(", ".join(selectors))
     except SelectolaxError:
         for selector in selectors if len(selectors) > 1 else ():
-            yield from _found(document, [selector])
+            yield from _select_all(document, [selector])

@@ -15,11 +15,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.simplify.recipes.selectors import Compound, parse_compound
-from replay_sessions.simplify.style_media import applies, applies_in
-
-__all__ = ["SETTING", "Kept", "Placed", "Rule", "Sheet", "bits_of", "sheets_of"]
 
 _MOST_KEPT = 16_000_000  # characters of the sheets that are remembered, and of those that are read together
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -68,10 +65,10 @@ class _Block(NamedTuple):
 
     selectors: str
     declarations: str
-    place: int
+    position: int
 
     def rules(self) -> list[Placed]:
-        return [(self.place, rule) for rule in _rules_of(self.selectors, self.declarations)]
+        return [(self.position, rule) for rule in _rules_of(self.selectors, self.declarations)]
 
 
 class Sheet:
@@ -91,13 +88,13 @@ class Sheet:
         self._showing_rules: dict[str, list[Placed]] = {}
         self.length = len(written)
         hides: dict[str, bool] = {}  # declarations repeat each other
-        for place, (selectors, declarations, is_sure) in enumerate(_blocks(written)):
+        for position, (selectors, declarations, is_sure) in enumerate(_blocks(written)):
             if declarations not in hides:
                 hides[declarations] = _hides(declarations)
             if not hides[declarations]:
-                self._showing.append(_Block(selectors, declarations, place))
+                self._showing.append(_Block(selectors, declarations, position))
             elif is_sure and may_hide:
-                block = _Block(selectors, declarations, place)
+                block = _Block(selectors, declarations, position)
                 keys = _KEY.findall(selectors)
                 if len(keys) <= selectors.count(","):
                     keys.append("")
@@ -152,14 +149,14 @@ class Kept(Generic[_Key, _Value]):
         self._length = 0
 
     def get(self, key: _Key, length: int, make: Callable[[], _Value]) -> _Value:
-        known = self._known.pop(key, None)
-        if known is None:
-            known = make(), length
+        entry = self._known.pop(key, None)
+        if entry is None:
+            entry = make(), length
             self._length += length
             while self._length > _MOST_KEPT and self._known:
                 self._length -= self._known.pop(next(iter(self._known)))[1]
-        self._known[key] = known
-        return known[0]
+        self._known[key] = entry
+        return entry[0]
 
 
 _SHEETS: Kept[tuple[str, bool], Sheet] = Kept()
@@ -226,11 +223,11 @@ def _is_searched(rule: Rule) -> bool:
 @functools.lru_cache(10_000)
 def _rules_of(selectors: str, declarations: str) -> tuple[Rule, ...]:
     """The rules of a block, one for each selector that is understood."""
-    said = _HIDING.findall(declarations) or SETTING.findall(declarations)
+    settings = _HIDING.findall(declarations) or SETTING.findall(declarations)
     rules: list[Rule] = []
-    properties = frozenset(name.lower() for name, _ in said)
-    is_important = any(important for _, important in said)
-    for selector in selectors.split(",") if said else ():
+    properties = frozenset(name.lower() for name, _ in settings)
+    is_important = any(important for _, important in settings)
+    for selector in selectors.split(",") if settings else ():
         first, *others = _STEP.split(selector.strip())
         try:
             steps = [("", _compound(first))]
@@ -250,3 +247,46 @@ def _compound(written: str) -> Compound:
 
 def _specificity(compound: Compound) -> tuple[int, int, int]:
     return bool(compound.id), len(compound.classes) + len(compound.conditions), bool(compound.tag)
+
+
+_WINDOW_WIDTH = 1280
+_CONDITION = re.compile(r"\(\s*([\w-]+)\s*(?::\s*([\w.]+)\s*)?\)")
+_LENGTH = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(px|em|rem)?")
+
+
+@functools.lru_cache(1_000)
+def applies_in(opened: str, around: bool | None) -> bool | None:
+    """Whether the rules in a block apply, given its beginning; None where the window does not decide it."""
+    name, _, condition = opened.rpartition(";")[2].strip().partition(" ")
+    if around is False or name not in ("@media", "@supports", "@layer"):
+        return False
+    applying = applies(condition) if name == "@media" else True
+    return around if applying else applying
+
+
+def applies(media: str) -> bool | None:
+    """Whether a list of media queries holds in the window; None where it does not decide it.
+
+    >>> [applies(query) for query in ("screen and (min-width: 48em)", "print, (max-width: 767px)", "(hover: none)")]
+    [True, False, None]
+    """
+    results = [_holds(query.strip().lower()) for query in media.split(",")]
+    return True if True in results else None if None in results else False
+
+
+def _holds(query: str) -> bool | None:
+    result: bool | None = True
+    for part in re.split(r"\s+and\s+", query):
+        condition = _CONDITION.fullmatch(part)
+        length = _LENGTH.fullmatch(condition[2] or "") if condition else None
+        if part in ("all", "screen", "only screen", "only all"):
+            continue
+        if part in ("print", "only print", "speech", "tty"):
+            return False
+        if condition and length and condition[1] in ("min-width", "max-width"):
+            pixels = float(length[1]) * (1 if length[2] == "px" else 16)
+            if (pixels > _WINDOW_WIDTH) if condition[1] == "min-width" else (pixels < _WINDOW_WIDTH):
+                return False
+            continue
+        result = None
+    return result

@@ -6,11 +6,6 @@ them. Tags that HTML does not know (a site's own elements) are treated as `div`.
 
 from selectolax.lexbor import LexborHTMLParser
 
-__all__ = [
-    "ACTED_ON", "BLOCK", "BREAK", "IMAGE", "INLINE", "ITEM", "LABEL", "MERGED", "SKIPPED", "STRUCK", "TAGS", "TEXT",
-    "TITLE", "UNKNOWN",
-]  # fmt: skip
-
 # How an element is written out. Plain numbers, since they are compared for every element; from ACTED_ON on an element
 # always needs a closer look.
 SKIPPED = 0  # not at all, nor what is inside

@@ -1,7 +1,7 @@
-"""What on a page can be acted on: which elements those are, what their names are made from, what of them shows."""
+"""What on a page can be acted on: which elements those are, their labels, what of them is visible."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from selectolax.lexbor import LexborNode
@@ -10,18 +10,6 @@ from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.tags import ACTED_ON
 from replay_sessions.simplify.words import quoted, tidy
-
-__all__ = [
-    "TELLING_ATTRIBUTES",
-    "Attributes",
-    "Target",
-    "acts_by_attributes",
-    "acts_by_tag",
-    "label_of",
-    "leads_to_account",
-    "shown_attributes",
-    "words_of",
-]
 
 Attributes = Mapping[str, str | None]
 
@@ -124,9 +112,9 @@ def label_of(target: Target) -> str:
     if target.outer is not None and (around := _first_label(target.outer) or _other_label(target.outer)):
         return f"{around} {kind or target.tag}"  # a tick box in a link: steadier than its id
     attributes = target.attributes
-    for given in (attributes.get("id"), attributes.get("name")):
-        if given and _LETTER.search(given) and not _DIGIT.search(given):
-            return given
+    for value in (attributes.get("id"), attributes.get("name")):
+        if value and _LETTER.search(value) and not _DIGIT.search(value):
+            return value
     if _LETTER.search(target.text):
         return target.text
     return "image" if target.has_image and target.tag == "a" else kind or attributes.get("role") or target.tag
@@ -166,9 +154,9 @@ def _other_label(target: Target) -> str:
     attributes = target.attributes
     value = attributes.get("value") if target.input_type in _BUTTON_INPUTS else None
     others = (attributes.get("title"), attributes.get("placeholder"), attributes.get("alt"), target.alt, value)
-    for given in (_text_of(target), *others):
-        if given and _LETTER.search(given):
-            return given
+    for value in (_text_of(target), *others):
+        if value and _LETTER.search(value):
+            return value
     return ""
 
 
@@ -176,40 +164,79 @@ def shown_attributes(target: Target) -> str:
     """The attributes of a target that a shopper perceives, as they stand in its tag, after its name."""
     attributes = target.attributes
     if target.tag in _FIELDS:
-        shown, text = _field_attributes(target)
+        parts, text = _field_attributes(target)
     elif not target.label and target.rule.role is None and _SHOWN.isdisjoint(attributes):
         return ""
     else:
-        shown, text = "", target.text
+        parts, text = "", target.text
     if role := target.rule.role or tidy(attributes.get("role")):
-        shown = f' role="{quoted(role)}"{shown}'
+        parts = f' role="{quoted(role)}"{parts}'
     label = target.label
     if label and label != text:
-        shown += f' aria-label="{quoted(label)}"'
+        parts += f' aria-label="{quoted(label)}"'
     title = tidy(attributes.get("title"))
     if title and title not in (text, label):
-        shown += f' title="{quoted(title)}"'
+        parts += f' title="{quoted(title)}"'
     if _is_editable(attributes):
-        shown += " contenteditable"
+        parts += " contenteditable"
     if not _STATE_ATTRIBUTES.isdisjoint(attributes):
-        shown += "".join(f" {flag}" for flag in _FLAGS if flag in attributes)
+        parts += "".join(f" {flag}" for flag in _FLAGS if flag in attributes)
         for state in _STATES:
             if (value := tidy(attributes.get(state))) not in ("", "false"):
-                shown += f' {state}="{quoted(value)}"'
-    return shown
+                parts += f' {state}="{quoted(value)}"'
+    return parts
 
 
 def _field_attributes(target: Target) -> tuple[str, str]:
     """What only fields show, and the text that stands in a field or on a button."""
     attributes = target.attributes
     kind = target.input_type
-    shown = f' type="{quoted(kind)}"' if kind else ""
+    parts = f' type="{quoted(kind)}"' if kind else ""
     text = target.text
     if kind and kind not in _TICKED_INPUTS and kind != "password" and (value := tidy(attributes.get("value"))):
-        shown += f' value="{quoted(value)}"'
+        parts += f' value="{quoted(value)}"'
         text = value if kind in _BUTTON_INPUTS else text
     if placeholder := tidy(attributes.get("placeholder")):
-        shown += f' placeholder="{quoted(placeholder)}"'
+        parts += f' placeholder="{quoted(placeholder)}"'
     if kind == "image" and (alt := tidy(attributes.get("alt"))):
-        shown += f' alt="{quoted(alt)}"'
-    return shown, text
+        parts += f' alt="{quoted(alt)}"'
+    return parts, text
+
+
+class Labels:
+    """What the walk finds of labels, and who asks for them.
+
+    Attributes:
+        ids: The ids of elements whose text is the label of others.
+        texts: Their texts, as far as they are known.
+        by_field: The texts of `<label for=…>`, by the id that they label.
+        fields: Those of the targets that a `<label>` around them labels.
+        unlabelled: Cards whose title is the text of other elements, with the attributes that name those.
+    """
+
+    def __init__(self, ids: frozenset[str] = frozenset()) -> None:
+        self.ids = ids
+        self.texts: dict[str, str] = {}
+        self.by_field: dict[str, str] = {}
+        self.fields: list[Target] = []
+        self.unlabelled: list[tuple[Scope, Attributes]] = []
+
+    @classmethod
+    def of(cls, asking: Iterable[LexborNode]) -> "Labels":
+        """The labels of a page that is yet to be walked, given its elements with `aria-labelledby`."""
+        return cls(frozenset(word for node in asking for word in (node.attributes["aria-labelledby"] or "").split()))
+
+    def settle(self, targets: list[Target]) -> None:
+        """Gives targets and cards the labels that other elements hold. Known after the walk."""
+        for target in targets if self.ids or self.by_field else ():
+            if not target.label:
+                attributes = target.attributes
+                if "aria-labelledby" in attributes:
+                    target.label = self._text_of(attributes["aria-labelledby"])
+                elif self.by_field and (identifier := attributes.get("id")) is not None:
+                    target.label = self.by_field.get(identifier, "")
+        for scope, attributes in self.unlabelled:
+            scope.title = scope.title or self._text_of(attributes["aria-labelledby"])
+
+    def _text_of(self, ids: str | None) -> str:
+        return " ".join(filter(None, [self.texts.get(identifier) for identifier in (ids or "").split()]))

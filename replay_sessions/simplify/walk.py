@@ -9,21 +9,20 @@ from selectolax.lexbor import LexborNode
 from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden, is_unread
-from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.names import Scope
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
+from replay_sessions.simplify.recipes.selectors import Choice
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TEXT
 from replay_sessions.simplify.targets import (
     TELLING_ATTRIBUTES,
     Attributes,
+    Labels,
     Target,
     acts_by_attributes,
     acts_by_tag,
 )
 from replay_sessions.simplify.words import tidy
-
-__all__ = ["Walk"]
 
 _MAX_BEHIND_DIALOG = 10  # parts of a page that a dialog hides; with a dialog open all of a page is one or a few
 
@@ -44,21 +43,16 @@ class Walk(ElementWriter):
 
     def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
-        pieces = self.pieces
+        pieces, targets = self.pieces, self.targets
         selectors = self.recipe.selectors
-        match = selectors.match
-        merged = self.recipe.merged
         looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
         ids = selectors.ids | self.labels.ids | self._styles.ids
         table = self._styles.table(selectors)
         decided = table[self.inside]  # what elements are where the walk stands
-        targets = self.targets
-        headings = self.headings
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
         while True:
             while node is not None:
-                number = node.tag_id
-                if number == TEXT:
+                if (number := node.tag_id) == TEXT:
                     if node.is_empty_text_node or self.is_unread:
                         self._blank = True
                     else:
@@ -67,10 +61,7 @@ class Walk(ElementWriter):
                     continue
                 tag, kind, by_classes = decided[number]
                 if kind <= BREAK:
-                    if kind == BREAK:
-                        self._blank = True
-                    elif tag == "svg" and self._target is not None:
-                        self._drawing(node, self._target)
+                    self._skip(node, kind, tag)
                     node = node.next
                     continue
                 attributes = node.attributes
@@ -82,23 +73,10 @@ class Walk(ElementWriter):
                 opened = None
                 may_hide = may_hide or is_told
                 if may_hide or choice is not None or kind >= ACTED_ON:
-                    if tag == "input" and not acts_by_tag(tag, attributes):
+                    is_walked, opened = self._enter_special(node, tag, kind, attributes, choice, may_hide, is_told)
+                    if not is_walked:
                         node = node.next
                         continue
-                    rule, inside = NO_RULE, self.inside
-                    if is_told or (choice is not None and choice.conditional):
-                        fitting, inside = match(choice, tag, attributes, inside)
-                        rule = merged[fitting]
-                    elif choice is not None:
-                        rule, inside = merged[choice.rules], choice.inside
-                    if (may_hide or rule.drop) and self._is_left_out(node, tag, attributes, rule):
-                        node = node.next
-                        continue
-                    if kind == IMAGE:
-                        self._image(tidy(attributes.get("alt")), rule)
-                        node = node.next
-                        continue
-                    opened = self._begin(node, tag, kind, attributes, rule, inside, is_told)
                     if opened is not None:
                         kind = opened.kind
                         decided = table[self.inside]
@@ -113,7 +91,7 @@ class Walk(ElementWriter):
                 return
             node, kind, piece, tag, opened, first = stack.pop()
             count = len(targets) - first
-            if count > 1 or (count and (opened is not None or (headings and headings[-1].piece >= piece))):
+            if count > 1 or (count and (opened is not None or (self.headings and self.headings[-1].piece >= piece))):
                 self._keep_part(node, tag, piece, first, opened)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
@@ -123,6 +101,43 @@ class Walk(ElementWriter):
             elif kind == INLINE:
                 self._edge = True
             node = node.next
+
+    def _skip(self, node: LexborNode, kind: int, tag: str) -> None:
+        """Passes an element whose content is not walked."""
+        if kind == BREAK:
+            self._blank = True
+        elif tag == "svg" and self._target is not None:
+            self._drawing(node, self._target)
+
+    def _enter_special(
+        self,
+        node: LexborNode,
+        tag: str,
+        kind: int,
+        attributes: Attributes,
+        choice: Choice | None,
+        may_hide: bool,
+        is_told: bool,
+    ) -> tuple[bool, Target | Opened | None]:
+        """Enters an element that rules or its attributes may be about.
+
+        Returns:
+            Whether what is inside is walked; what to do when the element ends, None for a wrapper.
+        """
+        if tag == "input" and not acts_by_tag(tag, attributes):
+            return False, None
+        rule, inside = NO_RULE, self.inside
+        if is_told or (choice is not None and choice.conditional):
+            fitting, inside = self.recipe.selectors.match(choice, tag, attributes, inside)
+            rule = self.recipe.merged[fitting]
+        elif choice is not None:
+            rule, inside = self.recipe.merged[choice.rules], choice.inside
+        if (may_hide or rule.drop) and self._is_left_out(node, tag, attributes, rule):
+            return False, None
+        if kind == IMAGE:
+            self._image(tidy(attributes.get("alt")), rule)
+            return False, None
+        return True, self._begin(node, tag, kind, attributes, rule, inside, is_told)
 
     def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | Opened | None) -> None:
         """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing.

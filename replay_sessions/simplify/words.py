@@ -1,7 +1,5 @@
 """Text as it is written out: white space collapsed, and nothing in it that cannot be seen."""
 
-__all__ = ["quoted", "tidy"]
-
 _JOINERS = "\u200c\u200d"  # invisible, but they shape the letters of some scripts
 
 

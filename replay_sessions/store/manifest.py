@@ -8,7 +8,7 @@
 `reader.py` reads them, `writer.py` writes them; docs/store_format.md is for those who read them with other tools.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -17,29 +17,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.errors import BadSession, StoreNotFound
+from replay_sessions.foundation.errors import BadSession, StoreNotFound, first_line
 from replay_sessions.schema import SCHEMA_VERSION, Split
-from replay_sessions.splits import SplitPlan
-
-__all__ = [
-    "INDEX_FILE",
-    "MANIFEST_FILE",
-    "REMEDY",
-    "SET_ASIDE_FILE",
-    "SHARD_FOLDER",
-    "IndexRow",
-    "Manifest",
-    "SetAside",
-    "Shard",
-    "fingerprint",
-    "read_index",
-    "read_manifest",
-    "write_index",
-]
+from replay_sessions.store.splits import SplitPlan
 
 MANIFEST_FILE = "manifest.json"
 INDEX_FILE = "index.parquet"
-SET_ASIDE_FILE = "set_aside.jsonl"
+REJECTED_FILE = "set_aside.jsonl"  # the name in stores written earlier
 SHARD_FOLDER = "shards"
 REMEDY = "copy the whole store again or write it anew"
 
@@ -58,7 +42,7 @@ _INDEX_SCHEMA = pa.schema(
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file of sessions, named by its content: of two stores, only what is equal has one name.
+    """A file of sessions, named by its content: two stores share a file name only where the content is equal.
 
     Attributes:
         digest: Of the whole file (BLAKE2b, 32 hex digits).
@@ -74,7 +58,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return f"{SHARD_FOLDER}/{self.digest}.parquet"
 
 
-class SetAside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Rejected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A record that could not be taken in: where it stood and why."""
 
     where: str
@@ -88,7 +72,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         fingerprint: Hash over every session's content and split, whatever the order and the shards.
         source: What wrote the store: an importer's or a generator's name.
         options: How it was written (mapping, seed, page offset ...), as text.
-        set_aside: How many records could not be taken in; `set_aside.jsonl` lists them.
+        rejected: How many records could not be taken in; `set_aside.jsonl` lists them.
         left_out_steps: Logged events that are no action of the schema, by their type.
     """
 
@@ -102,7 +86,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     split_sessions: dict[Split, int]
     split_plan: SplitPlan
     options: dict[str, str] = {}
-    set_aside: int = 0
+    rejected: int = msgspec.field(default=0, name="set_aside")  # the key of stores written earlier
     left_out_steps: dict[str, int] = {}
     shards: tuple[Shard, ...]
 
@@ -118,6 +102,14 @@ class IndexRow(msgspec.Struct, frozen=True):
     shard: int
     row_group: int
     digest: bytes
+
+
+def format_counts(counts: Mapping[str, int] | Mapping[Split, int]) -> str:
+    """
+    >>> format_counts({"click": 1200, "terminate": 30})
+    '1,200 click, 30 terminate'
+    """
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 def fingerprint(rows: Iterable[IndexRow]) -> str:
@@ -144,7 +136,7 @@ def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
         with pq.ParquetFile(folder / INDEX_FILE, page_checksum_verification=True) as file:
             rows = msgspec.convert(file.read().to_pylist(), list[IndexRow])
     except (OSError, pa.ArrowException, msgspec.ValidationError) as error:
-        raise BadSession(f"store '{folder}': {INDEX_FILE} is damaged ({_first_line(error)}); {REMEDY}") from error
+        raise _damaged(folder, INDEX_FILE, error) from error
     if len(rows) != manifest.sessions or fingerprint(rows) != manifest.fingerprint:
         raise BadSession(
             f"store '{folder}': {INDEX_FILE} lists {len(rows)} sessions and does not match {MANIFEST_FILE} "
@@ -170,7 +162,7 @@ def read_manifest(folder: Path) -> Manifest:
             "An interrupted copy or another folder? `python -m replay_sessions import --help` shows how to make one."
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise BadSession(f"store '{folder}': {MANIFEST_FILE} is damaged ({_first_line(error)}); {REMEDY}") from error
+        raise _damaged(folder, MANIFEST_FILE, error) from error
     if version != SCHEMA_VERSION:
         remedy = "update shop-r1" if isinstance(version, int) and version > SCHEMA_VERSION else "import it again"
         raise BadSession(
@@ -179,8 +171,8 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return msgspec.convert(raw, Manifest)
     except msgspec.ValidationError as error:
-        raise BadSession(f"store '{folder}': {MANIFEST_FILE} is damaged ({_first_line(error)}); {REMEDY}") from error
+        raise _damaged(folder, MANIFEST_FILE, error) from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _damaged(folder: Path, file: str, error: Exception) -> BadSession:
+    return BadSession(f"store '{folder}': {file} is damaged ({first_line(error)}); {REMEDY}")

@@ -1,41 +1,42 @@
 """A store of sessions, read by id, by split or as a stream.
 
-    store = SessionStore.open("demo")            # the embedded demo shop, made on first use
+    store = SessionStore.open("demo")            # the embedded demo shop, generated on first use
     store = SessionStore.open("stores/mine")     # a folder that StoreWriter or an importer wrote
     for session in store.sessions("train"): ...
 
 Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time. Digests are
-compared by `check` alone. A store that is replaced while it is open tells so, or goes on with what was there before.
+compared by `check` alone. Reading a store that was replaced while open raises an error or keeps to the former one.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from replay_sessions.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound, did_you_mean
-from replay_sessions.plugins import load
+from replay_sessions.foundation.durable_files import check_name
+from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound, did_you_mean
 from replay_sessions.schema import Session, Split
-from replay_sessions.splits import SPLITS
-from replay_sessions.store.file_names import check_name
 from replay_sessions.store.manifest import (
     MANIFEST_FILE,
     REMEDY,
     IndexRow,
     Manifest,
-    Shard,
     read_index,
     read_manifest,
 )
 from replay_sessions.store.shards import ShardReader, file_digest, session_digest
-from replay_sessions.store.whole_folder import put_back
-
-__all__ = ["SessionStore"]
+from replay_sessions.store.splits import SPLITS
+from replay_sessions.store.work_folder import put_back
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
-_DEMO_STORE = "replay_sessions.demo_shop.cached_store:demo_store_path"  # loaded only when asked for
 _REMEDY_OR_REPAIR = f"{REMEDY}; `python -m replay_sessions check STORE --repair` keeps what can be read"
+
+
+# Stores that are opened by a name instead of a path -> where they lie; what makes them registers them, since it needs
+# this module.
+BUILT_IN_STORES: dict[str, Callable[[], Path]] = {}
 
 
 class SessionStore:
@@ -58,7 +59,7 @@ class SessionStore:
 
     @classmethod
     def open(cls, path_or_name: str | Path, *, salvage: bool = False) -> Self:
-        """Opens a store by path, or by the name "demo".
+        """Opens a store by its path or by a name in BUILT_IN_STORES, such as "demo".
 
         Args:
             salvage: Open it although shards are missing or truncated; reading what lies in those fails.
@@ -68,9 +69,8 @@ class SessionStore:
             BadSession: It is damaged or of another schema version.
             BadConfig: Its name is no text.
         """
-        if path_or_name == "demo":
-            demo_store_path: Callable[[], Path] = load(_DEMO_STORE)
-            return cls(demo_store_path(), salvage=salvage)
+        if (built_in := BUILT_IN_STORES.get(str(path_or_name))) is not None:
+            return cls(built_in(), salvage=salvage)
         path = Path(path_or_name).expanduser()
         check_name(path)
         if not path.exists() and not put_back(path):
@@ -104,6 +104,15 @@ class SessionStore:
             raise store._replaced()
         return store
 
+    def describe(self) -> dict[str, Any]:
+        """What identifies the store, as JSON values."""
+        return {
+            "name": self.path.name,
+            "fingerprint": self.fingerprint,
+            "sessions": len(self),
+            "source": self.manifest.source,
+        }
+
     def session_ids(self, split: Split | Literal["all"] = "all") -> list[str]:
         return [row.session_id for row in self._select(split)]
 
@@ -136,7 +145,13 @@ class SessionStore:
 
     def altered_shards(self) -> list[str]:
         """The shards whose files are not, byte for byte, what was written; every one is read."""
-        return [shard.file for shard in self.manifest.shards if not self._is_as_written(shard)]
+        altered = []
+        for shard in self.manifest.shards:
+            with suppress(OSError):
+                if file_digest(self.path / shard.file) == shard.digest:
+                    continue
+            altered.append(shard.file)
+        return altered
 
     def sessions(self, split: Split | Literal["all"] = "all") -> Iterator[Session]:
         """Streams sessions in storage order, a few megabytes at a time."""
@@ -152,7 +167,7 @@ class SessionStore:
             yield from self._read(batch)
 
     def index(self) -> list[IndexRow]:
-        """What is known of each session without reading it, in storage order."""
+        """The row of each session, in storage order; no session is read."""
         return list(self._rows.values())
 
     def _select(self, split: Split | Literal["all"]) -> list[IndexRow]:
@@ -164,10 +179,9 @@ class SessionStore:
         try:
             return self._rows[session_id]
         except KeyError:
-            near = did_you_mean(session_id, self._rows) if len(self._rows) < 10_000 else ""
-            hint = (
-                near if near.startswith("Did") else f"`python -m replay_sessions show {self.path}` lists its sessions."
-            )
+            hint = did_you_mean(session_id, self._rows) if len(self._rows) < 10_000 else ""
+            if not hint.startswith("Did"):
+                hint = f"`python -m replay_sessions show {self.path}` lists its sessions."
             raise StoreNotFound(f"no session {session_id!r} in store '{self.path}'. {hint}") from None
 
     def _read(self, rows: list[IndexRow]) -> Iterator[Session]:
@@ -183,21 +197,18 @@ class SessionStore:
 
     def _shard(self, number: int) -> ShardReader:
         if number not in self._shards:
-            self._shards[number] = self._open_shard(number)
+            try:
+                self._shards[number] = ShardReader(self.path / self.manifest.shards[number].file)
+            except BadSession:
+                if self._is_replaced():
+                    raise self._replaced() from None
+                raise
             if len(self._shards) > _OPEN_SHARDS:
                 self._shards.popitem(last=False)
         self._shards.move_to_end(number)
         return self._shards[number]
 
-    def _open_shard(self, number: int) -> ShardReader:
-        try:
-            return ShardReader(self.path / self.manifest.shards[number].file)
-        except BadSession:
-            if self._was_replaced():
-                raise self._replaced() from None
-            raise
-
-    def _was_replaced(self) -> bool:
+    def _is_replaced(self) -> bool:
         try:
             return read_manifest(self.path) != self.manifest
         except ShopR1Error:
@@ -206,26 +217,20 @@ class SessionStore:
     def _replaced(self) -> BadSession:
         return BadSession(f"store '{self.path}' was replaced by another while it was open: open it again")
 
-    def _is_as_written(self, shard: Shard) -> bool:
-        try:
-            return file_digest(self.path / shard.file) == shard.digest
-        except OSError:
-            return False
-
 
 def _check_size(shard: Path, size_bytes: int) -> None:
     try:
-        found = shard.stat().st_size
+        actual_bytes = shard.stat().st_size
     except OSError as error:
         raise BadSession(f"'{shard}' is missing: {_REMEDY_OR_REPAIR}") from error
-    if found != size_bytes:
-        raise BadSession(f"'{shard}' has {found:,} bytes where {size_bytes:,} were written: {_REMEDY_OR_REPAIR}")
+    if actual_bytes != size_bytes:
+        raise BadSession(f"'{shard}' has {actual_bytes:,} bytes where {size_bytes:,} were written: {_REMEDY_OR_REPAIR}")
 
 
 def _remedy(path: Path) -> str:
     parent = path.parent
     stores = [str(entry) for entry in parent.iterdir() if (entry / MANIFEST_FILE).is_file()] if parent.is_dir() else []
-    hint = did_you_mean(str(path), [*stores, "demo"])
+    hint = did_you_mean(str(path), [*stores, *BUILT_IN_STORES])
     if hint.startswith("Did"):
         return hint
     return f"Make one with `python -m replay_sessions generate --sessions 300 --seed 0 --out {path}`, or use 'demo'."

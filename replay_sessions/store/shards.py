@@ -17,12 +17,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.errors import BadSession, WriteFailed
+from replay_sessions.foundation.durable_files import sync_file, writing
+from replay_sessions.foundation.errors import BadSession, WriteFailed, first_line
 from replay_sessions.schema import Session
-from replay_sessions.store.durable_files import sync_file, writing
 from replay_sessions.store.manifest import Shard
-
-__all__ = ["ShardReader", "ShardWriter", "file_digest", "session_digest"]
 
 _SCHEMA = pa.schema({"session_id": pa.string(), "session": pa.string(), "pages": pa.list_(pa.string())})
 # One page of the file holds a whole session: zstd finds repetitions only inside it.
@@ -40,6 +38,7 @@ class ShardWriter:
 
     def __init__(self, folder: Path) -> None:
         self.row_groups = 0
+        self.characters = 0
         self._folder = folder
         self._path = folder / f"{token_hex(8)}.unfinished"
         with writing(self._path):
@@ -56,17 +55,17 @@ class ShardWriter:
 
     def write(self, session: Session) -> int:
         record, pages = _split_pages(session)
-        columns = [[session.session_id], [record.decode()], [pages]]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+        columns = {"session_id": [session.session_id], "session": [record.decode()], "pages": [pages]}
         if not self._parquet.is_open:
-            raise WriteFailed(f"'{self._path}' was given up when a session could not be written: begin anew")
+            raise WriteFailed(f"'{self._path}' was discarded when a session could not be written: begin anew")
         try:
             with writing(self._path):
-                self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+                self._parquet.write_table(pa.table(columns, _SCHEMA))
         except WriteFailed:
-            self.discard()  # nobody is to finish a shard that lacks something
+            self.discard()  # so that a shard that lacks something is never finished
             raise
         self.row_groups += 1
+        self.characters += sum(map(len, pages))
         return self.row_groups - 1
 
     def finish(self) -> Shard:
@@ -99,18 +98,17 @@ class ShardReader:
     def read(self, row_groups: list[int]) -> Iterator[Session]:
         try:
             table = self._parquet.read_row_groups(row_groups, columns=["session", "pages"], use_threads=False)
-            records, pages = table.column("session").to_pylist(), table.column("pages").to_pylist()
-        except (OSError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
+            for record, pages in zip(*(column.to_pylist() for column in table.itercolumns()), strict=True):
+                session = msgspec.json.decode(record, type=Session)
+                steps = zip(session.steps, pages, strict=True)
+                yield msgspec.structs.replace(
+                    session, steps=tuple(msgspec.structs.replace(step, page=page) for step, page in steps)
+                )
+        except (OSError, pa.ArrowException, LookupError, ValueError, TypeError) as error:
             raise self._damaged(error) from error
-        for record, session_pages in zip(records, pages, strict=True):
-            try:
-                yield _join_pages(record, session_pages)
-            except (ValueError, TypeError) as error:
-                raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> BadSession:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        return BadSession(f"'{self.path}' is damaged ({reason}): copy the store again or write it anew")
+        return BadSession(f"'{self.path}' is damaged ({first_line(error)}): copy the store again or write it anew")
 
 
 def file_digest(path: Path) -> str:
@@ -132,11 +130,3 @@ def session_digest(session: Session) -> bytes:
 def _split_pages(session: Session) -> tuple[bytes, list[str]]:
     steps = tuple(msgspec.structs.replace(step, page="") for step in session.steps)
     return msgspec.json.encode(msgspec.structs.replace(session, steps=steps)), [step.page for step in session.steps]
-
-
-def _join_pages(record: str, pages: list[str]) -> Session:
-    session = msgspec.json.decode(record, type=Session)
-    steps = zip(session.steps, pages, strict=True)
-    return msgspec.structs.replace(
-        session, steps=tuple(msgspec.structs.replace(step, page=page) for step, page in steps)
-    )

@@ -5,38 +5,90 @@
             writer.write(session)
 
 Everything goes to a hidden folder beside the target, which takes its place at the end; an exception removes that
-folder, and what a killed process left behind is removed by the next writer of the same store (whole_folder.py).
+folder, and what a killed process left behind is removed by the next writer of the same store (work_folder.py).
 Imports, which may take hours and go on after being killed, write the same files part by part (importers/running).
 """
 
+import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import msgspec
 
-from replay_sessions.errors import BadSession
-from replay_sessions.schema import Session
-from replay_sessions.splits import SPLITS, SplitPlan, assign_split
-from replay_sessions.store.durable_files import writing
+from replay_sessions.foundation.durable_files import writing
+from replay_sessions.foundation.errors import BadSession
+from replay_sessions.schema import Session, action_type
 from replay_sessions.store.manifest import (
     MANIFEST_FILE,
-    SET_ASIDE_FILE,
+    REJECTED_FILE,
     SHARD_FOLDER,
     IndexRow,
     Manifest,
-    SetAside,
+    Rejected,
     Shard,
     fingerprint,
     write_index,
 )
-from replay_sessions.store.set_aside_file import SetAsideLog
 from replay_sessions.store.shards import ShardWriter, session_digest
-from replay_sessions.store.whole_folder import WorkFolder, check_target
+from replay_sessions.store.splits import SPLITS, SplitPlan, assign_split
+from replay_sessions.store.work_folder import WorkFolder, check_target
 
-__all__ = ["StoreContents", "StoreWriter", "index_row"]
+
+class RejectionLog:
+    """A file of records, one JSON object a line; WriteFailed is raised where the system refuses to write it.
+
+    Attributes:
+        count: How many there are.
+        first: The first of them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self.first: Rejected | None = None
+        self._file: IO[bytes] | None = None
+
+    def add(self, record: Rejected) -> None:
+        with writing(self.path):
+            self._open().write(msgspec.json.encode(record) + b"\n")
+        self.first = self.first or record
+        self.count += 1
+
+    def add_all(self, path: Path, count: int) -> None:
+        """Takes over the records of another such file."""
+        if not count:
+            return
+        with path.open("rb") as other, writing(self.path):
+            if self.first is None:
+                self.first = msgspec.json.decode(other.readline(), type=Rejected)
+                other.seek(0)
+            shutil.copyfileobj(other, self._open())
+        self.count += count
+
+    def close(self) -> int:
+        """Closes the file and returns its size; 0 where there is none."""
+        if self._file is None:
+            return 0
+        with writing(self.path):
+            self._file.close()
+        return os.stat(self.path).st_size
+
+    def discard(self) -> None:
+        """Removes the file."""
+        if self._file is not None:
+            with suppress(OSError):  # a full disk may be why it is discarded
+                self._file.close()
+            self.path.unlink(missing_ok=True)
+
+    def _open(self) -> IO[bytes]:
+        if self._file is None:
+            self._file = self.path.open("wb")
+        return self._file
+
 
 # A shard's footer grows with its sessions and is read before the first of them.
 _SHARD_SESSIONS = 256
@@ -45,14 +97,14 @@ _LONGEST_SESSION_CHARACTERS = 512 << 20  # Arrow counts a row group's text in 31
 
 
 class StoreContents:
-    """What a store is to hold, apart from its shards: rows, counts and what was set aside.
+    """The contents of a new store, apart from its shards: rows, counts and rejected records.
 
     Args:
         folder: The folder that becomes the store.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.set_aside = SetAsideLog(folder / SET_ASIDE_FILE)
+        self.rejected = RejectionLog(folder / REJECTED_FILE)
         self.rows: list[IndexRow] = []
         self.action_counts: Counter[str] = Counter()
         self.left_out_steps: Counter[str] = Counter()
@@ -69,14 +121,14 @@ class StoreContents:
     def finish(
         self, folder: Path, *, source: str, plan: SplitPlan, options: Mapping[str, str], shards: Iterable[Shard]
     ) -> None:
-        """Writes index, list of what was set aside, and manifest into a folder that holds the shards.
+        """Writes index, list of what was rejected, and manifest into a folder that holds the shards.
 
         Raises:
             WriteFailed: The system refused.
         """
         with writing(folder):
             write_index(folder, self.rows)
-            self.set_aside.close()
+            self.rejected.close()
         splits = Counter(row.split for row in self.rows)
         manifest = Manifest(
             fingerprint=fingerprint(self.rows),
@@ -88,7 +140,7 @@ class StoreContents:
             split_sessions={split: splits[split] for split in SPLITS},
             split_plan=plan,
             options=dict(options),
-            set_aside=self.set_aside.count,
+            rejected=self.rejected.count,
             left_out_steps=dict(sorted(self.left_out_steps.items())),
             shards=tuple(shards),
         )
@@ -101,11 +153,11 @@ class StoreWriter:
     """Writes a store; see the module.
 
     Args:
-        path: The store's folder; its parents are made.
+        path: The store's folder; its parents are created.
         source: What the sessions come from (manifest).
         splits: How sessions are split.
         overwrite: Replace a store that is there; anything but a store is never replaced.
-        options: How the sessions were made (manifest).
+        options: How the sessions were generated or read (manifest).
     """
 
     def __init__(
@@ -125,7 +177,6 @@ class StoreWriter:
         self._overwrite = overwrite
         self._work = WorkFolder(self.path)
         self._shard: ShardWriter | None = None
-        self._shard_characters = 0
         self._shards: list[Shard] = []  # those that are finished
 
     def __enter__(self) -> Self:
@@ -135,11 +186,9 @@ class StoreWriter:
         self.contents = StoreContents(self._work.store)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if error is None:
+            if kind is None:
                 self._finish_shard()
                 self.contents.finish(
                     self._work.store,
@@ -148,11 +197,11 @@ class StoreWriter:
                     options=self.options,
                     shards=self._shards,
                 )
-                self._work.put_in_place(overwrite=self._overwrite)
+                self._work.commit(overwrite=self._overwrite)
         finally:
             if self._shard is not None:  # it was not to be finished, or could not
                 self._shard.discard()
-            self._work.__exit__(kind, error, trace)
+            self._work.__exit__()
 
     def write(self, session: Session) -> None:
         """Adds a session.
@@ -163,34 +212,27 @@ class StoreWriter:
         if session.session_id in self.contents:
             raise BadSession(f"session {session.session_id!r} is there already: ids must differ")
         row = index_row(session, self.splits)
-        row_group = self._open_shard(row).write(session)
+        if (shard := self._shard) is not None and (
+            shard.row_groups == _SHARD_SESSIONS or shard.characters + row.page_characters > _SHARD_CHARACTERS
+        ):
+            self._finish_shard()
+        self._shard = self._shard or ShardWriter(self._work.store / SHARD_FOLDER)
+        row_group = self._shard.write(session)
         row = msgspec.structs.replace(row, shard=len(self._shards), row_group=row_group)
         self.contents.add(row, action_counts(session))
 
-    def set_aside(self, where: str, reason: str) -> None:
+    def reject(self, where: str, reason: str) -> None:
         """Records that something at `where` was not taken in."""
-        self.contents.set_aside.add(SetAside(where=where, reason=reason))
+        self.contents.rejected.add(Rejected(where=where, reason=reason))
 
     def carry_over(self, store: Path, manifest: Manifest) -> None:
-        """Records what was set aside and left out when a store was made of which this one is another version."""
-        self.contents.set_aside.add_all(store / SET_ASIDE_FILE, manifest.set_aside)
+        """Takes over the rejected and left-out records of a store of which this one is another version."""
+        self.contents.rejected.add_all(store / REJECTED_FILE, manifest.rejected)
         self.contents.left_out_steps.update(manifest.left_out_steps)
 
     def leave_out(self, action_type: str, count: int = 1) -> None:
         """Counts logged events that are no action of the schema."""
         self.contents.left_out_steps[action_type] += count
-
-    def _open_shard(self, row: IndexRow) -> ShardWriter:
-        """The shard to write to: another one when this one is full."""
-        characters = self._shard_characters + row.page_characters
-        if self._shard is not None:
-            if self._shard.row_groups < _SHARD_SESSIONS and characters <= _SHARD_CHARACTERS:
-                self._shard_characters = characters
-                return self._shard
-            self._finish_shard()
-        self._shard = ShardWriter(self._work.store / SHARD_FOLDER)
-        self._shard_characters = row.page_characters
-        return self._shard
 
     def _finish_shard(self) -> None:
         if self._shard is not None:
@@ -227,4 +269,4 @@ def index_row(session: Session, plan: SplitPlan) -> IndexRow:
 
 def action_counts(session: Session) -> Counter[str]:
     """How many actions of each type a session has."""
-    return Counter(str(step.action.__struct_config__.tag) for step in session.steps)
+    return Counter(action_type(step.action) for step in session.steps)

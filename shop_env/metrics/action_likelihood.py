@@ -26,14 +26,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_sessions.errors import AgentFailed
+from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Terminate, reply_action
 from shop_env.metrics.shares_and_f1 import Metric, equal, ratio, share
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 from shop_env.reward.similarity import rouge_l
 from shop_env.reward.terms import unlogged_fields
-
-__all__ = ["SMALLEST", "Likelihood", "checked_distribution", "likelihood_of", "metrics_of_likelihood"]
 
 Floats = NDArray[np.float64]
 
@@ -67,13 +65,13 @@ def likelihood_of(logged: Action, probabilities: Mapping[Action, float], candida
     >>> likelihood_of(Click(name="cart"), {Terminate(): 1.0}, [Terminate(), Click(name="cart"), Click(name="home")])
     Likelihood(logged_probability=0.0, logged_rank=3, terminate_probability=1.0)
     """
-    given = checked_distribution(probabilities)
-    terminate = given.get(_key(Terminate()), 0.0)
+    shares = checked_distribution(probabilities)
+    terminate = shares.get(_key(Terminate()), 0.0)
     if unlogged_fields(logged):
         return Likelihood(None, None, terminate)
-    probability = given.get(_key(logged), 0.0)
-    actions = {_key(action) for action in candidates} | given.keys() | {_key(logged)}
-    rank = sum(given.get(action, 0.0) >= probability for action in actions)
+    probability = shares.get(_key(logged), 0.0)
+    actions = {_key(action) for action in candidates} | shares.keys() | {_key(logged)}
+    rank = sum(shares.get(action, 0.0) >= probability for action in actions)
     return Likelihood(probability, rank, terminate)
 
 
@@ -83,19 +81,19 @@ def checked_distribution(probabilities: Mapping[Action, float]) -> dict[tuple[st
     Raises:
         AgentFailed: A probability is negative or not finite, or they do not sum to 1 within 0.001.
     """
-    given: dict[tuple[str, ...], float] = {}
+    shares: dict[tuple[str, ...], float] = {}
     for action, probability in probabilities.items():
         if not (math.isfinite(probability) and probability >= 0):
             raise AgentFailed(f"the probability of {reply_action(action)} is {probability}; it must lie in 0 to 1")
         key = _key(action)
-        given[key] = given.get(key, 0.0) + probability
-    total = math.fsum(given.values())
+        shares[key] = shares.get(key, 0.0) + probability
+    total = math.fsum(shares.values())
     if abs(total - 1) > _TOLERANCE:
         raise AgentFailed(
-            f"the probabilities of {len(given)} actions sum to {total:.6g}; a distribution over what can be done sums "
+            f"the probabilities of {len(shares)} actions sum to {total:.6g}; a distribution over what can be done sums "
             f"to 1 within {_TOLERANCE}"
         )
-    return given
+    return shares
 
 
 def _key(action: Action) -> tuple[str, ...]:
@@ -106,7 +104,7 @@ def metrics_of_likelihood() -> dict[str, Metric]:
     """Every metric of this module by name."""
     tops = {f"top{k}_accuracy": share(lambda table, k=k: _within(table.logged_rank, k)) for k in _TOP}  # type: ignore[misc]
     return tops | {
-        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST))),
+        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, math.inf)),
         "stop_brier": share(lambda table: (_stop_probability(table) - _left(table)) ** 2),
         "stop_too_early": ratio(lambda table: _leaves(table) * (1 - _left(table)), lambda table: 1 - _left(table)),
         "stop_too_late": ratio(lambda table: (1 - _leaves(table)) * _left(table), _left),

@@ -1,54 +1,100 @@
-"""How sure a figure is: bootstrap over sessions or users, and the paired difference of two agents.
+"""How sure a metric is: its 95% interval over users, and the paired test of two agents.
 
-Steps of one session, and sessions of one user, resemble each other, so whole users are drawn with replacement, not
-steps (a cluster bootstrap; percentile intervals). Whole sessions can be drawn instead, for logs that do not know who
-came back; else their intervals are too short. With few users (OPeRA's test split has 15) those over users are too short
-as well, by less: beside them stand the t intervals and exact tests of paired_tests.py. A metric is a function of sums
-over steps, so each cluster's sums are computed once and a sample is a matrix product: 1,000 samples of 10,000 steps
-take a fraction of a second.
+    records ─► StepTable ─► sums of each user's steps ─► influences ─► CR2 error ─► Estimate | PairedTest
+
+Steps of one session, and sessions of one user, resemble each other: users, not steps, are what intervals count. (Or
+sessions, for logs that do not know who came back; else those intervals are too short.) A metric is a function of sums
+over steps (shares_and_f1.py), so each user's influence is the change of the metric when the user's steps weigh a little
+more: linearisation, exact for shares and means, and what gives F1 its interval. Formulas, ranges and sources stand in
+shop_env/metrics/statistics/.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_sessions.errors import BadConfig
-from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.cluster_sums import Cluster, cluster_numbers, cluster_sums, paired_records, step_rows
-from shop_env.metrics.presets import MetricChoices, metric_preset
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate
+from shop_env.metrics.all_metrics import all_metrics, find_metric
 from shop_env.metrics.records import StepRecord
-from shop_env.metrics.shares_and_f1 import Metric
-from shop_env.metrics.step_table import StepTable
+from shop_env.metrics.shares_and_f1 import Metric, divide
+from shop_env.metrics.statistics.clustered_errors import ClusteredError, clustered_error, estimate, p_value
+from shop_env.metrics.statistics.effective_size import effective_steps, intraclass_correlation, smallest_difference
+from shop_env.metrics.step_table import MetricChoices, StepTable, metric_preset
 
-__all__ = ["Cluster", "bootstrap_interval", "difference_interval", "paired_difference"]
-
+Cluster = Literal["session", "user"]
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_NUDGE = 1e-4
 
-_DRAWS_AT_ONCE = 4_000_000
+
+class PairedTest(msgspec.Struct, frozen=True, kw_only=True):
+    """A paired difference and what can be said of it over few users.
+
+    Attributes:
+        low, high: The 95% interval; None with fewer than 8 users, or where all differ by the same.
+        p_value: Of the t test over users, two-sided; None with fewer than 8.
+        standard_error, degrees_of_freedom: CR2; None where one user has all steps.
+        clusters: Users (or sessions) with a step that the metric counts.
+        steps: That both answered and the metric counts.
+        correlation: Of the steps' differences within a cluster (ICC); None where it is undefined.
+        effective_steps: As how many independent ones the steps count.
+        smallest_difference: What the test would have found with 80% probability; None where no user differs.
+    """
+
+    difference: float
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    standard_error: float | None = None
+    degrees_of_freedom: float | None = None
+    clusters: int
+    steps: int
+    correlation: float | None = None
+    effective_steps: float | None = None
+    smallest_difference: float | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.difference, self.low, self.high)
 
 
-def bootstrap_interval(
+def estimate_metric(
     records: Sequence[StepRecord],
     metric: str,
     *,
     cluster: Cluster = "user",
-    samples: int = 1000,
-    seed: int = 0,
-    confidence: float = 0.95,
     preset: str | MetricChoices = "shop_r1",
-) -> tuple[float, float]:
-    """The percentile interval of a metric (a name in `step_metrics`) over resampled sessions or users.
+) -> Estimate:
+    """A metric (a name in `step_metrics`) with its 95% interval; NaN where no step counts.
 
-    Both ends are NaN where the metric has no step to stand on.
+    Raises:
+        BadConfig: No such metric or cluster, or no scored step.
     """
     choices = metric_preset(preset)
     table = StepTable(records, choices)
-    numbers, count = _numbers(table, cluster, samples)
-    found = find_metric(metric, choices)
-    sums = cluster_sums(step_rows(found, table), numbers, count)
-    drawn = [found.value(draws @ sums) for draws in _draws(count, samples, seed)]
-    return _percentiles(np.concatenate(drawn), confidence)
+    return _estimate(find_metric(metric, choices), table, *_clusters(table, cluster))
+
+
+def estimate_metrics(
+    records: Sequence[StepRecord], *, cluster: Cluster = "user", preset: str | MetricChoices = "shop_r1"
+) -> dict[str, Estimate]:
+    """Every metric that has a step to count, with its 95% interval."""
+    choices = metric_preset(preset)
+    table = StepTable(records, choices)
+    if not len(table):
+        return {}
+    clusters = _clusters(table, cluster)
+    estimates = {name: _estimate(metric, table, *clusters) for name, metric in all_metrics(choices).items()}
+    return {name: estimate for name, estimate in estimates.items() if not np.isnan(estimate.value)}
+
+
+def _estimate(metric: Metric, table: StepTable, codes: Codes, count: int) -> Estimate:
+    sums = cluster_sums(step_rows(metric, table), codes, count)
+    return estimate(float(metric.value(sums.sum(axis=0))), metric_error(metric, sums), metric.bounds)
 
 
 def paired_difference(
@@ -57,58 +103,118 @@ def paired_difference(
     metric: str,
     *,
     cluster: Cluster = "user",
-    samples: int = 1000,
-    seed: int = 0,
-    confidence: float = 0.95,
     preset: str | MetricChoices = "shop_r1",
-) -> tuple[float, float, float]:
-    """How much higher the metric is for a than for b on the same steps, with its interval: (difference, low, high).
+) -> Estimate:
+    """How much higher the metric is for a than for b on the same steps, with its 95% interval; NaN: no step counts."""
+    test = paired_test(records_a, records_b, metric, cluster=cluster, preset=preset)
+    return Estimate(float("nan")) if test is None else test.estimate
 
-    Both agents are resampled together. Steps at which either gave no reply at all (`error`) are left out for both.
+
+def paired_test(
+    records_a: Sequence[StepRecord],
+    records_b: Sequence[StepRecord],
+    metric: str,
+    *,
+    cluster: Cluster = "user",
+    preset: str | MetricChoices = "shop_r1",
+) -> PairedTest | None:
+    """Tests how much higher the metric is for a than for b on the same steps; None where no step counts.
+
+    Steps at which either gave no reply at all (`error`) are left out for both.
 
     Raises:
         BadConfig: The records are not of the same steps.
     """
     choices = metric_preset(preset)
-    found = find_metric(metric, choices)
-    a, b = (StepTable(side, choices) for side in paired_records(records_a, records_b))
-    numbers, count = _numbers(a, cluster, samples)
-    sums_a, sums_b = (cluster_sums(step_rows(found, table), numbers, count) for table in (a, b))
-    difference = float(found.value(sums_a.sum(axis=0)) - found.value(sums_b.sum(axis=0)))
-    return (difference, *difference_interval(found, sums_a, sums_b, samples=samples, seed=seed, confidence=confidence))
+    of = find_metric(metric, choices)
+    a, b = (StepTable(side, choices) for side in _paired_records(records_a, records_b))
+    codes, count = _clusters(a, cluster)
+    rows_a, rows_b = step_rows(of, a), step_rows(of, b)
+    sums_a, sums_b = (cluster_sums(rows, codes, count) for rows in (rows_a, rows_b))
+    difference = float(of.value(sums_a.sum(axis=0)) - of.value(sums_b.sum(axis=0)))
+    if np.isnan(difference):
+        return None
+    error = difference_error(of, sums_a, sums_b)
+    counted = (of.counted(rows_a) > 0) | (of.counted(rows_b) > 0)
+    of_steps = influences(of, rows_a) - influences(of, rows_b)
+    correlation = intraclass_correlation(of_steps[counted], codes[counted])
+    defined = not np.isnan(correlation)
+    interval = estimate(difference, error, of.difference_bounds)
+    return PairedTest(
+        difference=difference,
+        low=interval.low,
+        high=interval.high,
+        p_value=p_value(difference, error),
+        standard_error=error.standard_error if error else None,
+        degrees_of_freedom=error.degrees_of_freedom if error else None,
+        clusters=int(np.sum(of.counted(sums_a) + of.counted(sums_b) > 0)),
+        steps=int(np.sum(counted)),
+        correlation=correlation if defined else None,
+        effective_steps=effective_steps(correlation if defined else 0.0, codes[counted]),
+        smallest_difference=smallest_difference(error) if error and interval.low is not None else None,
+    )
 
 
-def difference_interval(
-    metric: Metric, sums_a: Floats, sums_b: Floats, *, samples: int = 1000, seed: int = 0, confidence: float = 0.95
-) -> tuple[float, float]:
-    """The percentile interval of a difference, from the sums of each user's steps, (users, k)."""
-    drawn = [
-        metric.value(draws @ sums_a) - metric.value(draws @ sums_b) for draws in _draws(len(sums_a), samples, seed)
-    ]
-    return _percentiles(np.concatenate(drawn), confidence)
+def difference_error(metric: Metric, sums_a: Floats, sums_b: Floats) -> ClusteredError | None:
+    """The CR2 error of a difference, from the sums of each user's steps, (users, k)."""
+    shares = (_shares(metric, sums_a) + _shares(metric, sums_b)) / 2
+    return clustered_error(influences(metric, sums_a) - influences(metric, sums_b), shares)
 
 
-def _numbers(table: StepTable, cluster: str, samples: int) -> tuple[NDArray[np.int64], int]:
-    if samples < 1:
-        raise BadConfig(f"samples is {samples}; it must be at least 1.")
-    return cluster_numbers(table, cluster)
+def metric_error(metric: Metric, sums: Floats) -> ClusteredError | None:
+    """The CR2 error of one agent's metric, from the sums of each user's steps, (users, k)."""
+    return clustered_error(influences(metric, sums), _shares(metric, sums))
 
 
-def _draws(count: int, samples: int, seed: int) -> Iterator[Floats]:
-    """How often each cluster is drawn in each sample, some samples at a time: (samples, clusters)."""
-    rng = np.random.default_rng(seed)
-    at_once = max(1, _DRAWS_AT_ONCE // count)
-    for first in range(0, samples, at_once):
-        rows = min(at_once, samples - first)
-        drawn = rng.integers(count, size=(rows, count)) + np.arange(rows)[:, None] * count
-        yield np.bincount(drawn.ravel(), minlength=rows * count).reshape(rows, count).astype(np.float64)
+def influences(metric: Metric, sums: Floats) -> Floats:
+    """What each row of sums, (rows, k), adds to the metric of all of them: they sum to 0.
+
+    For a mean: (the row's sum - the row's steps · mean) / all steps.
+    """
+    total = sums.sum(axis=0)
+    changed: Floats = metric.value(total + _NUDGE * sums) - metric.value(total - _NUDGE * sums)
+    return changed / (2 * _NUDGE)
 
 
-def _percentiles(values: Floats, confidence: float) -> tuple[float, float]:
-    if not 0 < confidence < 1:
-        raise BadConfig(f"confidence is {confidence}; it must lie between 0 and 1, for example 0.95.")
-    known = values[~np.isnan(values)]  # a sample may hold no step of the kind that a metric counts
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
+def step_rows(metric: Metric, table: StepTable) -> Floats:
+    """The metric's weighted addends, shape (steps, k)."""
+    return metric.statistics(table) * table.weights[:, None]
+
+
+def cluster_sums(rows: Floats, codes: Codes, count: int) -> Floats:
+    """The rows of each cluster added up, shape (clusters, k)."""
+    return np.stack([np.bincount(codes, weights=column, minlength=count) for column in rows.T], axis=1)
+
+
+def user_sums(metric: Metric, table: StepTable) -> Floats:
+    """The metric's sums of each user's steps, (users, k); in the same order for all records of one split."""
+    return cluster_sums(step_rows(metric, table), *_clusters(table, "user"))
+
+
+def _shares(metric: Metric, sums: Floats) -> Floats:
+    counted = metric.counted(sums)
+    return divide(counted, np.full_like(counted, counted.sum()))
+
+
+def _clusters(table: StepTable, cluster: str) -> tuple[Codes, int]:
+    """For each step the number of its user or session, and how many there are."""
+    if cluster not in ("session", "user"):
+        raise BadConfig(f"cluster is {cluster!r}; it must be 'session' or 'user'.")
+    if not len(table):
+        raise BadConfig("There are no scored steps: every record is an error, or there is none.")
+    return table.clusters(cluster)
+
+
+def _paired_records(
+    records_a: Sequence[StepRecord], records_b: Sequence[StepRecord]
+) -> tuple[list[StepRecord], list[StepRecord]]:
+    """The steps that both answered, in the same order."""
+    a, b = ({(record.session_id, record.step_index): record for record in side} for side in (records_a, records_b))
+    if a.keys() != b.keys():
+        unpaired = sorted(a.keys() ^ b.keys())
+        raise BadConfig(
+            f"The two agents were not evaluated on the same steps: {len(unpaired)} steps have only one of them, for "
+            f"example step {unpaired[0][1]} of session {unpaired[0][0]!r}. Run both on the same store and split."
+        )
+    both = [key for key in a if a[key].error is None and b[key].error is None]
+    return [a[key] for key in both], [b[key] for key in both]

@@ -24,18 +24,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ALL",
-    "ActionTrace",
-    "Fidelity",
-    "action_mix_divergence",
-    "js_divergence",
-    "population_fidelity",
-    "trace_of",
-    "transition_divergence",
-    "wasserstein",
-]
-
 ALL = "all"
 
 
@@ -70,11 +58,11 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
 def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace]) -> list[Fidelity]:
     """The figures of all traces first, then of each group that both populations have."""
     groups = sorted({trace.group for trace in logged} & {trace.group for trace in simulated} - {""})
-    found = [_compare(logged, simulated, ALL)] if logged and simulated else []
+    rows = [_compare(logged, simulated, ALL)] if logged and simulated else []
     for group in groups:
         sides = [[trace for trace in side if trace.group == group] for side in (logged, simulated)]
-        found.append(_compare(sides[0], sides[1], group))
-    return found
+        rows.append(_compare(sides[0], sides[1], group))
+    return rows
 
 
 def trace_of(kinds: Sequence[str], *, breaks: Collection[int] = (), group: str = "") -> ActionTrace:
@@ -85,7 +73,7 @@ def trace_of(kinds: Sequence[str], *, breaks: Collection[int] = (), group: str =
             spans them.
     """
     length = kinds.index("terminate") + 1 if "terminate" in kinds else len(kinds)
-    pairs = tuple(pair for place, pair in enumerate(pairwise(kinds), start=1) if place not in breaks)
+    pairs = tuple(pair for index, pair in enumerate(pairwise(kinds), start=1) if index not in breaks)
     return ActionTrace(tuple(kinds), pairs, length, bought=kinds[length - 1] == "purchase", group=group)
 
 
@@ -143,5 +131,5 @@ def _count(traces: Iterable[ActionTrace], what: Literal["kinds", "pairs"]) -> Ma
 
 
 def _kl(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    known = p > 0
-    return float(np.sum(p[known] * np.log2(p[known] / q[known])))
+    positive = p > 0
+    return float(np.sum(p[positive] * np.log2(p[positive] / q[positive])))

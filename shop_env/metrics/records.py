@@ -1,17 +1,15 @@
 """What is known of one answered step: the row from which every metric is computed.
 
-Stands between running an agent (agents.evaluate, or anything else that asks for replies) and the metrics. A record
+Stands between running an agent (evaluate, or anything else that asks for replies) and the metrics. A record
 holds what was logged and what was answered, so figures can be counted anew without asking the agent again.
 """
 
 import msgspec
 
-from replay_sessions.schema import Click, Session, reply_action
+from replay_sessions.schema import Action, Click, Session, reply_action
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 from shop_env.reward.terms import unlogged_fields
-
-__all__ = ["StepRecord", "record_step"]
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -52,6 +50,12 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     terminate_probability: float | None = None
 
     @property
+    def logged_action(self) -> Action:
+        logged: Action = msgspec.convert(self.logged, Action)
+        is_click = isinstance(logged, Click)
+        return msgspec.structs.replace(logged, click_type=self.logged_click_type) if is_click else logged
+
+    @property
     def is_scorable(self) -> bool:
         """Whether the log knows every field of its action: else only the type can be right or wrong."""
         return not unlogged_fields(self.logged)
@@ -65,9 +69,6 @@ def record_step(
     *,
     extraction: Extraction = "strict",
     error: str | None = None,
-    logged_probability: float | None = None,
-    logged_rank: int | None = None,
-    terminate_probability: float | None = None,
 ) -> StepRecord:
     """Reads and scores a reply to a step; `reply` is None, and `error` says why, where the agent failed.
 
@@ -75,9 +76,7 @@ def record_step(
         extraction: How the action is found in the reply (shop_env.replies).
     """
     step = session.steps[step_index]
-    parsed = None if reply is None else parse_reply(reply, extraction)
-    readable = None if isinstance(parsed, MalformedReply) else parsed
-    return StepRecord(
+    record = StepRecord(
         session_id=session.session_id,
         user_id=session.user_id,
         step_index=step_index,
@@ -86,13 +85,21 @@ def record_step(
         logged_click_type=step.action.click_type if isinstance(step.action, Click) else None,
         logged_rationale=step.rationale,
         reply=reply,
+        error=error,
+    )
+    return rescore(record, reward, extraction)
+
+
+def rescore(record: StepRecord, reward: RewardConfig, extraction: Extraction = "strict") -> StepRecord:
+    """The record with all that follows from its reply and its logged action."""
+    logged = record.logged_action
+    parsed = None if record.reply is None else parse_reply(record.reply, extraction)
+    readable = None if isinstance(parsed, MalformedReply) else parsed
+    return msgspec.structs.replace(
+        record,
         predicted=reply_action(readable.action) if readable else None,
         predicted_rationale=readable.rationale if readable else None,
         problem=parsed.problem if isinstance(parsed, MalformedReply) else None,
-        error=error,
-        reward=score_reply(parsed, step.action, reward).total if parsed else None,
-        best_reward=best_breakdown(step.action, reward).total,
-        logged_probability=logged_probability,
-        logged_rank=logged_rank,
-        terminate_probability=terminate_probability,
+        reward=score_reply(parsed, logged, reward).total if parsed else None,
+        best_reward=best_breakdown(logged, reward).total,
     )

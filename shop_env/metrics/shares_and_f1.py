@@ -1,7 +1,7 @@
 """The arithmetic of metrics: shares, confusion matrices and F1 as functions of sums over steps.
 
-A Metric gives each step's addends and turns their sums into a figure, so that the bootstrap (intervals.py) can resample
-the sums of sessions or users instead of steps.
+A Metric gives each step's addends and turns their sums into a value, so that intervals (intervals.py) need only the
+sums of each user's steps.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shop_env.metrics.step_table import StepTable
-
-__all__ = ["Metric", "confusion", "divide", "equal", "f1_by_class", "macro_f1", "ratio", "share", "weighted_f1"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -25,27 +23,38 @@ class Metric(msgspec.Struct, frozen=True):
         statistics: Each step's addends, shape (steps, k); they are multiplied by the table's weights.
         value: From sums of shape (..., k) to the figure, shape (...); NaN where there is nothing to count.
         counted: From sums to how many steps are counted, shape (...): all entries of a confusion matrix together.
+        bounds: Between which the value lies, and so its interval.
     """
 
     statistics: Callable[[StepTable], Floats]
     value: Callable[[Floats], Floats]
     counted: Callable[[Floats], Floats] = lambda sums: sums.sum(axis=-1)
+    bounds: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def difference_bounds(self) -> tuple[float, float]:
+        low, high = self.bounds
+        return low - high, high - low
 
 
-def ratio(above: Callable[[StepTable], Floats], below: Callable[[StepTable], Floats]) -> Metric:
+def ratio(
+    above: Callable[[StepTable], Floats],
+    below: Callable[[StepTable], Floats],
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Metric:
     """Σ above / Σ below; steps where `above` is NaN count on neither side."""
 
     def statistics(table: StepTable) -> Floats:
         numerator, denominator = above(table), below(table)
-        known = ~np.isnan(numerator)
-        return np.stack([np.where(known, numerator, 0.0), np.where(known, denominator, 0.0)], axis=1)
+        defined = ~np.isnan(numerator)
+        return np.stack([np.where(defined, numerator, 0.0), np.where(defined, denominator, 0.0)], axis=1)
 
-    return Metric(statistics, lambda sums: divide(sums[..., 0], sums[..., 1]), lambda sums: sums[..., 1])
+    return Metric(statistics, lambda sums: divide(sums[..., 0], sums[..., 1]), lambda sums: sums[..., 1], bounds)
 
 
-def share(hits: Callable[[StepTable], Floats]) -> Metric:
+def share(hits: Callable[[StepTable], Floats], bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
     """The mean of `hits` over steps; steps where it is NaN are not counted."""
-    return ratio(hits, lambda table: np.ones(len(table)))
+    return ratio(hits, lambda table: np.ones(len(table)), bounds)
 
 
 def confusion(logged: Codes, predicted: Codes, classes: int, counted: Floats) -> Floats:

@@ -18,10 +18,8 @@ scaled where nothing is long text: hence two presets.
 
 from collections.abc import Mapping
 
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.reward.score import RewardConfig
-
-__all__ = ["REWARD_PRESETS", "reward_preset"]
 
 REWARD_PRESETS: Mapping[str, RewardConfig] = {
     "shop_r1": RewardConfig(),

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward.similarity import SIMILARITIES, SimilarityName
@@ -27,19 +27,6 @@ from shop_env.reward.terms import (
     is_wrong_click,
     type_and_submit_terms,
 )
-
-__all__ = [
-    "EMPTY_RATIONALE",
-    "NOTHING",
-    "TERM_NAMES",
-    "RewardBreakdown",
-    "RewardConfig",
-    "RewardKind",
-    "SelfCertainty",
-    "best_breakdown",
-    "score_action",
-    "score_reply",
-]
 
 RewardKind = Literal["hierarchical", "binary", "customer_r1"]
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]

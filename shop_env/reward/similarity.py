@@ -11,9 +11,7 @@ operations (Hyyrö 2004, "Bit-parallel LCS-length computation revisited").
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
-from replay_sessions.errors import MissingExtra
-
-__all__ = ["SIMILARITIES", "Similarity", "SimilarityName", "rouge_l", "rouge_l_reference"]
+from replay_sessions.foundation.errors import MissingExtra
 
 SimilarityName = Literal["rouge_l", "rouge_score"]
 
@@ -39,15 +37,15 @@ def rouge_l(prediction: str, target: str, at_least: float = 0.0) -> float:
     """
     if prediction == target:
         return 1.0
-    places, target_length = _token_places(target)
+    masks, target_length = _token_masks(target)
     tokens = _tokens(prediction)
     # Where the prediction's tokens stand in the target, a bit each; their number bounds the common subsequence.
-    known = list(filter(None, map(places.get, tokens)))
-    if 2 * len(known) < (at_least - _MARGIN) * (len(tokens) + target_length) or not known:
+    matching = list(filter(None, map(masks.get, tokens)))
+    if 2 * len(matching) < (at_least - _MARGIN) * (len(tokens) + target_length) or not matching:
         return 0.0
     row = full = (1 << target_length) - 1
-    for place in known:
-        matched = row & place
+    for mask in matching:
+        matched = row & mask
         row = (row + matched) | (row - matched)  # carries beyond the target's bits never come back
     common = target_length - (row & full).bit_count()
     precision, recall = common / len(tokens), common / target_length
@@ -67,13 +65,13 @@ def _tokens(text: str) -> list[bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _token_places(text: str) -> tuple[dict[bytes, int], int]:
-    """For each token the places where it stands, as bits, and the number of tokens."""
+def _token_masks(text: str) -> tuple[dict[bytes, int], int]:
+    """For each token a bit mask of its positions, and the number of tokens."""
     tokens = _tokens(text)
-    places: dict[bytes, int] = {}
-    for place, token in enumerate(tokens):
-        places[token] = places.get(token, 0) | (1 << place)
-    return places, len(tokens)
+    masks: dict[bytes, int] = {}
+    for index, token in enumerate(tokens):
+        masks[token] = masks.get(token, 0) | (1 << index)
+    return masks, len(tokens)
 
 
 def rouge_l_reference(prediction: str, target: str, at_least: float = 0.0) -> float:

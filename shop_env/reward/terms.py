@@ -24,15 +24,6 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, repl
 from shop_env.click_types import click_type_of
 from shop_env.reward.similarity import Similarity, rouge_l
 
-__all__ = [
-    "click_terms",
-    "exact_match",
-    "exact_weight",
-    "is_wrong_click",
-    "type_and_submit_terms",
-    "unlogged_fields",
-]
-
 
 def unlogged_fields(logged: Action | Mapping[str, str]) -> tuple[str, ...]:
     """The fields of a logged action that its log does not know.

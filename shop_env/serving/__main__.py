@@ -14,27 +14,34 @@ Exit codes: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C.
 import sys
 from collections.abc import Sequence
 
-from replay_sessions.commands.command_line import choose, run_command
-from replay_sessions.plugins import Entry, load_entry, summaries
-
-__all__ = ["main"]
+from replay_sessions.foundation.command_line import choose, run_command
+from replay_sessions.foundation.plugins import requires_extra
 
 COMMANDS = {
-    "openenv": Entry("shop_env.serving.openenv.command:run", "Serve the env to OpenEnv's clients."),
-    "tasks": Entry("shop_env.serving.task_file:run", "Write a split as single-turn tasks, JSON lines."),
+    "openenv": "Serve the env to OpenEnv's clients.",
+    "tasks": "Write a split as single-turn tasks, JSON lines.",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line: 0 done, 2 the call or its input was wrong, 130 stopped."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else arguments
     return run_command(lambda: _run(words))
 
 
 def _run(words: Sequence[str]) -> int:
-    name, rest = choose("command", summaries(COMMANDS), words, program="python -m shop_env.serving", text=__doc__)
-    done: int = load_entry("command", COMMANDS, name)(rest)
-    return done
+    name, rest = choose("command", COMMANDS, words, program="python -m shop_env.serving", text=__doc__)
+    if name == "tasks":
+        from shop_env.serving.task_file import run  # noqa: PLC0415 - start-up time
+
+        return run(rest)
+    from shop_env.serving.openenv.options import parse_server_options  # noqa: PLC0415 - start-up time
+
+    options = parse_server_options(rest)
+    with requires_extra("openenv"):
+        from shop_env.serving.openenv.server import serve  # noqa: PLC0415 - an extra that may be missing
+    served: int = serve(options)
+    return served
 
 
 if __name__ == "__main__":

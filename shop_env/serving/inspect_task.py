@@ -26,8 +26,6 @@ from shop_env.replies import Extraction, action_json, check_extraction
 from shop_env.reward.presets import reward_preset
 from shop_env.serving.tasks import StepScore, StepTask, StepTasks, score_step
 
-__all__ = ["exact_match", "shop_r1", "shop_reward"]
-
 _METRICS = [mean(), stderr(cluster="user_id")]
 _ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 
@@ -92,9 +90,9 @@ def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> S
     check_extraction(extraction)
 
     async def score(state: TaskState, target: Target) -> Score:
-        found = score_step(state.output.completion, state.metadata["answer"], config, extraction)
-        parts = {"reward_breakdown": found.reward_breakdown, "best_reward": found.best_reward}
-        return Score(value=found.reward, metadata=parts, **_said(state, found))
+        score = score_step(state.output.completion, state.metadata["answer"], config, extraction)
+        parts = {"reward_breakdown": score.reward_breakdown, "best_reward": score.best_reward}
+        return Score(value=score.reward, metadata=parts, **_explanation(state, score))
 
     return score
 
@@ -106,16 +104,16 @@ def exact_match(extraction: Extraction = "strict") -> Scorer:
     check_extraction(extraction)
 
     async def score(state: TaskState, target: Target) -> Score:
-        found = score_step(state.output.completion, state.metadata["answer"], config, extraction)
-        if found.exact_match is None:
+        score = score_step(state.output.completion, state.metadata["answer"], config, extraction)
+        if score.exact_match is None:
             return Score.unscored(reason="unlogged", explanation="the log does not know all of its action")
-        return Score(value=float(found.exact_match), **_said(state, found))
+        return Score(value=float(score.exact_match), **_explanation(state, score))
 
     return score
 
 
-def _said(state: TaskState, found: StepScore) -> dict[str, Any]:
-    said: dict[str, Any] = {"answer": state.output.completion}
-    if found.problem is not None:
-        said |= {"reason": "invalid_response_format", "explanation": f"{found.problem}: {found.problem_detail}"}
-    return said
+def _explanation(state: TaskState, score: StepScore) -> dict[str, Any]:
+    fields: dict[str, Any] = {"answer": state.output.completion}
+    if score.problem is not None:
+        fields |= {"reason": "invalid_response_format", "explanation": f"{score.problem}: {score.problem_detail}"}
+    return fields

@@ -16,17 +16,15 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.commands.command_line import parse_options
-from replay_sessions.errors import BadConfig
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.command_line import parse_options
+from replay_sessions.foundation.durable_files import replacing
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from replay_sessions.store.durable_files import replacing
 from shop_env.context import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.serving.tasks import StepTasks
-
-__all__ = ["TaskFile", "run", "write_tasks"]
 
 
 class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -20,18 +20,15 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import asdict
 
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.schema import Action, reply_action
-from shop_env.context import ContextConfig
+from shop_env.context import ContextConfig, persona_texts
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import Observation
-from shop_env.personas import persona_texts
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 from shop_env.reward.terms import exact_match, unlogged_fields
-
-__all__ = ["SPLIT_CHOICES", "StepScore", "StepTask", "StepTasks", "score_step"]
 
 SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
 
@@ -131,27 +128,27 @@ class StepTasks:
         self.extraction: Extraction = extraction
         self._first_step = 0 if first_action else 1
         self._personas = persona_texts(store, self.context)
-        self._places: dict[str, tuple[list[str], list[int]]] = {}
+        self._counts: dict[str, tuple[list[str], list[int]]] = {}
         self._episodes = EpisodeCache(_KEPT_CHARACTERS)
         self._lock = Lock()  # neither stores nor caches are made for several threads
 
     def count(self, split: str) -> int:
         """How many tasks a split has."""
-        _, ends = self._places_of(split)
+        _, ends = self._task_counts(split)
         return ends[-1] if ends else 0
 
     def step_of(self, split: str, index: int) -> tuple[str, str, int]:
         """Session, user and step of a task, by the store's index alone: no session is read."""
-        session_ids, ends = self._places_of(split)
+        session_ids, ends = self._task_counts(split)
         count = ends[-1] if ends else 0
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
             allowed = (
                 f"it must be a whole number from 0 to {count - 1}" if count else "the split has no step to ask about"
             )
             raise BadConfig(f"index is {index!r} in split {split!r}; {allowed}.")
-        place = bisect_right(ends, index)
-        step_index = index - (ends[place - 1] if place else 0) + self._first_step
-        return session_ids[place], self.store.user_id(session_ids[place]), step_index
+        position = bisect_right(ends, index)
+        step_index = index - (ends[position - 1] if position else 0) + self._first_step
+        return session_ids[position], self.store.user_id(session_ids[position]), step_index
 
     def task(self, split: str, index: int) -> StepTask:
         """One task by its place in a split."""
@@ -188,14 +185,14 @@ class StepTasks:
                 session_id, lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas)
             )
 
-    def _places_of(self, split: str) -> tuple[list[str], list[int]]:
+    def _task_counts(self, split: str) -> tuple[list[str], list[int]]:
         """The sessions of a split that have tasks, and for each how many there are up to its last."""
         if split not in SPLIT_CHOICES:
             raise BadConfig(f"unknown split {split!r}. {did_you_mean(str(split), SPLIT_CHOICES)}")
         with self._lock:
-            if split not in self._places:
+            if split not in self._counts:
                 session_ids = self.store.session_ids(cast(SplitChoice, split))
-                counts = {one: self.store.step_count(one) - self._first_step for one in session_ids}
-                counts = {one: count for one, count in counts.items() if count > 0}
-                self._places[split] = list(counts), list(accumulate(counts.values()))
-            return self._places[split]
+                counts = {name: self.store.step_count(name) - self._first_step for name in session_ids}
+                counts = {name: count for name, count in counts.items() if count > 0}
+                self._counts[split] = list(counts), list(accumulate(counts.values()))
+            return self._counts[split]

@@ -25,8 +25,6 @@ from shop_env.replies import Extraction
 from shop_env.reward.presets import reward_preset
 from shop_env.serving.tasks import StepScore, StepTasks, score_step
 
-__all__ = ["ShopStep", "ShopStepConfig", "ShopStepData", "ShopTaskset", "ShopTasksetConfig"]
-
 
 class ShopStepData(vf.TaskData):  # type: ignore[misc]  # the package is not installed where types are checked
     """A logged step; `answer` is what the person did."""

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.evaluate import evaluate
 from agents.registry import make_agent
-from replay_sessions.errors import AgentFailed, BadConfig
+from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Terminate
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.observation import Observation
 from shop_env.replies import Reply, parse_reply
 

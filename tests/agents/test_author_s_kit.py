@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import agents.listed
+import agents.__main__
 from agents.__main__ import main
 from agents.new_agent import write_agent
-from replay_sessions.errors import WriteFailed
+from replay_sessions.foundation.errors import WriteFailed
 
 pytestmark = pytest.mark.long
 
@@ -75,9 +75,9 @@ def test_the_list_tells_what_an_extra_would_add(
     def without_scikit_learn(name: str) -> ModuleSpec | None:
         return None if name == "sklearn" else find_spec(name)
 
-    monkeypatch.setattr(agents.listed, "find_spec", without_scikit_learn)
+    monkeypatch.setattr(agents.__main__, "find_spec", without_scikit_learn)
     assert main(["list"]) == 0
     ready, _, rest = capsys.readouterr().out.partition("not installed:\n")
     assert "  ngram " in ready and "  boosting " not in ready
-    assert "Gradient-boosted trees" in rest and "pip install 'shop-r1[floors]'" in rest
+    assert "Gradient-boosted trees" in rest and "pip install 'shop-r1[baselines]'" in rest
     assert all(len(line) <= 80 for line in (ready + rest).splitlines())

@@ -18,7 +18,7 @@ from agents.__main__ import main
 from agents.conformance import Report, check_agent
 from agents.train_view import TrainView
 from replay_sessions.elements import find_elements
-from replay_sessions.errors import AgentFailed
+from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.observation import Observation
@@ -149,8 +149,9 @@ class ReadsTheAsker(Good):
     def act(self, observation: Observation) -> str:
         frame: Any = sys._getframe()
         while (frame := frame.f_back) is not None:
-            if (step := frame.f_locals.get("step")) is not None and hasattr(step, "logged"):
-                return format_reply("I just know.", step.logged)
+            for step in frame.f_locals.get("batch") or ():
+                if hasattr(step, "logged"):
+                    return format_reply("I just know.", step.logged)
         return LEAVE
 
 
@@ -229,29 +230,29 @@ def test_a_good_agent_that_learns_from_a_store_passes(demo_store: SessionStore) 
 @pytest.mark.parametrize(
     ("agent", "check", "said"),
     [
-        (object(), "protocol", "no method reset or act"),
-        (Changes(), "leaves observations as they are", "act changed one"),
-        (ChangesInBatches(), "leaves observations as they are", "act_batch changed one"),
+        (object(), "protocol", "no method 'reset' or 'act'"),
+        (Changes(), "does not modify observations", "act changed an observation"),
+        (ChangesInBatches(), "does not modify observations", "act_batch changed an observation"),
         (CertainOfAll(), "probabilities sum to 1", "sum to 2"),
-        (Hangs(), "answers in time", "no answer within 0.2 s"),
-        (HangsOnNothing(), "answers in time", "no answer within 0.2 s"),
-        (HangsWithoutASeed(), "answers in time", "no answer within 0.2 s"),
-        (RemembersTheSession(), "forgets what was asked before", "in another order"),
-        (RemembersThePage(), "forgets what was asked before", "in another order"),
-        (DrawsAnew(), "same seed, same reply", "when asked again"),
-        (CountsPlaces(), "order in a batch changes nothing", "draw from `seeds` alone"),
-        (CountsCompany(), "company in a batch changes nothing", "100% of the replies differ"),
-        (ShortBatch(), "a batch has an answer for each", "gave 1 answers to"),
-        (FailsTogether(), "one failure costs one step", "an empty page"),
+        (Hangs(), "replies in time", "no reply within 0.2 s"),
+        (HangsOnNothing(), "replies in time", "no reply within 0.2 s"),
+        (HangsWithoutASeed(), "replies in time", "no reply within 0.2 s"),
+        (RemembersTheSession(), "independent of earlier calls", "in another order"),
+        (RemembersThePage(), "independent of earlier calls", "in another order"),
+        (DrawsAnew(), "same seed, same reply", "when repeated after reset"),
+        (CountsPlaces(), "independent of the batch's order", "draw from `seeds` alone"),
+        (CountsCompany(), "independent of the batch's size", "100% of the replies differ"),
+        (ShortBatch(), "one reply per observation", "gave 1 answers to"),
+        (FailsTogether(), "a failure costs one step only", "an empty page"),
         (Silent(), "replies are text", "NoneType"),
         (Bytes(), "replies are text", "bytes"),
-        (ReadsTheAsker(), "does not know the answers", "18 of 18 actions"),
-        (FirstElement(), "survives any page", "on empty page: IndexError"),
-        (OnlyAscii(), "survives any page", "on many scripts: UnicodeEncodeError"),
-        (LastAction(), "answers sessions", "IndexError"),
+        (ReadsTheAsker(), "no access to the answers", "18 of 18 random logged actions"),
+        (FirstElement(), "handles any page", "on empty page: IndexError"),
+        (OnlyAscii(), "handles any page", "on many scripts: UnicodeEncodeError"),
+        (LastAction(), "replies to sessions", "IndexError"),
         (NeedsASeed(), "reset without a seed", "TypeError"),
-        (Exits(), "never ends the run", "SystemExit"),
-        (Offline(), "answers sessions", "no server at localhost:8000"),
+        (Exits(), "does not exit the process", "SystemExit"),
+        (Offline(), "replies to sessions", "no server at localhost:8000"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
@@ -263,20 +264,20 @@ def test_each_fault_is_found_by_its_name_and_no_other_is(agent: Good, check: str
 
 def test_who_reads_the_answers_behind_the_train_split_is_found(demo_store: SessionStore) -> None:
     found = faults(check_agent(f"{__file__}:ReadsTheStore", store=demo_store))
-    assert "actions that were drawn by lot" in found["does not know the answers"]
+    assert "random logged actions" in found["no access to the answers"]
 
 
 def test_unreadable_replies_are_a_note_and_no_fault() -> None:
     report = check_agent(Chatty())
     assert report.passed
-    assert [finding.check for finding in report.findings if finding.kind == "note"] == ["replies are readable"]
+    assert [finding.check for finding in report.findings if finding.kind == "note"] == ["replies parse"]
 
 
 def test_the_command_ends_although_the_agent_never_does() -> None:
     command = [sys.executable, "-m", "agents", "check", f"{__file__}:Pooled", "--time-limit-s", "0.5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2])
     assert done.returncode == 1, done.stderr
-    assert "fault  answers in time" in done.stdout
+    assert "fault  replies in time" in done.stdout
 
 
 class Pooled(Good):
@@ -290,7 +291,7 @@ def test_the_command_says_what_it_found_and_exits_with_one_on_faults(capsys: pyt
     assert main(["check", "random"]) == 0
     assert "random: passed" in capsys.readouterr().out
     assert main(["check", f"{__file__}:FirstElement"]) == 1
-    assert "fault  survives any page" in capsys.readouterr().out
+    assert "fault  handles any page" in capsys.readouterr().out
     assert main(["check", "radnom"]) == 2
     assert capsys.readouterr().err == (
         "error: Unknown agent 'radnom'. Did you mean 'random'? "

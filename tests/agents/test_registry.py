@@ -1,11 +1,12 @@
 """From what a user types to an agent."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 
-from agents.registry import CHECKPOINT_MARKER, agent_class, known_agents, make_agent, parse_spec
-from replay_sessions.errors import BadConfig, MissingExtra, UnknownAgent
+from agents.registry import AGENTS, CHECKPOINT_MARKER, EXTRAS, agent_class, installed_agents, make_agent, parse_spec
+from replay_sessions.foundation.errors import BadConfig, MissingExtra, UnknownAgent
 from train.checkpoints import CHECKPOINT_FILE
 
 AGENT = """
@@ -27,7 +28,7 @@ def agent_file(tmp_path: Path) -> Path:
 
 
 def test_every_registered_name_leads_to_a_class() -> None:
-    for name in known_agents():
+    for name in (*AGENTS, *installed_agents()):
         assert callable(agent_class(parse_spec(name))[0])
 
 
@@ -70,7 +71,7 @@ def test_arguments_that_the_class_does_not_take_are_a_bad_call(agent_file: Path)
         ("no_such_module_anywhere:Agent", "No module 'no_such_module_anywhere'"),
         ("missing.py:Agent", "No file 'missing.py'"),
         ("runs/not/there", "No checkpoint folder"),
-        ("agents.scripted.random:RandomAgnet", "Did you mean 'RandomAgent'"),
+        ("agents.baselines.rules:RandomAgnet", "Did you mean 'RandomAgent'"),
     ],
 )
 def test_what_is_not_there_is_an_unknown_agent(spec: str, said: str) -> None:
@@ -113,7 +114,7 @@ def test_an_installed_package_brings_its_agents_along(
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: their-agents\nVersion: 1.0\n", encoding="utf-8")
     (information / "entry_points.txt").write_text("[shop_r1.agents]\ntheirs = my_agent:Fixed\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert known_agents()["theirs"] == "my_agent:Fixed"
+    assert installed_agents()["theirs"] == "my_agent:Fixed"
     assert make_agent("theirs?reply=hello").act({}) == "hello"  # type: ignore[typeddict-item]
 
 
@@ -129,3 +130,38 @@ def test_a_class_without_act_is_no_agent(tmp_path: Path) -> None:
     file.write_text("class Half:\n    def reset(self, *, seed=None): pass\n", encoding="utf-8")
     with pytest.raises(BadConfig, match="no method 'act'"):
         make_agent(f"{file}:Half")
+
+
+MADE_WRONG = """
+class Fails:
+    def __init__(self): raise ValueError("no model here")
+
+
+class Bot:
+    def __init__(self, concurrency): self.concurrency = concurrency
+    def reset(self, *, seed=None): pass
+    def act(self, observation): return "x"
+    def act_batch(self, observations): return ["x"] * len(observations)
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("Fails", r"cannot be made: ValueError: no model here \(.*wrong\.py:3\)"),
+        ("Bot?concurrency=0", "concurrency 0, which must be a whole number of 1 or more"),
+        ("Bot?concurrency=-3", "concurrency -3, which"),
+        ("Bot?concurrency=%228%22", "concurrency '8', which"),
+        ("Bot?concurrency=true", "concurrency True, which"),
+    ],
+)
+def test_what_is_made_wrong_is_a_bad_call_that_names_the_reason(agent: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(MADE_WRONG, encoding="utf-8")
+    with pytest.raises(BadConfig, match=message):
+        make_agent(f"{tmp_path / 'wrong.py'}:{agent}")
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_the_list_says_of_an_agent_what_its_own_docstring_says(name: str) -> None:
+    summary = (inspect.getdoc(agent_class(parse_spec(name))[0]) or "").partition("\n")[0]
+    assert EXTRAS[name].summary == summary

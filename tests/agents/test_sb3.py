@@ -12,13 +12,13 @@ from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.env_checker import check_env
 
 from agents.conformance import check_agent
-from agents.evaluate import evaluate
 from agents.registry import make_agent
 from agents.sb3.policy import CandidatePolicy
 from agents.sb3.saved import POLICY_FILE, WEIGHTS_FILE, load_policy, save_policy
 from agents.sb3.train import main
-from replay_sessions.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import step_metrics
 from shop_env.observation import observe_session
 from shop_env.wrappers import DiscreteActions, discrete_view
@@ -186,4 +186,4 @@ def test_a_wrong_call_is_one_line(
 
 def test_a_number_that_does_not_fit_is_exit_code_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--timesteps", "0", "--out", str(tmp_path)]) == 2
-    assert "--timesteps is 0; it must be 1 or more" in capsys.readouterr().err
+    assert "--timesteps is 0, and at least 1 was expected" in capsys.readouterr().err

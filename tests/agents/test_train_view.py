@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agents.evaluate import evaluate
 from agents.registry import make_agent
-from agents.results import summarise
 from agents.train_view import TrainView
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.results import summarise
 
 LOOK_UP = """
 import json
@@ -37,7 +37,7 @@ def look_up(tmp_path: Path) -> str:
 
 
 def exact(agent: Any, store: SessionStore) -> float:
-    return summarise(evaluate(agent, store, "test"), label="", samples=0).figures["exact_accuracy"].value
+    return summarise(evaluate(agent, store, "test"), label="").figures["exact_accuracy"].value
 
 
 def test_a_look_up_by_page_finds_no_test_answer(look_up: str, demo_store: SessionStore) -> None:
@@ -55,7 +55,7 @@ def test_the_view_holds_the_train_split_and_nothing_else(demo_store: SessionStor
     assert [session.session_id for session in view.sessions()] == view.session_ids()
     assert view.fingerprint == demo_store.fingerprint and len(view) == len(view.session_ids())
     for split in ("test", "validation", "all"):
-        with pytest.raises(BadConfig, match="shown the train split alone"):
+        with pytest.raises(BadConfig, match="sees the train split alone"):
             view.sessions(split)  # type: ignore[arg-type]
     (test_session, *_) = demo_store.session_ids("test")
     assert test_session not in view

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from benchmarks.leaderboard.compare import Compare
 from benchmarks.leaderboard.compare import compare as compare_folder
 from shop_env.metrics.statistics import holm
+from shop_env.versions import METRICS_VERSION
 
 SILENT = """\
-from replay_sessions.errors import AgentFailed
+from replay_sessions.foundation.errors import AgentFailed
 from shop_env.replies import format_reply
 
 class Silent:
@@ -40,8 +42,9 @@ def folders(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (parent / "silent.py").write_text(SILENT, encoding="utf-8")
     for name, change in changes.items():
         agents = ["--agents", "majority", f"silent={parent}/silent.py:Silent"]
-        call = [*agents, "--store", str(store_path), "--out", str(parent / name), "--samples", "30"]
-        assert main([*call, *change]) == 0
+        split = () if name == "split" else ("--split", "all")  # of fifteen users
+        call = [*agents, "--store", str(store_path), "--out", str(parent / name)]
+        assert main([*call, *split, *change]) == 0
     return parent
 
 
@@ -79,28 +82,27 @@ def test_an_agent_that_did_not_answer_all_is_refused_or_its_errors_are_misses(
     assert main(call) == 2
     assert "--with-errors" in capsys.readouterr().err
     assert main([*call, "--with-errors", "--metrics", "exact_accuracy"]) == 0
-    line = next(line for line in capsys.readouterr().out.splitlines() if "exact_accuracy" in line).split()
-    assert float(line[3]) < 0  # `majority` always leaves too, and is right where the other kept silent
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("exact ")).split()
+    assert line[3].startswith("−")  # `majority` always leaves too, and is right where the other kept silent
 
 
 def test_runs_of_other_versions_are_refused(folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = tmp_path / "results.json"
     text = (folders / "plain" / "results.json").read_text(encoding="utf-8")
-    old.write_text(text.replace('"metrics": 2', '"metrics": 1', 1), encoding="utf-8")
+    old.write_text(text.replace(f'"metrics": {METRICS_VERSION}', '"metrics": 1', 1), encoding="utf-8")
     assert compare(folders, str(tmp_path)) == 2
     assert "made under other versions" in capsys.readouterr().err
 
 
-def test_the_exact_p_stands_beside_the_bootstrap_and_is_adjusted_for_all_metrics(
-    folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = compare_folder(folders / "plain", "silent", "majority", with_errors=True)
-    tests = [one.difference.test for one in found if one.difference.test]
-    assert len(tests) == len(found) == 4
-    assert [one.difference.holm_p_value for one in found] == holm([one.sign_flip_p_value for one in tests])
+def test_the_p_is_adjusted_for_all_metrics_and_decides(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = compare_folder(Compare(folder=folders / "plain", first="silent", second="majority", with_errors=True))
+    p_values = [one.difference.p_value for one in found if one.difference.p_value is not None]
+    assert len(p_values) == len(found) == 4
+    assert [one.difference.holm_p_value for one in found] == holm(p_values)
     capsys.readouterr()
     assert main(["compare", str(folders / "plain"), "silent", "majority", "--with-errors"]) == 0
     said = capsys.readouterr().out
-    assert said.count("bootstrap ") == 4
+    assert all(one.difference.text().removesuffix(" points").split(" ")[0] in said for one in found)
+    assert [one.difference.verdict in said for one in found] == [True] * 4
     assert "Holm p: adjusted for 4 metrics" in said
-    assert f"steps of {tests[0].clusters} users count as" in said
+    assert f"steps of {found[0].difference.clusters} users count as" in said

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
-from benchmarks.leaderboard.compare import compare
+from benchmarks.leaderboard.compare import Compare, compare
+from replay_sessions.foundation.table import format_cell
 from tests.demo_stores import demo_store_at
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,7 @@ class FirstLink:
 """
 FLAKY = """\
 import pathlib
-from replay_sessions.errors import AgentFailed
+from replay_sessions.foundation.errors import AgentFailed
 from shop_env.replies import format_reply
 CALLS = pathlib.Path(__file__).with_name("calls.txt")
 
@@ -65,7 +66,7 @@ def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A finished run; tests that change it take a copy."""
     out = tmp_path_factory.mktemp("runs") / "finished"
     agents = "random,majority,copy_match,oracle"
-    assert run_main("--agents", agents, "--store", store_path, "--out", out, "--samples", 200) == 0
+    assert run_main("--agents", agents, "--store", store_path, "--split", "all", "--out", out) == 0
     return out
 
 
@@ -77,7 +78,7 @@ def copied(finished: Path, tmp_path: Path) -> Path:
 def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(store_path: Path, tmp_path: Path) -> None:
     (tmp_path / "my_agent.py").write_text(TEN_LINES, encoding="utf-8")
     call = ["--agents", "random,my_agent.py:FirstLink", "as module=my_agent:FirstLink"]
-    call += ["--store", str(store_path), "--out", "out", "--samples", "50"]
+    call += ["--store", str(store_path), "--out", "out"]
     # From the author's own folder: as a file, and as a module of the current folder.
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.leaderboard", *call],
@@ -98,7 +99,7 @@ def test_the_oracle_stands_above_the_rest_and_near_its_ceiling(finished: Path) -
     results = results_of(finished)
     exact = {entry["spec"]["label"]: entry["row"]["figures"]["exact_accuracy"] for entry in results["entries"]}
     assert max(exact, key=lambda label: exact[label]["value"]) == "oracle"
-    (best, sampled) = results["known"]
+    (best, sampled) = results["ceilings"]
     assert sampled["figures"]["exact_accuracy"]["value"] < best["figures"]["exact_accuracy"]["value"]
     assert exact["oracle"]["low"] <= best["figures"]["exact_accuracy"]["value"] <= exact["oracle"]["high"]
 
@@ -108,10 +109,10 @@ def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) 
     made = results["provenance"]
     manifest = json.loads((store_path / "manifest.json").read_text(encoding="utf-8"))
     assert made["store"]["fingerprint"] == manifest["fingerprint"]
-    assert made["config"]["split"] == "test"
+    assert made["config"]["split"] == "all"
     assert made["seed"] == 0
     assert {"commit", "dirty", "python", "packages", "machine", "time"} <= made.keys()
-    assert {entry["run"]["asked_with"]["store"] for entry in results["entries"]} == {manifest["fingerprint"]}
+    assert {entry["identity"]["store"] for entry in results["entries"]} == {manifest["fingerprint"]}
     table = (finished / "leaderboard.md").read_text(encoding="utf-8")
     assert "| agent | exact | type | macro-F1 |" in table
     assert manifest["fingerprint"] in table
@@ -120,32 +121,34 @@ def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) 
 def test_what_was_answered_is_not_asked_again(
     copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = ("--agents", "random,oracle", "--store", store_path, "--out", copied, "--samples", 200)
+    call = ("--agents", "random,oracle", "--store", store_path, "--out", copied)
     assert run_main(*call) == 0
-    assert "from replies that were kept: random, oracle" in capsys.readouterr().out
-    assert {entry["asked_now"] for entry in by_label(copied).values()} == {0}
+    assert "all replies from the cache: random, oracle" in capsys.readouterr().out
+    assert {entry["new_steps"] for entry in by_label(copied).values()} == {0}
     assert run_main(*call, "--fresh") == 0
-    assert all(entry["asked_now"] == entry["row"]["steps"] for entry in by_label(copied).values())
+    assert all(entry["new_steps"] == entry["row"]["steps"] for entry in by_label(copied).values())
 
 
 def test_who_says_mostly_one_type_of_action_is_told_of(
     store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_main("--agents", "majority,oracle", "--store", store_path, "--out", tmp_path, "--samples", 20) == 0
+    assert run_main("--agents", "majority,oracle", "--store", store_path, "--out", tmp_path) == 0
     told = capsys.readouterr().out
     assert "majority: mostly one answer: terminate in 100% of its replies" in told
     assert "oracle: mostly" not in told
 
 
 @pytest.mark.parametrize(
-    "change", [("--seed", "1"), ("--split", "train"), ("--context.scope", "latest_step"), ("--first-action",)]
+    "change",
+    [("--seed", "1"), ("--split", "train", "--seed", "1"), ("--context.scope", "latest_step"), ("--first-action",)],
 )
 def test_what_was_not_asked_yet_is_asked(change: tuple[str, ...], copied: Path, store_path: Path) -> None:
-    call = ("--agents", "random", "--store", store_path, "--out", copied, "--samples", 50)
-    assert run_main(*call, *change) == 0
-    assert by_label(copied)["random"]["asked_now"] > 0
-    assert run_main(*call) == 0
-    assert by_label(copied)["random"]["asked_now"] == 0  # what was asked before is still there
+    call = ("--agents", "random", "--store", store_path, "--out", copied)
+    split = () if "--split" in change else ("--split", "all")
+    assert run_main(*call, *split, *change) == 0
+    assert by_label(copied)["random"]["new_steps"] > 0
+    assert run_main(*call, *split) == 0
+    assert by_label(copied)["random"]["new_steps"] == 0  # what was asked before is still there
 
 
 def test_failed_steps_are_counted_and_they_alone_asked_again(
@@ -154,7 +157,7 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
     call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky", "--store", store_path, "--out", tmp_path / "out")
-    assert run_main(*call, "--samples", 50) == 0
+    assert run_main(*call) == 0
     assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
     row = by_label(tmp_path / "out")["flaky"]["row"]
     steps = row["steps"] + row["errors"]
@@ -162,7 +165,7 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
     assert "flaky (not ranked)" in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
     (tmp_path / "down").unlink()
     (tmp_path / "calls.txt").unlink()
-    assert run_main(*call, "--samples", 50) == 0
+    assert run_main(*call) == 0
     row = by_label(tmp_path / "out")["flaky"]["row"]
     assert (row["steps"], row["errors"]) == (steps, 0)
     assert int((tmp_path / "calls.txt").read_text()) == steps - 4
@@ -175,7 +178,7 @@ def test_a_run_of_errors_alone_is_no_success(
     (tmp_path / "down").touch()
     (tmp_path / "calls.txt").write_text("4", encoding="utf-8")
     call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky,majority", "--store", store_path, "--out", tmp_path / "out")
-    assert run_main(*call, "--samples", 50) == 1
+    assert run_main(*call) == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
 
 
@@ -189,7 +192,7 @@ def test_verify_finds_an_edited_figure(copied: Path, capsys: pytest.CaptureFixtu
     results["entries"][0]["row"]["figures"]["exact_accuracy"]["value"] += 0.01
     (copied / "results.json").write_text(json.dumps(results), encoding="utf-8")
     assert run_main("verify", copied) == 1
-    assert "exact_accuracy: results.json says" in capsys.readouterr().out
+    assert "row.figures.exact_accuracy.value: recorded" in capsys.readouterr().out
 
 
 def test_verify_finds_another_store(finished: Path, tmp_path: Path) -> None:
@@ -200,20 +203,25 @@ def test_verify_finds_another_store(finished: Path, tmp_path: Path) -> None:
 def test_compare_gives_the_paired_difference(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_main("compare", finished, "oracle", "random") == 0
     shown = capsys.readouterr().out
-    line = next(line for line in shown.splitlines() if "exact_accuracy" in line).split()
+    line = next(line for line in shown.splitlines() if line.startswith("exact ")).split()
     figures = {label: entry["row"]["figures"]["exact_accuracy"]["value"] for label, entry in by_label(finished).items()}
-    assert float(line[3]) == pytest.approx(figures["oracle"] - figures["random"], abs=6e-5)
-    assert line[7] == "yes"
+    assert line[1:4] == [
+        format_cell(figures["oracle"], "percent"),
+        format_cell(figures["random"], "percent"),
+        format_cell(figures["oracle"] - figures["random"], "difference"),
+    ]
+    assert shown.count("significantly better") == 4
 
 
 def test_an_agent_compared_with_itself_differs_by_nothing(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_main("compare", finished, "oracle", "oracle") == 0
-    assert " yes " not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.count("not significant") == 4 and "is detected" not in shown
 
 
 def test_another_user_s_persona_lowers_the_oracle(store_path: Path, tmp_path: Path) -> None:
     for arm in ("matched", "shuffled", "generic", "none"):
-        asked = ("--agents", "oracle", "--split", "all", "--context.persona", arm, "--samples", 200)
+        asked = ("--agents", "oracle", "--split", "all", "--context.persona", arm)
         assert run_main(*asked, "--store", store_path, "--out", tmp_path / arm) == 0
     exact = {
         arm: by_label(tmp_path / arm)["oracle"]["row"]["figures"]["exact_accuracy"]["value"]
@@ -221,7 +229,15 @@ def test_another_user_s_persona_lowers_the_oracle(store_path: Path, tmp_path: Pa
     }
     assert exact["shuffled"] < exact["none"] == exact["generic"] < exact["matched"]
     shuffled = tmp_path / "shuffled"
-    found = compare(tmp_path / "matched", "oracle", "oracle", second_folder=shuffled, across=["context"])
+    found = compare(
+        Compare(
+            folder=tmp_path / "matched",
+            first="oracle",
+            second="oracle",
+            second_folder=shuffled,
+            across=("context",),
+        )
+    )
     assert found[0].difference.metric == "exact_accuracy" and found[0].difference.sign == 1
 
 
@@ -233,8 +249,8 @@ def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: P
         (("--context.budget", "400"), []),
     ):
         out = tmp_path / "_".join(("run", *flags))
-        assert run_main("--agents", "majority", "--store", store_path, "--out", out, "--samples", 50, *flags) == 0
-        assert [row["label"] for row in results_of(out)["known"]] == labels
+        assert run_main("--agents", "majority", "--store", store_path, "--out", out, *flags) == 0
+        assert [row["label"] for row in results_of(out)["ceilings"]] == labels
 
 
 @pytest.mark.parametrize(
@@ -298,7 +314,7 @@ def test_arguments_may_hold_commas_and_be_long(store_path: Path, tmp_path: Path)
     )
     long = "x" * 300
     agents = f'random,{tmp_path}/said.py:Said?words=["a,b","c"]&more={long},majority'
-    assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out", "--samples", 20) == 0
+    assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out") == 0
     entries = by_label(tmp_path / "out")
     assert [entry["spec"]["target"] for entry in entries.values()] == ["random", f"{tmp_path}/said.py:Said", "majority"]
     replies = [
@@ -329,3 +345,11 @@ def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m" in shown
     assert "verify runs/first" in shown
+
+
+def test_a_former_option_is_answered_with_what_replaced_it(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ("--agents", "random", "--store", store_path, "--out", tmp_path / "out", "--samples", 200)
+    assert run_main(*call) == 2
+    assert "--samples is gone: 95% intervals are CR2 over users" in capsys.readouterr().err

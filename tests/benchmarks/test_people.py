@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.leaderboard.agent_files import AgentFiles
-from benchmarks.leaderboard.config import LeaderboardConfig
-from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.people.__main__ import main
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import StoreWriter
 from shop_env.context import ContextConfig
+from shop_env.evaluation.log import AgentFiles
 from shop_env.metrics.people import people_figures
 
 pytestmark = pytest.mark.long
@@ -37,9 +36,7 @@ def board(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "certain.py").write_text(CERTAIN, encoding="utf-8")
     agents = (*AGENTS[:3], f"certain={folder}/certain.py:Certain")
     out = folder / "board"
-    run_leaderboard(
-        LeaderboardConfig(agents=agents, store=str(store_path), out=str(out), split="all", samples=10, likelihood=True)
-    )
+    run_leaderboard(LeaderboardConfig(agents=agents, store=str(store_path), out=str(out), split="all", likelihood=True))
     return out
 
 
@@ -53,7 +50,7 @@ def found(board: Path) -> dict:  # type: ignore[type-arg]
 def test_each_agents_figures_are_those_of_its_records(board: Path, found: dict) -> None:  # type: ignore[type-arg]
     assert set(found["agents"]) == set(AGENTS)
     for label, row in found["agents"].items():
-        expected = people_figures(AgentFiles(board, label).read())
+        expected = people_figures(AgentFiles.of(board, label).read())
         assert {name: getattr(expected, name) for name in row["people"]} == row["people"]
     assert found["log"]["sessions"] == 60
     assert found["log"]["users"] == 15
@@ -84,7 +81,7 @@ def test_naming_one_action_with_certainty_does_not_pay(found: dict) -> None:  # 
 def test_the_table_shows_people_beside_agents(board: Path, found: dict) -> None:  # type: ignore[type-arg]
     text = (board / "people" / "people.md").read_text()
     headings = [cell.strip() for cell in text.splitlines()[0].strip("|").split("|")]
-    assert headings[:3] == ["figure", "good is", "the people"]
+    assert headings[:3] == ["metric", "good is", "the people"]
     assert set(headings[3:]) == set(AGENTS)
     line = next(line for line in text.splitlines() if "sessions with a filter" in line)
     assert f"| {found['log']['facts']['filter_use']:.2f} |" in line
@@ -100,7 +97,6 @@ def test_what_a_persona_is_worth_is_told_beside_runs_with_other_peoples(
                 store=str(store_path),
                 out=str(tmp_path / name),
                 split="all",
-                samples=10,
                 likelihood=True,
                 context=context,
             )

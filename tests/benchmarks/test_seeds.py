@@ -1,73 +1,96 @@
-"""Runs over seeds: what was made by another call is no result of this one, and each run's memory is its own."""
+"""Runs over seeds: a finished one is not run again, one of other options is refused, each one's memory is its own."""
 
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks.seeds import Seeds, _call, _check_same_call, main, summary
+from benchmarks.seeds import main, summarise_seeds
+from replay_sessions.foundation.table import Estimate, format_cell
+from shop_env.evaluation.comparing import compare_records
+from shop_env.metrics import StepRecord
 from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
 
-RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "miniwob" / "results.json"
+SMALL = [
+    *("--sft.stages.0.steps", "2", "--sft.stages.1.steps", "2", "--sft.stages.2.steps", "2"),
+    *("--sft.sessions-per-batch", "2", "--model.tiny.hidden-size", "32", "--model.tiny.layers", "1"),
+    *("--model.tokenizer.min-count", "2", "--validation.times", "0", "--evaluation.sessions", "3", "--threads", "1"),
+    *("--only", "sft", "--evaluation.agents", "majority", "--watch"),
+]
 
 
 @pytest.fixture(scope="module")
-def made(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run, with a recorded result in place of a training's."""
-    out = tmp_path_factory.mktemp("seeds")
-    _check_same_call(out / "seed1", _call(1, str(store_path), Seeds(seeds=("1",), out=out)))
-    shutil.copy(RECORD, out / "seed1" / "results.json")
+def trained(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of two finished seeds, trained at the same time."""
+    out = tmp_path_factory.mktemp("seeds") / "out"
+    assert (
+        main(["--seeds", "1,2", "--store", str(store_path), "--out", str(out), "--processes", "2", "--", *SMALL]) == 0
+    )
     return out
 
 
 @pytest.fixture
-def finished(made: Path, store_path: Path, tmp_path: Path) -> list[str]:
+def finished(trained: Path, store_path: Path, tmp_path: Path) -> list[str]:
     """The call of a run that is finished."""
-    return ["--seeds", "1", "--store", str(store_path), "--out", str(shutil.copytree(made, tmp_path / "out"))]
+    out = shutil.copytree(trained, tmp_path / "out")
+    return ["--seeds", "1,2", "--store", str(store_path), "--out", str(out)]
 
 
+@pytest.mark.long
 def test_a_finished_seed_is_not_run_again_by_the_same_call(
-    finished: list[str], capsys: pytest.CaptureFixture[str]
+    finished: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(finished) == 0
-    assert "Means over seeds 1" in capsys.readouterr().out
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "out").rglob("seed*/*") if file.is_file()}
+    assert main([*finished, "--", *SMALL]) == 0
+    assert "Means over seeds 1, 2" in capsys.readouterr().out
+    record = json.loads((tmp_path / "out" / "seeds.json").read_text(encoding="utf-8"))
+    assert record["seeds"] == [1, 2] and set(record["rows"]) >= {"majority", "SFT, T 0.6", "SFT, greedy"}
+    assert all(cost["wall_s"] > 0 and cost["peak_memory_mb"] > 0 for cost in record["cost"].values())
+    locks = {file for file in before if file.name == ".lock"}
+    assert all(file.stat().st_mtime_ns == before[file] for file in before.keys() - locks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (["--store", "no/such/store"], "no/such/store"),
-        (["--preset", "small_cpu"], "preset: tiny_cpu, now small_cpu"),
-        (["--", "--grpo.steps", "3"], "training: [], now ['--grpo.steps', '3']"),
+        (["--store", "no/such/store", "--", *SMALL], "no/such/store"),
+        (["--preset", "small_cpu", "--", *SMALL], "Unknown preset 'small_cpu'"),
+        (["--", *SMALL, "--grpo.steps", "3"], "grpo.steps: 70, now 3"),
     ],
 )
-def test_figures_of_another_call_are_refused(
-    change: list[str], said: str, finished: list[str], capsys: pytest.CaptureFixture[str]
+def test_runs_of_another_call_are_refused(
+    change: list[str], message: str, finished: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    capsys.readouterr()
     assert main([*finished, *change]) == 2
-    shown = capsys.readouterr()
-    assert said in shown.err and shown.err.count("\n") == 1
-    assert "Means over seeds" not in shown.out
+    output = capsys.readouterr()
+    assert message in output.err and output.err.count("\n") == 1
+    assert "Means over seeds" not in output.out
 
 
-def test_figures_on_another_store_at_the_same_path_are_refused(
-    finished: list[str], store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.long
+def test_runs_on_another_store_at_the_same_path_are_refused(
+    finished: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call_file = tmp_path / "out" / "seed1" / "call.json"
-    noted = json.loads(call_file.read_text(encoding="utf-8"))
-    call_file.write_text(json.dumps(noted | {"store": "another"}), encoding="utf-8")
-    assert main(finished) == 2
-    assert "store: another, now" in capsys.readouterr().err
+    run_file = tmp_path / "out" / "seed1" / "run.json"
+    record = json.loads(run_file.read_text(encoding="utf-8"))
+    record["store"]["fingerprint"] = "another"
+    run_file.write_text(json.dumps(record), encoding="utf-8")
+    assert main([*finished, "--", *SMALL]) == 2
+    assert "began with store another" in capsys.readouterr().err
 
 
-def test_a_run_of_unknown_call_is_refused(finished: list[str], tmp_path: Path) -> None:
-    (tmp_path / "out" / "seed1" / "call.json").unlink()
-    assert main(finished) == 2
+@pytest.mark.long
+def test_results_without_a_run_are_refused(
+    finished: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "seed1" / "run.json").unlink()
+    assert main([*finished, "--", *SMALL]) == 2
+    assert "holds results without a run.json" in capsys.readouterr().err
 
 
 MEASURING = """
@@ -86,33 +109,45 @@ def test_each_run_s_peak_memory_is_its_own() -> None:
     assert large > 900 << 20 > small + (100 << 20)
 
 
-def of_seed(difference: float, store: str) -> dict[str, Any]:
-    """What a run leaves, as far as the summary reads it."""
-    compared = {"first": "a", "second": "b", "metric": "exact_accuracy", "difference": difference, "low": 0, "high": 0}
-    return {
-        "rows": [],
-        "comparisons": [compared | {"test": {"standard_error": 0.02, "degrees_of_freedom": 14.0}}],
-        "ceiling": None,
-        "phases": [],
-        "cost": None,
-        "provenance": {"store": {"fingerprint": store}},
-    }
+def records(share: float, users: int = 9) -> list[StepRecord]:
+    """Two steps of each user, of which about this share is predicted right."""
+    click = {"type": "click", "name": "a"}
+    return [
+        StepRecord(
+            session_id=f"s{user}",
+            user_id=f"u{user}",
+            step_index=step,
+            step_count=2,
+            logged=click,
+            predicted=click if (2 * user + step) % 7 < 7 * share else {"type": "click", "name": "b"},
+        )
+        for user in range(users)
+        for step in range(2)
+    ]
 
 
-@pytest.mark.parametrize("stores", [("one", "one", "one"), ("one", "two", "three")])
-def test_differences_are_pooled_over_seeds_as_their_users_are_the_same_or_not(stores: tuple[str, ...]) -> None:
-    differences = [0.03, 0.05, 0.04]
-    runs = {seed: of_seed(*one) for seed, one in enumerate(zip(differences, stores, strict=True))}
-    record, text = summary(runs)
-    pooled = pooled_over_seeds(differences, [ClusteredError(0.02, 14.0)] * 3, same_users=len(set(stores)) == 1)
-    assert record["differences"][0]["pooled"] == [pooled.mean, pooled.low, pooled.high]
-    assert f"over all seeds +4.0 [{100 * pooled.low:+.1f}, {100 * pooled.high:+.1f}]" in text
+def summarised(shares: Sequence[float], *, same_users: bool, users: int = 9) -> tuple[dict[str, object], str]:
+    by_seed = {seed: {"a": records(share, users), "b": records(0.2, users)} for seed, share in enumerate(shares)}
+    comparisons = {seed: [compare_records(rows, "a", "b", "exact_accuracy")] for seed, rows in by_seed.items()}
+    _, (difference,), text = summarise_seeds(by_seed, comparisons, same_users=same_users)
+    return difference, text
 
 
-def test_one_seed_and_runs_without_tests_are_not_pooled() -> None:
-    older = {seed: of_seed(0.1, "one") for seed in range(2)}
-    del older[0]["comparisons"][0]["test"]
-    for runs in ({0: of_seed(0.1, "one")}, older):
-        record, text = summary(runs)
-        assert "pooled" not in record["differences"][0]
+@pytest.mark.parametrize("same_users", [True, False])
+def test_differences_are_pooled_over_seeds_as_their_users_are_the_same_or_not(same_users: bool) -> None:
+    shares = [0.5, 0.7, 0.6]
+    difference, text = summarised(shares, same_users=same_users)
+    compared = [
+        compare_records({"a": records(share), "b": records(0.2)}, "a", "b", "exact_accuracy") for share in shares
+    ]
+    errors = [ClusteredError(*(getattr(one, name) for name in ClusteredError.__struct_fields__)) for one in compared]
+    pooled = pooled_over_seeds([one.difference for one in compared], errors, same_users=same_users)
+    assert difference["pooled"] == pytest.approx([pooled.mean, pooled.low, pooled.high])
+    assert f"over all seeds {format_cell(Estimate(pooled.mean, pooled.low, pooled.high), 'difference')}" in text
+
+
+def test_one_seed_and_too_few_users_are_not_pooled() -> None:
+    for shares, users in (([0.5], 9), ([0.5, 0.6], 3)):
+        difference, text = summarised(shares, same_users=True, users=users)
+        assert "pooled" not in difference
         assert "over all seeds" not in text

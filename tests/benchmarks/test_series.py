@@ -70,8 +70,7 @@ def test_a_row_is_the_mean_over_its_seeds_and_draws(store_path: Path, trained: s
         tmp_path,
         f"""
         compare = [["T", "majority"]]
-        [settings]
-        samples = 20
+        settings = {{split = "all"}}
         [[runs]]
         agents = ["T={trained}?number={{seed}}"]
         stores = ["{store_path}"]
@@ -95,7 +94,7 @@ def test_a_row_is_the_mean_over_its_seeds_and_draws(store_path: Path, trained: s
     expected = max(0, np.var(np.mean(by_draw, axis=1), ddof=1) - of_draws / 2)
     assert rows["T"]["exact_variance"]["seeds"] == pytest.approx(expected)
     # majority was asked once: it stands beside each seed's first draw.
-    (difference,) = [one["pooled"] for one in table["differences"] if one["metric"] == "exact_accuracy"]
+    (difference,) = [one for one in table["differences"] if one["metric"] == "exact_accuracy"]
     majority = rows["majority"]["figures"]["exact_accuracy"]["value"]
     assert difference["by_seed"] == pytest.approx([draws[0] - majority for draws in by_draw])
 
@@ -106,7 +105,7 @@ def test_other_stores_and_settings_never_share_a_table(store_path: Path, tmp_pat
     file = written(
         tmp_path,
         f"""
-        settings = {{samples = 20}}
+        settings = {{split = "all"}}
         [[runs]]
         agents = ["random", "majority"]
         stores = ["{store_path}", "{other}"]
@@ -122,7 +121,7 @@ def test_other_stores_and_settings_never_share_a_table(store_path: Path, tmp_pat
     assert [len(table["rows"]) for table in tables] == [2, 2, 1]
     assert len({(table["store"], table["settings"]) for table in tables}) == 3
     text = (tmp_path / "out/series.md").read_text()
-    assert f"store {store_path}, split test, context.persona none, extraction lenient, samples 20" in text
+    assert f"store {store_path}, split all, context.persona none, extraction lenient" in text
 
 
 def test_stores_of_several_seeds_are_one_table_of_other_people(tmp_path: Path) -> None:
@@ -131,7 +130,7 @@ def test_stores_of_several_seeds_are_one_table_of_other_people(tmp_path: Path) -
     file = written(
         tmp_path,
         f"""
-        settings = {{samples = 20}}
+        settings = {{split = "all"}}
         [[runs]]
         agents = ["majority"]
         stores = ["{tmp_path}/shop{{seed}}"]
@@ -152,7 +151,7 @@ def test_the_same_call_asks_nothing_and_a_longer_file_asks_what_is_new(
     store_path: Path, trained: str, tmp_path: Path
 ) -> None:
     text = f"""
-        settings = {{samples = 20}}
+        settings = {{split = "all"}}
         [[runs]]
         agents = ["T={trained}"]
         stores = ["{store_path}"]
@@ -160,7 +159,7 @@ def test_the_same_call_asks_nothing_and_a_longer_file_asks_what_is_new(
     first = run(written(tmp_path, text))["tables"]
     longer = run(written(tmp_path, text.replace('"T=', '"majority", "T=')))["tables"]
     (board,) = boards(tmp_path)
-    asked = {entry["row"]["label"]: entry["asked_now"] for entry in board["entries"]}
+    asked = {entry["row"]["label"]: entry["new_steps"] for entry in board["entries"]}
     assert asked["T"] == 0 < asked["majority"]
     assert first[0]["rows"][0] in longer[0]["rows"]
 
@@ -208,7 +207,7 @@ def test_a_wrong_file_is_told_in_one_line(
 
 
 def test_a_dry_run_names_every_leaderboard_and_asks_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(tmp_path, '[[runs]]\nagents = ["floors", "random"]\nstores = ["demo", "x"]\ndraws = 2')
+    file = written(tmp_path, '[[runs]]\nagents = ["baselines", "random"]\nstores = ["demo", "x"]\ndraws = 2')
     assert main([str(file), "--dry-run"]) == 0
     told = capsys.readouterr().out
     assert told.count(", test, seed ") == 4 == len(boards_of(read_series(file), tmp_path))
@@ -227,7 +226,7 @@ def test_killed_ten_times_a_series_ends_as_one_that_was_left_alone(tmp_path: Pat
         written(
             folder,
             f"""
-            settings = {{samples = 50, sessions = 500}}
+            settings = {{sessions = 500}}
             [[runs]]
             agents = {json.dumps(agents)}
             stores = ["{tmp_path}/store"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.training_processes import whole_numbers
-from replay_sessions.errors import BadConfig
-from replay_sessions.store.locks import HAS_LOCKS, lock
+from benchmarks.training_runs import parse_seeds
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.locks import HAS_LOCKS, lock
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +30,7 @@ sys.exit({code})
 PARENT = """
 import sys
 from benchmarks.training_processes import run_measured
-from replay_sessions.commands.command_line import run_command
+from replay_sessions.foundation.command_line import run_command
 sys.exit(run_command(lambda: run_measured([sys.executable, "-c", {child!r}])[0]))
 """
 
@@ -67,10 +67,10 @@ HOLDING = """
 import sys
 from pathlib import Path
 from benchmarks.training_processes import run_measured
-from replay_sessions.store.locks import lock
+from replay_sessions.foundation.locks import lock
 with Path({held!r}).open("wb") as file:
     lock(file)
-    run_measured([sys.executable, "-c", {child!r}], held=file)
+    run_measured([sys.executable, "-c", {child!r}], lock_file=file)
 """
 
 
@@ -94,8 +94,8 @@ def test_what_is_held_for_a_training_stays_so_when_the_command_is_killed(tmp_pat
 
 
 def test_seeds_are_separated_by_blanks_or_commas_and_come_once() -> None:
-    assert whole_numbers(("1", "2,3", "2")) == [1, 2, 3]
+    assert parse_seeds(("1", "2,3", "2")) == (1, 2, 3)
     with pytest.raises(BadConfig, match="--seeds 1 two: whole numbers were expected"):
-        whole_numbers(("1", "two"))
+        parse_seeds(("1", "two"))
     with pytest.raises(BadConfig, match="names no seed"):
-        whole_numbers((",",))
+        parse_seeds((",",))

@@ -14,7 +14,7 @@ from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 
-AGENTS = ("--agents", "majority,random,oracle", "--likelihood", "--samples", "50")
+AGENTS = ("--agents", "majority,random,oracle", "--likelihood")
 Record = dict[str, Any]
 
 
@@ -51,8 +51,8 @@ def kept_replies(folder: Path, label: str) -> Path:
     return file
 
 
-def mismatches(folder: Path, store: SessionStore | None, label: str, *, reask: int = 0) -> str:
-    return "\n".join(verify(folder, store, reask=reask)[label])
+def mismatches(folder: Path, store: SessionStore | None, label: str, *, rerun: int = 0) -> str:
+    return "\n".join(verify(folder, store, rerun=rerun)[label])
 
 
 def each(change: Callable[[Record], Record]) -> Callable[[list[Record]], list[Record]]:
@@ -64,24 +64,24 @@ def wrong_as_error(record: Record) -> Record:
 
 
 def test_what_a_run_wrote_is_as_it_should_be(finished: Path, store: SessionStore) -> None:
-    found = verify(finished, store, reask=5)
+    found = verify(finished, store, rerun=5)
     assert list(found) == [FOLDER, "majority", "random", "oracle"]
     assert not any(found.values())
     assert main(["verify", str(finished)]) == 0
-    assert main(["verify", str(finished), "--reask", "3"]) == 0
+    assert main(["verify", str(finished), "--rerun", "3"]) == 0
 
 
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (each(lambda record: {"reward": 1000.0}), "reward is 1000.0, and store and reply give"),
-        (each(lambda record: {"logged": {"type": "hover", "name": "x"}}), "logged is"),
-        (each(lambda record: {"logged": {"type": "click"}}), "logged is"),
-        (each(lambda record: {"user_id": f"user of {record['session_id']}"}), "user_id is"),
-        (each(lambda record: {"logged_probability": 1.0, "logged_rank": 1}), "logged_probability is 1.0"),
-        (each(wrong_as_error), "error is 'AgentFailed: down'"),
-        (each(lambda record: {"best_reward": 0.0}), "best_reward is 0.0"),
-        (each(lambda record: {"logged_rationale": "I wanted to."}), "logged_rationale is"),
+        (each(lambda record: {"reward": 1000.0}), "reward: recorded 1000.0, recomputed"),
+        (each(lambda record: {"logged": {"type": "hover", "name": "x"}}), "logged.type: recorded 'hover'"),
+        (each(lambda record: {"logged": {"type": "click"}}), "logged.name: recorded"),
+        (each(lambda record: {"user_id": f"user of {record['session_id']}"}), "user_id: recorded"),
+        (each(lambda record: {"logged_probability": 1.0, "logged_rank": 1}), "logged_probability: recorded 1.0"),
+        (each(wrong_as_error), "error: recorded 'AgentFailed: down'"),
+        (each(lambda record: {"best_reward": 0.0}), "best_reward: recorded 0.0"),
+        (each(lambda record: {"logged_rationale": "I wanted to."}), "logged_rationale: recorded"),
         (lambda records: records[:7], "there is no record"),
         (lambda records: [*records, records[0]], "1 steps stand there twice"),
         (lambda records: [*records, records[0] | {"step_index": 40}], "the run does not score it"),
@@ -105,7 +105,7 @@ def test_the_first_sessions_alone_are_found_though_the_config_was_edited_too(cop
     assert "there is no record" in mismatches(copied, store, "random")
     edit_json(copied / "results.json", lambda results: results["config"].update(sessions=3))
     found = verify(copied, store)[FOLDER]
-    assert "config: it is not the one under provenance" in found
+    assert "config.sessions: recorded 3, recomputed None" in found
     assert "leaderboard.md: it is not the table of results.json" in found
 
 
@@ -122,11 +122,15 @@ def _set_spec(results: Record) -> None:
 
 def _set_commit(results: Record) -> None:
     for entry in results["entries"]:
-        entry["run"]["asked_by"][0]["commit"] = "0" * 40
+        entry["runs"][0]["commit"] = "0" * 40
+
+
+def _set_time(results: Record) -> None:
+    results["entries"][1]["time_s"] = 0.001
 
 
 def _set_ceiling(results: Record) -> None:
-    results["known"][0]["figures"]["exact_accuracy"]["value"] = 0.5
+    results["ceilings"][0]["figures"]["exact_accuracy"]["value"] = 0.5
 
 
 def _drop_entry(results: Record) -> None:
@@ -144,13 +148,13 @@ def _count_fewer_errors(results: Record) -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (_set_spec, "target: results.json says repeat_last, the replies were asked with majority"),
-        (_set_commit, "run.json: it is not the run in results.json"),
-        (_set_commit, "commit, machine or times are not those that stand among the kept replies"),
-        (_set_ceiling, "known: the ceiling is not that of the store's steps"),
+        (_set_spec, "identity.target: recorded 'majority', recomputed 'repeat_last'"),
+        (_set_commit, "commit, machine or times are not those that stand among the replies"),
+        (_set_time, "commit, machine or times are not those that stand among the replies"),
+        (_set_ceiling, "ceilings[0].figures.exact_accuracy.value: recorded 0.5"),
         (_drop_entry, "entries: they are not the agents of the config"),
-        (_drop_figure, "type_accuracy: results.json says nothing"),
-        (_count_fewer_errors, "errors: results.json says 2, the records 0"),
+        (_drop_figure, "row.figures.type_accuracy: recorded None"),
+        (_count_fewer_errors, "row.errors: recorded 2, recomputed 0"),
     ],
 )
 def test_edited_results_are_found(edit: Callable[[Record], None], said: str, copied: Path, store: SessionStore) -> None:
@@ -165,11 +169,6 @@ def test_an_edited_table_is_found(copied: Path, store: SessionStore) -> None:
     assert "leaderboard.md" in mismatches(copied, store, FOLDER)
 
 
-def test_an_edited_run_file_is_found(copied: Path, store: SessionStore) -> None:
-    edit_json(copied / "agents" / "random" / "run.json", lambda run: run.update(time_s=0.001))
-    assert "run.json: it is not the run in results.json" in mismatches(copied, store, "random")
-
-
 def test_probabilities_of_one_for_everything_are_found_among_the_kept_replies(
     copied: Path, store: SessionStore, store_path: Path
 ) -> None:
@@ -181,7 +180,7 @@ def test_probabilities_of_one_for_everything_are_found_among_the_kept_replies(
         return {"probabilities": [[action, 1.0] for action, _ in line["probabilities"]]}
 
     edit_lines(kept_replies(copied, "oracle"), each(all_certain))
-    assert "logged_probability is" in mismatches(copied, store, "oracle")
+    assert "logged_probability: recorded" in mismatches(copied, store, "oracle")
     assert main([*AGENTS, "--store", str(store_path), "--out", str(copied)]) == 1  # made to fit: no figure is left
     assert "oracle (not ranked)" in (copied / "leaderboard.md").read_text(encoding="utf-8")
 
@@ -215,8 +214,8 @@ def test_replies_edited_to_the_logged_ones_are_found_by_asking_again_and_by_noth
     }
     assert rows["random"]["figures"]["exact_accuracy"]["value"] == 1.0
     assert not any(verify(copied, store).values())
-    assert "asked again, the agent answers" in mismatches(copied, store, "random", reask=5)
-    assert main(["verify", str(copied), "--reask", "5"]) == 1
+    assert "run again, the agent replies" in mismatches(copied, store, "random", rerun=5)
+    assert main(["verify", str(copied), "--rerun", "5"]) == 1
 
 
 def test_another_agent_under_the_same_name_is_found_by_asking_again(
@@ -226,11 +225,11 @@ def test_another_agent_under_the_same_name_is_found_by_asking_again(
     source = "class Mine:\n    def reset(self, *, seed=None): pass\n    def act(self, observation): return '{}'\n"
     agent.write_text(source, encoding="utf-8")
     call = ["--agents", f"mine={agent}:Mine", "--store", str(store_path), "--out", str(tmp_path / "out")]
-    assert main([*call, "--samples", "20"]) == 0
+    assert main([*call]) == 0
     agent.write_text(source + "# edited\n", encoding="utf-8")
     assert not any(verify(tmp_path / "out", store).values())
-    assert "code: the agent's source or checkpoint is not what was asked" in mismatches(
-        tmp_path / "out", store, "mine", reask=1
+    assert "code: the agent's source or checkpoint is not the one that gave the replies" in mismatches(
+        tmp_path / "out", store, "mine", rerun=1
     )
 
 
@@ -254,7 +253,7 @@ def test_a_leaderboard_of_an_earlier_version_is_called_so(tmp_path: Path, capsys
     assert main(["verify", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "was made under other versions (results 1; this shop-r1 has results 2" in error
+    assert "was made under other versions (results 1; this shop-r1 has results 3" in error
     assert json.loads(results.read_text(encoding="utf-8"))["provenance"]["commit"] in error
 
 
@@ -266,7 +265,7 @@ def test_records_of_other_scoring_are_not_taken_for_ours(copied: Path, capsys: p
 
 def test_asking_again_needs_the_store(copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit_json(copied / "results.json", lambda results: results["config"].update(store="no/such/store"))
-    assert main(["verify", str(copied), "--reask", "1"]) == 2
+    assert main(["verify", str(copied), "--rerun", "1"]) == 2
     assert "give it by --store" in capsys.readouterr().err
     assert main(["verify", str(copied)]) == 1
     assert "the store is not at hand" in capsys.readouterr().out

@@ -8,11 +8,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import shop_env  # noqa: F401 - registers the envs
-from agents.evaluate import evaluate
-from agents.scripted.random import RandomAgent
+from agents.baselines.rules import RandomAgent
 from replay_sessions.__main__ import main
 from replay_sessions.schema import Click, Terminate
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.replies import format_reply
 from shop_env.wrappers import DiscreteActions
 from tests.contracts.replayed_logs import assert_the_log_earns_the_maximum

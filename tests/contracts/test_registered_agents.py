@@ -13,7 +13,7 @@ from tests.demo_stores import demo_store_at
 NEED_MORE = {"human", "sb3", "local", "prompting"}
 
 
-@pytest.mark.parametrize("name", sorted(AGENTS.keys() - NEED_MORE))
+@pytest.mark.parametrize("name", sorted(set(AGENTS) - NEED_MORE))
 def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
     demo_store_at(tmp_path / "store", 12, seed=0)
     report = check_agent(make_agent(name, store=SessionStore.open(tmp_path / "store")))

@@ -55,7 +55,7 @@ def test_holm_is_that_of_multipletests() -> None:
 @pytest.mark.parametrize("users", [3, 6, 15, 60])
 def test_the_smallest_difference_is_that_of_its_power_analysis(users: int) -> None:
     expected = power.TTestPower().solve_power(nobs=users, alpha=0.05, power=0.8)
-    found = smallest_difference(ClusteredError(1 / np.sqrt(users), users - 1))
+    found = smallest_difference(ClusteredError(1 / np.sqrt(users), users - 1, users))
     assert found == pytest.approx(expected, rel=1e-4)
 
 
@@ -64,7 +64,7 @@ def test_variance_parts_and_correlation_are_those_of_a_mixed_model() -> None:
     figures = rng.normal(size=(30, 4)) + 2 * rng.normal(size=(30, 1))
     seeds = np.repeat(np.arange(30), 4)
     fit = mixed.MixedLM(figures.ravel(), np.ones(figures.size), groups=seeds).fit(reml=True)
-    parts = variance_parts(figures.tolist(), [ClusteredError(1.0, 14)])
+    parts = variance_parts(figures.tolist(), [ClusteredError(1.0, 14, 15)])
     assert (parts.draws, parts.seeds) == pytest.approx((fit.scale, fit.cov_re[0, 0]), rel=1e-3)
     expected = fit.cov_re[0, 0] / (fit.cov_re[0, 0] + fit.scale)
     assert intraclass_correlation(figures.ravel(), seeds) == pytest.approx(expected, rel=1e-3)

@@ -13,8 +13,8 @@ import pytest
 
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
-from replay_sessions.commands.command_line import run_command
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.command_line import run_command
+from replay_sessions.foundation.errors import BadConfig
 from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long
@@ -113,7 +113,7 @@ def test_a_full_standard_output_is_told(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("lines", [1, 10_000])  # what fits into the buffer fails at the end, else in the middle
 def test_output_that_has_no_room_is_told_once(lines: int) -> None:
     program = (
-        "import sys; from replay_sessions.commands.command_line import run_command; "
+        "import sys; from replay_sessions.foundation.command_line import run_command; "
         f"sys.exit(run_command(lambda: print('line\\n' * {lines})))"
     )
     with open("/dev/full", "wb") as full:

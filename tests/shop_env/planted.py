@@ -42,11 +42,11 @@ def ten_steps() -> list[Session]:
     ]  # fmt: skip
 
 
-def random_sessions(count: int, seed: int) -> list[Session]:
-    """Sessions of 2 to 9 random actions by a few users."""
+def random_sessions(count: int, seed: int, *, users: int = 7) -> list[Session]:
+    """Sessions of 2 to 9 random actions by a few users; intervals need eight."""
     rng = random.Random(seed)
     return [
-        _session(f"s{number}", f"u{rng.randrange(7)}", [random_action(rng) for _ in range(rng.randrange(1, 9))])
+        _session(f"s{number}", f"u{rng.randrange(users)}", [random_action(rng) for _ in range(rng.randrange(1, 9))])
         for number in range(count)
     ]
 

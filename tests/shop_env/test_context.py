@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Persona, Session, Step
 from replay_sessions.store import SessionStore, StoreWriter
-from shop_env.budget import find_counter, shorten_page
-from shop_env.context import ContextConfig
+from shop_env.context import GENERIC_PERSONA, ContextConfig, find_counter, persona_texts, shorten_page, shuffle_personas
 from shop_env.observation import Observation, observe, observe_session
-from shop_env.personas import GENERIC_PERSONA, persona_texts, shuffle_personas
 
 
 def links(count: int) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import shop_env
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.errors import BadConfig, StoreNotFound
+from replay_sessions.foundation.errors import BadConfig, StoreNotFound
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.context import ContextConfig
@@ -230,14 +230,14 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
     ("options", "message"),
     [
         ({"order": "random"}, "order is 'random'; it must be one of shuffled, storage"),
-        ({"render_mode": "human"}, "render_mode is 'human'; it must be 'ansi', 'html' or None"),
+        ({"render_mode": "human"}, "render_mode is 'human'; it must be one of None, ansi, html"),
         ({"context": {"scop": "latest_step"}}, "context does not fit: .*`scop`.*Known fields: scope, rationales"),
         ({"context": {"scope": "none"}}, r"context\.scope is 'none'; it must be one of whole_session, latest_step"),
         ({"context": {"budget": "many"}}, r"context does not fit: Expected `int \| null`.* at `\$\.budget`"),
         ({"context": "whole_session"}, "context is 'whole_session'; it must be a dict of some of scope, rationales"),
         ({"context": {"persona": "mine"}}, r"context\.persona is 'mine'; it must be one of matched, none, shuffled"),
         ({"reward": 3}, "reward is 3; it must be the name of a preset or a dict of some of kind, format"),
-        ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be True or False"),
+        ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be one of True, False"),
         ({"store": 3}, "store is 3; it must be the path of a session store, 'demo', or an opened SessionStore"),
         ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, lenient"),
         ({"reward": "shop_r"}, "Unknown reward preset 'shop_r'"),

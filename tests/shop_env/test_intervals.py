@@ -1,14 +1,18 @@
-"""Bootstrap intervals: over whole sessions or users, paired where agents are compared, quick."""
+"""The one interval: CR2 over users (or sessions), linearised for F1, none for fewer than 8 users."""
 
 import random
 import time
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Action, Click, Session
-from shop_env.metrics import MetricChoices, bootstrap_interval, paired_difference, step_metrics
+from shop_env.metrics import MetricChoices, StepRecord, estimate_metric, paired_difference, paired_test, step_metrics
+from shop_env.metrics.all_metrics import all_metrics
+from shop_env.metrics.intervals import estimate_metrics
 from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
 
 
@@ -21,68 +25,120 @@ def noisy(share: float, seed: int):  # type: ignore[no-untyped-def]
     return reply
 
 
-@pytest.mark.parametrize("cluster", ["session", "user"])
-@pytest.mark.parametrize("metric", ["exact_accuracy", "type_f1_macro", "outcome_f1_weighted", "mean_reward"])
-def test_interval_equals_a_plain_bootstrap_of_whole_clusters(cluster: str, metric: str) -> None:
-    records = answer(random_sessions(30, 1), noisy(0.5, 1))
-    by_cluster: dict[str, list] = {}
+def width(estimate: Estimate) -> float:
+    assert estimate.low is not None and estimate.high is not None
+    return estimate.high - estimate.low
+
+
+def by_user(records: list[StepRecord]) -> dict[str, list[StepRecord]]:
+    users: dict[str, list[StepRecord]] = {}
     for record in records:
-        by_cluster.setdefault(record.user_id if cluster == "user" else record.session_id, []).append(record)
-    groups = list(by_cluster.values())
-    rng, samples = np.random.default_rng(3), 200
-    values = []
-    for draw in rng.integers(len(groups), size=(samples, len(groups))):
-        drawn = [record for place in draw for record in groups[place]]
-        values.append(step_metrics(drawn).get(metric, np.nan))
-    expected = np.nanquantile(values, [0.025, 0.975])
-    found = bootstrap_interval(records, metric, cluster=cluster, samples=samples, seed=3)  # type: ignore[arg-type]
-    assert found == pytest.approx(tuple(expected))
+        users.setdefault(record.user_id, []).append(record)
+    return users
+
+
+@pytest.mark.parametrize("metric", ["exact_accuracy", "mean_reward"])
+def test_the_interval_of_a_mean_is_that_of_clustered_residuals(metric: str) -> None:
+    records = answer(random_sessions(60, 1, users=12), noisy(0.5, 1))
+    values = {
+        user: [float(r.predicted == r.logged) if metric == "exact_accuracy" else r.reward for r in own]
+        for user, own in by_user(records).items()
+    }
+    steps = sum(map(len, values.values()))
+    mean = sum(map(sum, values.values())) / steps
+    shares = np.array([len(own) / steps for own in values.values()])
+    residuals = np.array([sum(value - mean for value in own) / steps for own in values.values()])
+    error = np.sqrt(np.sum(residuals**2 / (1 - shares)))
+    ratios = shares**2 / (1 - shares)
+    freedom = 1 / (np.sum(shares**2) + np.sum(ratios) ** 2 - np.sum(ratios**2))
+    margin = stats.t.ppf(0.975, freedom) * error
+    estimate = estimate_metric(records, metric)
+    assert freedom <= len(values) - 1
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((mean, mean - margin, mean + margin))
+
+
+def test_macro_f1_has_the_interval_that_leaving_out_users_foretells() -> None:
+    records = answer(random_sessions(400, 3, users=40), noisy(0.5, 3))
+    estimate = estimate_metric(records, "type_f1_macro")
+    left_out = [step_metrics([r for r in records if r.user_id != user])["type_f1_macro"] for user in by_user(records)]
+    jackknife = np.sqrt(39 / 40 * np.sum((np.array(left_out) - np.mean(left_out)) ** 2))
+    assert width(estimate) == pytest.approx(2 * stats.t.ppf(0.975, 39) * jackknife, rel=0.1)
 
 
 def test_intervals_are_wider_over_users_than_over_sessions_when_users_differ() -> None:
-    sessions = random_sessions(200, 2)
+    sessions = random_sessions(200, 2, users=10)
     records = answer(sessions, lambda s, i: s.steps[i].action if s.user_id in ("u0", "u1", "u2") else "?")
-    low, high = bootstrap_interval(records, "exact_accuracy", cluster="session")
-    wide_low, wide_high = bootstrap_interval(records, "exact_accuracy", cluster="user")
-    assert wide_low < low < high < wide_high
+    over_sessions = estimate_metric(records, "exact_accuracy", cluster="session")
+    assert width(estimate_metric(records, "exact_accuracy", cluster="user")) > width(over_sessions)
 
 
-def test_users_are_drawn_unless_told_otherwise() -> None:
-    records = answer(random_sessions(60, 2), noisy(0.5, 2))
-    assert bootstrap_interval(records, "type_f1") == bootstrap_interval(records, "type_f1", cluster="user")
-    other = answer(random_sessions(60, 2), noisy(0.3, 5))
-    by_user = paired_difference(records, other, "type_f1", cluster="user")
-    assert paired_difference(records, other, "type_f1") == by_user
+def test_users_are_what_counts_unless_a_caller_says_otherwise() -> None:
+    records = answer(random_sessions(60, 2, users=9), noisy(0.5, 2))
+    assert estimate_metric(records, "type_f1") == estimate_metric(records, "type_f1", cluster="user")
+    other = answer(random_sessions(60, 2, users=9), noisy(0.3, 5))
+    over_users = paired_difference(records, other, "type_f1", cluster="user")
+    assert paired_difference(records, other, "type_f1") == over_users
+    assert over_users.low is not None
 
 
-def test_same_seed_same_interval() -> None:
-    records = answer(random_sessions(20, 3), noisy(0.5, 3))
-    assert bootstrap_interval(records, "type_f1", seed=1) == bootstrap_interval(records, "type_f1", seed=1)
-    assert bootstrap_interval(records, "type_f1", seed=1) != bootstrap_interval(records, "type_f1", seed=2)
+def test_all_metrics_at_once_are_those_one_by_one() -> None:
+    records = answer(random_sessions(60, 4, users=9), noisy(0.5, 4))
+    estimates = estimate_metrics(records)
+    assert estimates.keys() == step_metrics(records).keys() & all_metrics(MetricChoices()).keys()
+    assert all(estimates[name] == estimate_metric(records, name) for name in estimates)
+    assert estimate_metrics([]) == {}
+
+
+def test_an_interval_ends_where_its_metric_does() -> None:
+    rare = random.Random(1)
+    records = answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action if rare.random() < 0.02 else "?")
+    estimate = estimate_metric(records, "exact_accuracy")
+    assert estimate.value > 0 and estimate.low == 0
+    errors = estimate_metric(records, "invalid_rate")
+    assert errors.value < 1 and errors.high == 1
+
+
+@pytest.mark.parametrize("users", [2, 7])
+def test_fewer_than_eight_users_have_no_interval_and_no_test(users: int) -> None:
+    sessions = random_sessions(60, 6, users=users)
+    a, b = answer(sessions, noisy(0.7, 6)), answer(sessions, noisy(0.3, 7))
+    assert estimate_metric(a, "exact_accuracy").low is None
+    test = paired_test(a, b, "exact_accuracy")
+    assert test is not None and test.clusters == users
+    assert (test.low, test.high, test.p_value, test.smallest_difference) == (None, None, None, None)
+    eight = random_sessions(60, 6, users=8)
+    assert estimate_metric(answer(eight, noisy(0.7, 6)), "exact_accuracy").low is not None
+
+
+def test_users_who_are_all_alike_have_no_interval() -> None:
+    records = answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action)
+    assert estimate_metric(records, "exact_accuracy") == Estimate(1.0)
 
 
 def test_an_agent_does_not_differ_from_itself() -> None:
-    records = answer(random_sessions(20, 4), noisy(0.5, 4))
-    assert paired_difference(records, records, "type_f1_macro") == (0, 0, 0)
+    records = answer(random_sessions(20, 4, users=10), noisy(0.5, 4))
+    assert paired_difference(records, records, "type_f1_macro") == Estimate(0.0)
 
 
 def test_pairing_sees_a_small_difference_that_two_intervals_do_not() -> None:
-    sessions = random_sessions(300, 5)
+    sessions = random_sessions(300, 5, users=12)
     worse = answer(sessions, noisy(0.5, 5))
     gain = random.Random(6)
     better = [
         record if record.predicted == record.logged or gain.random() > 0.06 else right
         for record, right in zip(worse, answer(sessions, lambda s, i: s.steps[i].action), strict=True)
     ]
-    difference, low, high = paired_difference(better, worse, "exact_accuracy", cluster="user")
-    assert 0 < low < difference < high
+    difference = paired_difference(better, worse, "exact_accuracy", cluster="user")
+    assert difference.low is not None and difference.high is not None
+    assert 0 < difference.low < difference.value < difference.high
     expected = step_metrics(better)["exact_accuracy"] - step_metrics(worse)["exact_accuracy"]
-    assert difference == pytest.approx(expected)
-    assert bootstrap_interval(worse, "exact_accuracy")[1] > bootstrap_interval(better, "exact_accuracy")[0]
+    assert difference.value == pytest.approx(expected)
+    high, low = estimate_metric(worse, "exact_accuracy").high, estimate_metric(better, "exact_accuracy").low
+    assert high is not None and low is not None and high > low
 
 
 def test_order_of_records_does_not_matter_to_a_pair() -> None:
-    sessions = random_sessions(20, 7)
+    sessions = random_sessions(20, 7, users=9)
     a, b = answer(sessions, noisy(0.7, 7)), answer(sessions, noisy(0.3, 8))
     assert paired_difference(a, b, "type_accuracy") == paired_difference(a, b[::-1], "type_accuracy")
 
@@ -90,13 +146,13 @@ def test_order_of_records_does_not_matter_to_a_pair() -> None:
 def test_steps_that_one_agent_failed_are_left_out_for_both() -> None:
     a = answer(ten_steps(), lambda s, i: None if s.session_id == "a" else s.steps[i].action)
     b = answer(ten_steps(), lambda s, i: s.steps[i].action if s.session_id == "a" else "?")
-    assert paired_difference(a, b, "exact_accuracy") == (1, 1, 1)
+    assert paired_difference(a, b, "exact_accuracy") == Estimate(1.0)
 
 
 def test_different_steps_cannot_be_paired() -> None:
     a = answer(ten_steps(), lambda s, i: Click(name="x"))
     with pytest.raises(
-        BadConfig, match=r"not asked about the same steps: 1 steps have only one .* step 3 of session 'c'"
+        BadConfig, match=r"not evaluated on the same steps: 1 steps have only one .* step 3 of session 'c'"
     ):
         paired_difference(a, a[:-1], "exact_accuracy")
 
@@ -104,23 +160,22 @@ def test_different_steps_cannot_be_paired() -> None:
 def test_wrong_settings_are_named() -> None:
     records = answer(ten_steps(), lambda s, i: Click(name="x"))
     with pytest.raises(BadConfig, match=r"Unknown metric 'exact'"):
-        bootstrap_interval(records, "exact")
+        estimate_metric(records, "exact")
     with pytest.raises(BadConfig, match="cluster is 'shop'; it must be 'session' or 'user'"):
-        bootstrap_interval(records, "exact_accuracy", cluster="shop")  # type: ignore[arg-type]
-    with pytest.raises(BadConfig, match="samples is 0"):
-        bootstrap_interval(records, "exact_accuracy", samples=0)
+        estimate_metric(records, "exact_accuracy", cluster="shop")  # type: ignore[arg-type]
     with pytest.raises(BadConfig, match="no scored steps"):
-        bootstrap_interval([], "exact_accuracy")
+        estimate_metric([], "exact_accuracy")
 
 
 def test_a_metric_without_steps_has_no_interval() -> None:
     records = [r for r in answer(ten_steps(), lambda s, i: Click(name="x")) if r.logged["type"] == "click"]
-    assert np.isnan(bootstrap_interval(records, "exact_accuracy_terminate")).all()
+    estimate = estimate_metric(records, "exact_accuracy_terminate")
+    assert np.isnan(estimate.value) and estimate.low is None
 
 
-def test_a_thousand_samples_of_ten_thousand_steps_take_well_under_two_seconds() -> None:
+def test_all_intervals_of_ten_thousand_steps_take_well_under_two_seconds() -> None:
     records = answer(random_sessions(2_300, 9), noisy(0.6, 9))
     assert len(records) > 10_000
     begin = time.process_time()
-    bootstrap_interval(records, "type_f1_macro", preset=MetricChoices(), samples=1000)
+    estimate_metrics(records, preset=MetricChoices())
     assert time.process_time() - begin < 2

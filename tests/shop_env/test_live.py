@@ -8,7 +8,7 @@ from gymnasium.utils.env_checker import check_env
 import shop_env  # noqa: F401 - registers the envs
 from replay_sessions.demo_shop import action_probabilities, generate_sessions
 from replay_sessions.elements import find_elements
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env.live import LiveEnv, visit_id
 from shop_env.observation import Observation, observe

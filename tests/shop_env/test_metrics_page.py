@@ -13,11 +13,10 @@ from shop_env.metrics import (
     MetricChoices,
     StepRecord,
     action_likelihood,
-    over_sessions,
-    over_steps,
     populations,
     step_metrics,
 )
+from shop_env.metrics import all_metrics as all_metrics_module
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.people import PeopleFigures, StylisedFacts, from_records, stylised_facts
 from shop_env.metrics.populations import Fidelity
@@ -26,7 +25,7 @@ from shop_env.metrics.step_table import ACTION_TYPES
 from tests.shop_env.planted import answer, random_action, random_sessions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
-OF_RECORDS = (over_steps, over_sessions, action_likelihood)
+OF_RECORDS = (all_metrics_module, action_likelihood)
 
 
 def rows(module: ModuleType) -> list[list[str]]:

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session, reply_action
 from shop_env.context import ContextConfig
 from shop_env.observation import observe, observe_session

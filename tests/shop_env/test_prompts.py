@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from shop_env.context import ContextConfig
 from shop_env.observation import observe

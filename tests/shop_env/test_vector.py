@@ -10,7 +10,7 @@ import pytest
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Terminate
 from replay_sessions.store import StoreWriter
 from shop_env.replies import format_reply

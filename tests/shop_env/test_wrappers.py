@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
 from replay_sessions.store import StoreWriter
-from shop_env.candidates import candidate_actions, given_phrases
+from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
 from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
 from shop_env.observation import Observation, observe
@@ -55,9 +55,9 @@ def test_of_too_many_elements_those_that_match_the_goal_stay() -> None:
 
 def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session: Session) -> None:
     quoted = ["Beaulah", "Search", "enter press", "enter", "press"]
-    assert given_phrases(see("", 'Enter "Beaulah" and press "Search"')) == quoted
-    assert given_phrases(observe(kettle_session, 2)) == ["red kettle", "red", "kettle"]
-    assert given_phrases(see("", "")) == []
+    assert candidate_phrases(see("", 'Enter "Beaulah" and press "Search"')) == quoted
+    assert candidate_phrases(observe(kettle_session, 2)) == ["red kettle", "red", "kettle"]
+    assert candidate_phrases(see("", "")) == []
 
 
 def test_candidates_do_not_depend_on_the_logged_action(kettle_session: Session) -> None:

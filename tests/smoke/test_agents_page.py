@@ -2,14 +2,17 @@
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from agents.conformance import check_agent
 from agents.registry import AGENTS, GROUPS
 from replay_sessions.store import SessionStore
+from shop_env.evaluation import protocol
 from tests.demo_stores import demo_store_at
 
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
 
@@ -23,6 +26,18 @@ def test_an_agent_of_the_page_keeps_the_contract(agent: str, tmp_path: Path) -> 
     assert report.passed, str(report)
 
 
-def test_every_floor_is_told_of() -> None:
-    assert re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)[-len(GROUPS["floors"]) :] == list(GROUPS["floors"])
-    assert set(GROUPS["floors"]) <= AGENTS.keys()
+def test_the_readme_s_first_agent_and_the_protocol_s_keep_the_contract(tmp_path: Path) -> None:
+    (readme,) = re.findall(r"```python\n# my_agent\.py\n(.*?)```", README, flags=re.DOTALL)
+    docstring = dedent((protocol.__doc__ or "").partition("A whole agent:\n")[2])
+    imports = readme.partition("\n\n\n")[0]
+    for file, code in (("first.py", readme), ("protocols.py", f"{imports}\n{docstring}")):
+        (tmp_path / file).write_text(code, encoding="utf-8")
+        report = check_agent(f"{tmp_path / file}:FirstElement")
+        assert report.passed, str(report)
+
+
+def test_every_fitted_baseline_is_documented() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)[-len(GROUPS["baselines"]) :] == list(
+        GROUPS["baselines"]
+    )
+    assert set(GROUPS["baselines"]) <= set(AGENTS)

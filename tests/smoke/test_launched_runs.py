@@ -16,7 +16,7 @@ from train.checkpoints import load_state
 from train.metrics_file import read_metrics
 
 pytestmark = pytest.mark.slow
-LONGER = {"sft.stages.2.steps": 12, "grpo.draws": "prompt", "save-every-s": 0, "evaluation.agents": "random"}
+LONGER = {"sft.stages.2.steps": 12, "grpo.rollout_seeds": "prompt", "save-every-s": 0, "evaluation.agents": "random"}
 
 
 def flags(store: Path, out: Path) -> list[str]:  # noqa: F811 - the fixture
@@ -68,7 +68,7 @@ def assert_ends_like(out: Path, straight: Path) -> None:
         steps = [row.step for row in read_metrics(out / "metrics.jsonl")[0] if row.phase == name]
         assert steps == list(range(1, len(steps) + 1)), "only one process writes, and each step once"
     assert (out / "results.json").exists()
-    assert not list((out / "steps").glob("*.asked*"))
+    assert not list(out.glob("agents/*/replies/*.part*"))
 
 
 @pytest.mark.parametrize("rank", [0, 1])

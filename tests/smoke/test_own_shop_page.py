@@ -62,7 +62,7 @@ def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dic
 def test_no_command_of_the_page_is_left_out() -> None:
     """Also those within sentences."""
     asked = set(re.findall(r"python -m [\w.]+", PAGE))
-    asked -= {"python -m benchmarks.speed.collect"}  # a measurement, with a test of its own
+    asked -= {"python -m benchmarks.studies.speed.collect"}  # a measurement, with a test of its own
     assert asked == {" ".join(shlex.split(command)[:3]) for command in COMMANDS}
     assert "--placebo" in PAGE and "--clicks" in PAGE
 

@@ -19,20 +19,20 @@ import msgspec
 import torch
 from safetensors.torch import save_file
 
-from agents.llm_grpo.phases import Phase, Stopped, run_phase
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny, make_tiny
 from train.checkpoints import model_tensors
 from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import GrpoTrainer
-from train.joining import joined
 from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
-from train.ranks import ALONE, Ranks, whole_tensor
-from train.rollout_engines.config import SamplingConfig
-from train.rollout_engines.sampling import SampledReply, StopReason
+from train.process_group import process_group
+from train.ranks import SINGLE_PROCESS, Ranks, full_tensor
+from train.rollouts.config import SamplingConfig
+from train.rollouts.engine import SampledReply, StopReason
+from train.run.phases import Phase, Stopped, run_phase
 from train.run_log import NoLog, RunLog
 from train.sampler import SessionPlan
 from train.session_tree import enable_tree_attention
@@ -45,8 +45,8 @@ SFT = SftConfig(
     optimizer=OPTIMIZER, stages=(SftStage(steps=STEPS),), sessions_per_batch=5, max_batch_tokens=900
 )  # fmt: skip
 GRPO = GrpoConfig(
-    optimizer=OPTIMIZER, steps=STEPS, sessions_per_batch=5, replies=3, beta=0.05, max_new_tokens=8, draws="prompt",
-    max_batch_tokens=900,
+    optimizer=OPTIMIZER, steps=STEPS, sessions_per_batch=5, num_generations=3, beta=0.05, max_new_tokens=8,
+    rollout_seeds="prompt", max_batch_tokens=900,
 )  # fmt: skip
 FEW = ("sft", "grpo", "grpo_sharded")  # the cases that the quick tests train
 WITHOUT_GROUPS = {0: 1, 1: 0}  # step: the rank whose share has no group that teaches
@@ -73,10 +73,10 @@ CASES = {
     "sft": Case("sft"),
     "sft_sharded": Case("sft", sharded=True, gradient_checkpointing=True),
     "grpo": Case("grpo"),
-    "grpo_sharded": Case("grpo", changed(updates=2), sharded=True),
-    "grpo_batch": Case("grpo", changed(advantage_scale="batch", updates=2, loss_mean="token")),
-    "grpo_steps": Case("grpo", changed(steps_per_batch=3, skip_equal_groups=False)),
-    "grpo_sampled": Case("grpo", changed(skip_equal_groups=False), engine="local"),
+    "grpo_sharded": Case("grpo", changed(num_iterations=2), sharded=True),
+    "grpo_batch": Case("grpo", changed(scale_rewards="batch", num_iterations=2, loss_type="dapo")),
+    "grpo_steps": Case("grpo", changed(steps_per_batch=3, filter_zero_variance=False)),
+    "grpo_sampled": Case("grpo", changed(filter_zero_variance=False), engine="local"),
     "grpo_lora": Case("grpo", lora=True),
 }
 
@@ -92,7 +92,7 @@ class Scripted:
             for reply in trunk.replies
         }
 
-    def take(self, policy: Policy) -> None:
+    def sync_weights(self, policy: Policy) -> None:
         """A new batch."""
         self._step += 1
 
@@ -100,14 +100,10 @@ class Scripted:
         """Goes on after so many steps."""
         self._step = step - 1
 
-    def sample(
-        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
+    def generate(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
-        raise AssertionError("each prompt has a seed")
-
-    def replies(
-        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, seeds: Sequence[int]
-    ) -> list[list[SampledReply]]:
+        assert not isinstance(seed, int), "each prompt has a seed"
         dull = set(self._dull())
         return [list(self._group(tuple(prompt), tuple(prompt) in dull)) for prompt in prompts]
 
@@ -134,7 +130,7 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
         model = tiny.plain_model()
         enable_tree_attention(model)
     policy: Policy
-    if case.sharded and not ranks.alone:
+    if case.sharded and not ranks.is_single:
         policy = ShardedPolicy(model, ranks, gradient_checkpointing=case.gradient_checkpointing)
     else:
         policy = Policy(model, gradient_checkpointing=case.gradient_checkpointing)
@@ -168,7 +164,7 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
 
 
 def train(
-    name: str, tiny: Tiny, folder: Path, ranks: Ranks = ALONE, *, after: int = 0, stop_after: int | None = None
+    name: str, tiny: Tiny, folder: Path, ranks: Ranks = SINGLE_PROCESS, *, after: int = 0, stop_after: int | None = None
 ) -> None:
     """Trains a case in FOLDER/NAME, where it may go on after so many steps; weights.safetensors is what it ends in.
 
@@ -182,18 +178,18 @@ def train(
     step = trainer.step
 
     def step_and_stop(number: int) -> dict[str, float]:
-        if number + 1 == stop_after and ranks.rank == ranks.count - 1:
+        if number + 1 == stop_after and ranks.rank == ranks.world_size - 1:
             os.kill(os.getpid(), signal.SIGTERM)
         return step(number)
 
     trainer.step = step_and_stop  # type: ignore[method-assign]
-    with RunLog(folder / name) if ranks.writes else NoLog() as log:
+    with RunLog(folder / name) if ranks.is_main else NoLog() as log:
         try:
             run_phase(phase, folder / name, log, save_every_s=1e9)
         except Stopped:
             return
-    weights = {own: whole_tensor(tensor).clone() for own, tensor in model_tensors(phase.model).items()}
-    if ranks.writes:
+    weights = {own: full_tensor(tensor).clone() for own, tensor in model_tensors(phase.model).items()}
+    if ranks.is_main:
         save_file(weights, folder / name / "weights.safetensors")
 
 
@@ -210,14 +206,14 @@ def main() -> None:
 def train_as_rank(folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     tiny = make_tiny()
-    with joined() as (ranks, _):
+    with process_group() as (ranks, _):
         for name in names:
             train(name, tiny, folder / "two", ranks)
             train(name, tiny, folder / "two_then_one", ranks, stop_after=2)
             train(name, tiny, folder / "one_then_two", ranks, after=2)
-        shared = ranks.gather([ranks.rank, *ranks.share(range(5))])
-        once = ranks.first(lambda: {"by": ranks.rank})
-        if ranks.writes:
+        shared = ranks.all_gather([ranks.rank, *ranks.shard(range(5))])
+        once = ranks.broadcast(lambda: {"by": ranks.rank})
+        if ranks.is_main:
             (folder / "said.json").write_text(json.dumps({"shared": shared, "once": once}))
 
 

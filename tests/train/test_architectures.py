@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from replay_sessions.errors import CheckpointMismatch
+from replay_sessions.foundation.errors import CheckpointMismatch
 from train.architectures import enable_checked_tree_attention
 
 MAX_TOKENS = 512
@@ -82,7 +82,7 @@ def test_plain_causal_attention_is_accepted(kind: str, options: dict[str, Any]) 
             {**SMALL, "sliding_window": 4096, "num_local_experts": 4, "num_experts_per_tok": 2},
             "attention has sinks",
         ),
-        ("gpt2", {**GPT2, "n_positions": 128}, "knows 128 positions, and sequences have up to 512"),
+        ("gpt2", {**GPT2, "n_positions": 128}, "has 128 positions, and sequences have up to 512"),
         (
             "phi3",
             {**SMALL, "original_max_position_embeddings": 256, "rope_parameters": LONGROPE},

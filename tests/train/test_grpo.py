@@ -17,21 +17,27 @@ from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.config import OptimizerConfig
-from train.grpo.advantages import informative, scaled_advantages
-from train.grpo.config import AdvantageScale, GrpoConfig, KlEstimator, LossMean
-from train.grpo.figures import certainty_figures, sampling_figures
-from train.grpo.groups import Group, Rollout, parts, score
-from train.grpo.loss import grpo_loss, importance_weights, kl_divergence, token_weights
+from train.grpo.config import GrpoConfig, KlEstimator, LossType, ScaleRewards
+from train.grpo.groups import Group, Rollout, micro_batches, score_group
+from train.grpo.loss import (
+    grpo_loss,
+    importance_weights,
+    is_informative,
+    kl_divergence,
+    scaled_advantages,
+    token_weights,
+)
+from train.grpo.metrics import certainty_metrics, rollout_metrics
 from train.grpo.trainer import GrpoTrainer
 from train.policy import Policy
 from train.policy_stats import PolicyStats
-from train.rollout_engines.config import SamplingConfig
-from train.rollout_engines.local import LocalEngine
-from train.rollout_engines.sampling import SampledReply, StopReason
+from train.rollouts.config import SamplingConfig
+from train.rollouts.engine import SampledReply, StopReason
+from train.rollouts.local import LocalEngine
 from train.session_tree import enable_tree_attention
 from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 
-CONFIG = GrpoConfig(optimizer=OptimizerConfig(lr=1e-3), steps=3, sessions_per_batch=2, replies=3, beta=0.05)
+CONFIG = GrpoConfig(optimizer=OptimizerConfig(lr=1e-3), steps=3, sessions_per_batch=2, num_generations=3, beta=0.05)
 
 
 def test_any_positive_affine_change_of_the_rewards_leaves_advantages_scaled_by_group() -> None:
@@ -41,7 +47,7 @@ def test_any_positive_affine_change_of_the_rewards_leaves_advantages_scaled_by_g
 
 def test_a_group_without_differences_has_no_advantage_and_is_not_informative() -> None:
     assert scaled_advantages(torch.full((1, 4), 0.5)).tolist() == [[0.0] * 4]
-    assert not informative([0.5] * 4)
+    assert not is_informative([0.5] * 4)
 
 
 def test_advantages_are_scaled_by_the_group_the_batch_or_nothing() -> None:
@@ -57,7 +63,7 @@ def test_advantages_are_scaled_by_the_group_the_batch_or_nothing() -> None:
 
 
 def loss_of(log_probs: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, **options: float) -> torch.Tensor:
-    given = {"beta": 0.0, "clip_low": 0.2, "clip_high": 0.2, **options}
+    given = {"beta": 0.0, "epsilon_low": 0.2, "epsilon_high": 0.2, **options}
     return grpo_loss(log_probs, old, advantages, torch.zeros_like(log_probs), torch.ones_like(log_probs), **given)
 
 
@@ -65,8 +71,8 @@ def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl() -> None:
     log_probs = torch.tensor([-1.0, -2.0, -0.5])
     kl = kl_divergence(log_probs, torch.tensor([-1.5, -2.0, -0.5]))
     advantages, importance = torch.tensor([2.0, 2.0, -1.0]), torch.ones(3)
-    per_token = grpo_loss(log_probs, log_probs, advantages, kl, importance, beta=0.1, clip_low=0.2, clip_high=0.2)
-    loss = (token_weights([2, 1], "reply", replies=2, tokens=3, longest=4) * per_token).sum()
+    per_token = grpo_loss(log_probs, log_probs, advantages, kl, importance, beta=0.1, epsilon_low=0.2, epsilon_high=0.2)
+    loss = (token_weights([2, 1], "grpo", replies=2, tokens=3, longest=4) * per_token).sum()
     first_token = math.exp(-0.5) - (-0.5) - 1
     assert kl.tolist() == pytest.approx([first_token, 0.0, 0.0])
     assert loss.item() == pytest.approx((-2.0 + 1.0) / 2 + 0.1 * first_token / 4)
@@ -80,11 +86,11 @@ def test_each_estimator_of_the_kl_follows_its_formula() -> None:
 
 def test_tokens_are_averaged_by_reply_over_all_or_by_a_constant() -> None:
     weights = {
-        mean: token_weights([1, 3], mean, replies=4, tokens=10, longest=8).tolist() for mean in get_args(LossMean)
+        mean: token_weights([1, 3], mean, replies=4, tokens=10, longest=8).tolist() for mean in get_args(LossType)
     }
-    assert weights["reply"] == pytest.approx([1 / 4, *[1 / 12] * 3])
-    assert weights["token"] == pytest.approx([1 / 10] * 4)
-    assert weights["constant"] == pytest.approx([1 / 32] * 4)
+    assert weights["grpo"] == pytest.approx([1 / 4, *[1 / 12] * 3])
+    assert weights["dapo"] == pytest.approx([1 / 10] * 4)
+    assert weights["dr_grpo"] == pytest.approx([1 / 32] * 4)
 
 
 @pytest.mark.parametrize(("advantage", "log_prob", "bound"), [(1.0, 0.0, -1.3), (-1.0, -2.0, 0.8)])
@@ -92,7 +98,7 @@ def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(
     advantage: float, log_prob: float, bound: float
 ) -> None:
     log_probs = torch.tensor([log_prob], requires_grad=True)
-    loss = loss_of(log_probs, torch.tensor([-1.0]), torch.tensor([advantage]), clip_low=0.2, clip_high=0.3).sum()
+    loss = loss_of(log_probs, torch.tensor([-1.0]), torch.tensor([advantage]), epsilon_low=0.2, epsilon_high=0.3).sum()
     loss.backward()
     assert loss.item() == pytest.approx(bound)
     assert log_probs.grad is not None and log_probs.grad.item() == 0.0
@@ -111,7 +117,7 @@ def hand_made_groups(tiny: Tiny) -> list[Group]:
         logged = [trunk.tokens[reply.start : reply.end] for reply in trunk.replies]
         for place, step in enumerate(trunk.replies[1:], start=1):
             replies = [logged[place], logged[place - 1], [*logged[place][:3], tiny.tokenizer.eos_token_id]]
-            groups.append(score(trunk, step, sampled(tiny, replies), tiny.tokenizer, RewardConfig()))
+            groups.append(score_group(trunk, step, sampled(tiny, replies), tiny.tokenizer, RewardConfig()))
     return groups
 
 
@@ -148,7 +154,7 @@ def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny: Tiny) -> None:
     trainer = trainer_of(tiny.model, frozen, tiny)
     groups = hand_made_groups(tiny)
     tiny.model.zero_grad()
-    figures = trainer._learn(list(parts(groups, CONFIG.max_batch_tokens)), None)
+    figures = trainer._learn(list(micro_batches(groups, CONFIG.max_batch_tokens)), None)
     loss = unpacked_grpo_loss(
         plain,
         reference,
@@ -185,22 +191,22 @@ def total_reward(tiny: Tiny, plain: torch.nn.Module, group: Group, rollout: Roll
 
 def group_of(tiny: Tiny, texts: list[str], step: ReplySpan) -> Group:
     replies = sampled(tiny, reply_tokens(tiny.tokenizer, texts))
-    return score(tiny.trunks[0], step, replies, tiny.tokenizer, RewardConfig())
+    return score_group(tiny.trunks[0], step, replies, tiny.tokenizer, RewardConfig())
 
 
 def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -> None:
     trunk = tiny.trunks[0]
     step = trunk.replies[1]
     group = group_of(tiny, [format_reply(rationale, step.action) for rationale in ("I look at it.", "")], step)
-    (part,) = parts([group], 10_000)
+    (micro_batch,) = micro_batches([group], 10_000)
     certain = PolicyStats(*torch.full((3, group.reply_tokens), 20.0))
     trainer = trainer_of(tiny.model, tiny.model, tiny)
-    certainties = trainer._certainties(part.rollouts, certain)
-    with_reason, without = trainer._rewards(part.rollouts, certainties)
+    certainties = trainer._certainties(micro_batch.rollouts, certain)
+    with_reason, without = trainer._rewards(micro_batch.rollouts, certainties)
     assert certainties == [20.0, 0.0]
     assert without == pytest.approx(group.rollouts[1].action_reward)
     assert with_reason == pytest.approx(group.rollouts[0].action_reward + 0.005 * 20, abs=1e-3)
-    assert sampling_figures([group])["no_rationale"] == 1 / 2
+    assert rollout_metrics([group])["no_rationale"] == 1 / 2
 
 
 def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tiny) -> None:
@@ -211,19 +217,19 @@ def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tin
         exact[name] = group_of(tiny, [format_reply("So.", action)] * 2, step)
     assert (exact["logged"].exact, exact["unlogged"].exact) == (1, 0)
     assert exact["unlogged"].rollouts[0].action_reward == pytest.approx(0.8)
-    assert sampling_figures(list(exact.values()))["exact"] == 1
+    assert rollout_metrics(list(exact.values()))["exact"] == 1
 
 
-@pytest.mark.parametrize("scale", get_args(AdvantageScale))
-@pytest.mark.parametrize("mean", get_args(LossMean))
+@pytest.mark.parametrize("scale", get_args(ScaleRewards))
+@pytest.mark.parametrize("mean", get_args(LossType))
 def test_cutting_a_batch_into_several_passes_changes_no_gradient(
-    tiny: Tiny, scale: AdvantageScale, mean: LossMean
+    tiny: Tiny, scale: ScaleRewards, mean: LossType
 ) -> None:
     gradients = []
     for limit in (32_768, 200):
-        config = changed(CONFIG, max_batch_tokens=limit, advantage_scale=scale, loss_mean=mean)
+        config = changed(CONFIG, max_batch_tokens=limit, scale_rewards=scale, loss_type=mean)
         trainer = trainer_of(tiny.model, tiny.model, tiny, config)
-        batch = list(parts(hand_made_groups(tiny), limit))
+        batch = list(micro_batches(hand_made_groups(tiny), limit))
         assert (len(batch) > 1) == (limit == 200)
         tiny.model.zero_grad()
         trainer._learn(batch, trainer._statistics(batch) if scale == "batch" else None)
@@ -239,22 +245,22 @@ class OtherNumerics:
     def __init__(self, policy: Policy, temperature: float) -> None:
         self._engine, self._temperature = LocalEngine(policy), temperature
 
-    def take(self, policy: Policy) -> None:
-        self._engine.take(policy)
+    def sync_weights(self, policy: Policy) -> None:
+        self._engine.sync_weights(policy)
 
-    def sample(
-        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int
+    def generate(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
         """Drawn at its own temperature."""
-        return self._engine.sample(prompts, dataclasses.replace(config, temperature=self._temperature), seed=seed)
+        return self._engine.generate(prompts, dataclasses.replace(config, temperature=self._temperature), seed=seed)
 
 
 def test_an_engine_of_the_same_numerics_leaves_no_gap_and_weights_of_1(tiny: Tiny) -> None:
     model = tiny.plain_model()
     enable_tree_attention(model)
-    config = changed(CONFIG, skip_equal_groups=False, importance_cap=2.0)
+    config = changed(CONFIG, filter_zero_variance=False, importance_sampling_cap=2.0)
     figures = trainer_of(model, tiny.model, tiny, config).step(0)
-    assert figures["sampling_gap"] < 1e-5
+    assert figures["sampler_trainer_logprob_gap"] < 1e-5
     assert figures["importance"] == pytest.approx(1, abs=1e-5)
 
 
@@ -262,16 +268,16 @@ def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_p
     """Without KL: each token's gradient is that of −w·A·log π, taken here by hand from the unpacked way."""
     model, plain = tiny.plain_model(), tiny.plain_model()
     enable_tree_attention(model)
-    config = changed(CONFIG, skip_equal_groups=False, importance_cap=1.5, beta=0.0)
+    config = changed(CONFIG, filter_zero_variance=False, importance_sampling_cap=1.5, beta=0.0)
     trainer = GrpoTrainer(
         Policy(model), Policy(model), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0,
         engine=OtherNumerics(Policy(model), 1.2),
     )  # fmt: skip
     groups = trainer._sample(0)
-    (batch,) = parts(groups, 100_000)
+    (batch,) = micro_batches(groups, 100_000)
     figures = trainer._learn([batch], None)
     certainties = trainer._certainties(batch.rollouts, trainer._statistics([batch])[0])
-    advantages = trainer._advantages(batch.rollouts, certainties)
+    advantages = trainer._advantages(trainer._rewards(batch.rollouts, certainties))
     loss = torch.tensor(0.0)
     rollouts = [(group, rollout) for group in groups for rollout in group.rollouts]
     for (group, rollout), advantage in zip(rollouts, advantages.tolist(), strict=True):
@@ -280,7 +286,7 @@ def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_p
         ratios = (log_probs.detach() - torch.tensor(rollout.sampled.log_probs)).exp()
         loss = loss - advantage * (ratios.clamp(max=1.5) * log_probs).mean() / len(rollouts)
     loss.backward()
-    assert figures["sampling_gap"] > 0.05
+    assert figures["sampler_trainer_logprob_gap"] > 0.05
     for (name, ours), (_, theirs) in zip(model.named_parameters(), plain.named_parameters(), strict=True):
         assert (ours.grad - theirs.grad).abs().max().item() < 1e-5, name
 
@@ -290,8 +296,8 @@ def test_later_updates_on_a_batch_are_clipped_against_the_policy_that_sampled(ti
     for clip in (0.0, 10.0):
         model = tiny.plain_model()
         enable_tree_attention(model)
-        trainer = trainer_of(model, tiny.model, tiny, changed(CONFIG, updates=3, clip=clip))
-        batch = list(parts(hand_made_groups(tiny), CONFIG.max_batch_tokens))
+        trainer = trainer_of(model, tiny.model, tiny, changed(CONFIG, num_iterations=3, epsilon=clip))
+        batch = list(micro_batches(hand_made_groups(tiny), CONFIG.max_batch_tokens))
         old = trainer._statistics(batch)
         for update in range(3):
             trainer._learn(batch, old)
@@ -307,7 +313,7 @@ def test_a_reply_cut_by_its_length_is_told_from_a_malformed_one(tiny: Tiny) -> N
     step = trunk.replies[1]
     logged = trunk.tokens[step.start : step.end]
     replies = [logged, logged[:4], [*logged[:4], tiny.tokenizer.eos_token_id], logged[:4]]
-    figures = sampling_figures([score(trunk, step, sampled(tiny, replies), tiny.tokenizer, RewardConfig())])
+    figures = rollout_metrics([score_group(trunk, step, sampled(tiny, replies), tiny.tokenizer, RewardConfig())])
     assert (figures["malformed"], figures["cut"], figures["exact"]) == (0.25, 0.5, 0.25)
 
 
@@ -315,7 +321,7 @@ def test_the_figures_hold_each_term_of_the_reward_and_the_mix_of_actions(tiny: T
     click, typing = Click(name="buy"), TypeAndSubmit(name="search", text="red tent")
     step = dataclasses.replace(tiny.trunks[0].replies[1], action=click)
     replies = [format_reply("So.", action) for action in (click, click, typing)]
-    figures = sampling_figures([group_of(tiny, [*replies, "buy it"], step)])
+    figures = rollout_metrics([group_of(tiny, [*replies, "buy it"], step)])
     assert (figures["logged_click"], figures["logged_terminate"], figures["logged_commonest"]) == (1, 0, 1)
     assert [figures[f"sampled_{name}"] for name in ("click", "type_and_submit", "commonest")] == [2 / 3, 1 / 3, 2 / 3]
     assert (figures["reward_format"], figures["reward_format_std"]) == pytest.approx((0.375, 0.5 * 3**0.5 / 4))
@@ -325,9 +331,9 @@ def test_the_figures_hold_each_term_of_the_reward_and_the_mix_of_actions(tiny: T
 
 
 def test_a_batch_without_a_readable_reply_has_no_mix_of_sampled_actions(tiny: Tiny) -> None:
-    figures = sampling_figures([group_of(tiny, ["buy it"] * 2, tiny.trunks[0].replies[1])])
+    figures = rollout_metrics([group_of(tiny, ["buy it"] * 2, tiny.trunks[0].replies[1])])
     assert not [name for name in figures if name.startswith("sampled_")]
-    assert certainty_figures([None, None]) == {}
+    assert certainty_metrics([None, None]) == {}
 
 
 def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
@@ -345,7 +351,7 @@ def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
     model, reference = tiny.plain_model(), tiny.plain_model()
     enable_tree_attention(model)
     enable_tree_attention(reference)
-    config = changed(CONFIG, updates=2, skip_equal_groups=False, max_new_tokens=4)
+    config = changed(CONFIG, num_iterations=2, filter_zero_variance=False, max_new_tokens=4)
     trainer = trainer_of(counted("policy", model), counted("reference", reference), tiny, config)
     assert trainer.step(0)["tokens"] == sum(read.values())
     assert min(read.values()) > 0

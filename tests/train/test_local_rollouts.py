@@ -8,10 +8,10 @@ import torch
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.policy import Policy
-from train.rollout_engines import kept_trunks
-from train.rollout_engines.config import SamplingConfig
-from train.rollout_engines.local import LocalEngine, generate, token_bytes, trunk_batches
-from train.rollout_engines.sampling import StopReason
+from train.rollouts import kv_cache
+from train.rollouts.config import SamplingConfig
+from train.rollouts.engine import StopReason
+from train.rollouts.local import LocalEngine, generate, token_bytes, trunk_batches
 
 
 def prompts_of(tiny: Tiny, sessions: int) -> list[list[int]]:
@@ -41,7 +41,7 @@ def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monke
     prompts = prompts_of(tiny, 6)
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)
     together = generate(Policy(tiny.model), prompts, config)
-    monkeypatch.setattr(kept_trunks, "READ_AT_ONCE", 1)
+    monkeypatch.setattr(kv_cache, "PREFILL_TOKENS", 1)
     assert generate(Policy(tiny.model), prompts, config) == together
 
 
@@ -49,11 +49,11 @@ def test_rows_of_several_forks_are_one_product_or_several_and_say_the_same(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = prompts_of(tiny, 4)
-    config = SamplingConfig(temperature=1.0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id, replies=3)
+    config = SamplingConfig(temperature=1.0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id, num_generations=3)
     found = []
-    for merged in (0, kept_trunks.MERGED, 10**9):
-        monkeypatch.setattr(kept_trunks, "MERGED", merged)
-        found.append(LocalEngine(Policy(tiny.model)).sample(prompts, config, seed=2))
+    for merged in (0, kv_cache.MAX_MASKED_SCORES, 10**9):
+        monkeypatch.setattr(kv_cache, "MAX_MASKED_SCORES", merged)
+        found.append(LocalEngine(Policy(tiny.model)).generate(prompts, config, seed=2))
     assert [[reply.tokens for reply in replies] for replies in found[0]] == [
         [reply.tokens for reply in replies] for replies in found[1]
     ]
@@ -68,7 +68,7 @@ def test_replies_longer_than_the_room_that_is_made_at_a_time_are_the_models_own(
     (prompt,) = prompts_of(tiny, 1)[-1:]
     config = SamplingConfig(temperature=0, max_new_tokens=7, end_token=-1)
     whole = generate(Policy(tiny.model), [prompt], config)
-    monkeypatch.setattr(kept_trunks, "GROWTH", 2)
+    monkeypatch.setattr(kv_cache, "GROWTH", 2)
     assert [reply.tokens for (reply,) in generate(Policy(tiny.model), [prompt], config)] == [
         reply.tokens for (reply,) in whole
     ]
@@ -79,7 +79,7 @@ def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longe
     config = tiny.model.config
     per_token = token_bytes(config, torch.float32)
     assert per_token == 2 * config.num_hidden_layers * config.num_key_value_heads * 8 * 4  # d = 32 / 4 heads
-    free = SamplingConfig(temperature=0, max_new_tokens=50, end_token=-1, replies=4)
+    free = SamplingConfig(temperature=0, max_new_tokens=50, end_token=-1, num_generations=4)
     assert len(list(trunk_batches(prompts, free, per_token))) == 1
 
     def kept(batch: list[list[int]]) -> int:
@@ -96,7 +96,7 @@ def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longe
 
 def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:
     end = tiny.tokenizer.eos_token_id
-    config = SamplingConfig(temperature=3.0, max_new_tokens=40, end_token=end, replies=20)
+    config = SamplingConfig(temperature=3.0, max_new_tokens=40, end_token=end, num_generations=20)
     replies = [reply for group in generate(Policy(tiny.model), prompts_of(tiny, 3), config) for reply in group]
     for reply in replies:
         assert end not in reply.tokens[:-1]
@@ -106,15 +106,15 @@ def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:
 
 
 def test_the_same_seed_samples_the_same_replies(tiny: Tiny) -> None:
-    config = SamplingConfig(temperature=1.0, max_new_tokens=8, end_token=tiny.tokenizer.eos_token_id, replies=3)
+    config = SamplingConfig(temperature=1.0, max_new_tokens=8, end_token=tiny.tokenizer.eos_token_id, num_generations=3)
     engine = LocalEngine(Policy(tiny.model))
-    first, second, other = (engine.sample(prompts_of(tiny, 3), config, seed=seed) for seed in (5, 5, 6))
+    first, second, other = (engine.generate(prompts_of(tiny, 3), config, seed=seed) for seed in (5, 5, 6))
     assert first == second != other
 
 
 def test_sampled_tokens_follow_the_models_probabilities(tiny: Tiny) -> None:
     prompt = tiny.trunks[0].tokens[: tiny.trunks[0].replies[1].start]
-    config = SamplingConfig(temperature=0.6, max_new_tokens=2, end_token=-1, replies=4000)
+    config = SamplingConfig(temperature=0.6, max_new_tokens=2, end_token=-1, num_generations=4000)
     (sampled,) = generate(Policy(tiny.model), [prompt], config, torch.Generator().manual_seed(0))
     replies = [reply.tokens for reply in sampled]
     first = max({reply[0] for reply in replies}, key=lambda token: sum(reply[0] == token for reply in replies))
@@ -131,7 +131,7 @@ def test_sampled_tokens_follow_the_models_probabilities(tiny: Tiny) -> None:
 @pytest.mark.parametrize("by_uniforms", [False, True])
 def test_a_reply_says_with_which_probability_each_of_its_tokens_was_drawn(tiny: Tiny, by_uniforms: bool) -> None:
     prompts = prompts_of(tiny, 2)
-    config = SamplingConfig(temperature=0.6, max_new_tokens=7, end_token=tiny.tokenizer.eos_token_id, replies=3)
+    config = SamplingConfig(temperature=0.6, max_new_tokens=7, end_token=tiny.tokenizer.eos_token_id, num_generations=3)
     uniforms = torch.rand(len(prompts), 3, 7, generator=torch.Generator().manual_seed(1)) if by_uniforms else None
     plain = tiny.plain_model()
     for prompt, replies in zip(prompts, generate(Policy(tiny.model), prompts, config, uniforms=uniforms), strict=True):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from replay_sessions.errors import TrainingDiverged
+from replay_sessions.foundation.errors import TrainingDiverged
 from train.config import OptimizerConfig
 from train.loop import Optimizer, learning_rate, validation_steps
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import torch
 
-from agents.llm_grpo.agent import PolicyAgent
-from replay_sessions.errors import BadConfig, CheckpointMismatch
+from agents.local.policy_agent import PolicyAgent
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from shop_env.observation import observe_session
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny, checkpoint_info
@@ -18,7 +18,7 @@ from tests.train.test_session_tree import random_tree
 from tests.train.tiny_gguf import write_gguf
 from train.checkpoints import load_checkpoint, model_tensors, save_checkpoint
 from train.config import LoraConfig
-from train.grpo.groups import parts
+from train.grpo.groups import micro_batches
 from train.grpo.trainer import GrpoTrainer
 from train.lora import add_adapter
 from train.merge import main as merge
@@ -137,9 +137,9 @@ def test_grpo_from_an_sft_adapter_begins_with_a_kl_of_exactly_0_and_moves_the_ad
     policy = Policy(model, autocast=autocast, gradient_checkpointing=True)
     reference = policy.frozen()
     started = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    config = changed(CONFIG, beta=0.5, skip_equal_groups=False)
+    config = changed(CONFIG, beta=0.5, filter_zero_variance=False)
     trainer = GrpoTrainer(policy, reference, tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
-    groups = list(parts(hand_made_groups(tiny), config.max_batch_tokens))
+    groups = list(micro_batches(hand_made_groups(tiny), config.max_batch_tokens))
     first = trainer._learn(groups, None) | trainer.optimizer.step(0)
     second = trainer._learn(groups, None) | trainer.optimizer.step(1)
     assert first["kl"] == 0.0

@@ -79,7 +79,7 @@ def test_a_frozen_reference_under_autocast_is_held_in_half_the_bytes(tiny_rollou
     "options",
     [
         PassOptions(),
-        pytest.param(PassOptions(stretch_tokens=40), marks=pytest.mark.slow),  # traces every piece
+        pytest.param(PassOptions(chunk_tokens=40), marks=pytest.mark.slow),  # traces every piece
         PassOptions(gradient_checkpointing=True),
         PassOptions(autocast=BFLOAT16, lora=LoraConfig(rank=4)),
     ],
@@ -96,14 +96,14 @@ def test_less_memory_is_told_where_less_is_kept() -> None:
     config, packs = config_of(4), [session(100, replies=2, steps=2)]
     usual = memory_parts(config, packs, PassOptions()).passes
     assert memory_parts(config, packs, PassOptions(gradient_checkpointing=True)).passes < 0.6 * usual
-    assert memory_parts(config, packs, PassOptions(stretch_tokens=50)).passes < 0.5 * usual
+    assert memory_parts(config, packs, PassOptions(chunk_tokens=50)).passes < 0.5 * usual
     assert memory_parts(config, packs, PassOptions(attention=Merged)).passes < 0.95 * usual
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [PassOptions(), PassOptions(attention=merged_where_long), PassOptions(stretch_tokens=512)],
+    [PassOptions(), PassOptions(attention=merged_where_long), PassOptions(chunk_tokens=512)],
     ids=["structured", "merged", "depth first"],
 )
 def test_a_process_takes_what_was_told(options: PassOptions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,12 +129,12 @@ def test_a_process_takes_what_was_told(options: PassOptions, monkeypatch: pytest
 def _measure(config: LlamaConfig, packed: PackedTrees, options: PassOptions, sender: Any) -> None:
     model = LlamaForCausalLM(config)
     enable_tree_attention(model)
-    policy = Policy(model, stretch_tokens=options.stretch_tokens, attention=options.attention)
+    policy = Policy(model, chunk_tokens=options.chunk_tokens, attention=options.attention)
     head = partial(policy_stats, temperature=0.6, definition="kl_uniform_policy")
 
     def learn(given: PackedTrees) -> int:
-        for piece in policy.pieces(given, head):
-            piece.found.log_probs.sum().backward()
+        for output in policy.forward_chunks(given, head):
+            output.value.log_probs.sum().backward()
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     before = learn(pack([SessionTree([1], [1], [[[2]]])]))

@@ -8,15 +8,15 @@ import pytest
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
-from replay_sessions.errors import BadConfig, CheckpointMismatch, MissingExtra
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
 from shop_env.context import ContextConfig
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.tiny_gguf import END, write_gguf
 from train.checkpoints import load_checkpoint, save_checkpoint
 from train.models import load_model
 from train.policy import Policy
-from train.rollout_engines.config import SamplingConfig
-from train.rollout_engines.local import generate
+from train.rollouts.config import SamplingConfig
+from train.rollouts.local import generate
 from train.session_tree import pack_trunks
 from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
 
@@ -168,7 +168,7 @@ def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls
     assert decode_replies(tokenizer, [reply]) == ["a reply"]
     with torch.no_grad():  # after any prompt the end is now by far the likeliest
         model.get_output_embeddings().weight[end] *= 100
-    config = SamplingConfig(temperature=1.0, max_new_tokens=50, end_token=stop_token(tokenizer), replies=8)
+    config = SamplingConfig(temperature=1.0, max_new_tokens=50, end_token=stop_token(tokenizer), num_generations=8)
     ((*replies,),) = generate(Policy(model), [[5, 6, 7]], config, torch.Generator().manual_seed(0))
     assert any(reply.tokens[-1] == end and len(reply.tokens) < 50 for reply in replies)
 

@@ -7,6 +7,7 @@ import torch
 
 from shop_env.reward.score import SelfCertainty
 from tests.oracles.self_certainty import DEFINITIONS, softmax
+from train import policy_stats as policy_stats_module
 from train.policy_stats import policy_stats
 
 
@@ -42,12 +43,15 @@ def test_log_probabilities_and_entropy_are_those_of_the_tempered_distribution(
         assert entropy.item() == pytest.approx(-math.fsum(x * math.log(x) for x in p), rel=1e-5)
 
 
-def test_chunks_change_neither_values_nor_gradients(sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+def test_chunks_change_neither_values_nor_gradients(
+    sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
     hidden, weight, targets = sample
     results = []
     for chunk in (1 << 20, 2 * 4 * 11):  # all rows at once; two rows of 11 logits
         leaf, head = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
-        stats = policy_stats(leaf, head, targets=targets, temperature=0.6, chunk_bytes=chunk)
+        monkeypatch.setattr(policy_stats_module, "CHUNK_BYTES", chunk)
+        stats = policy_stats(leaf, head, targets=targets, temperature=0.6)
         stats.log_probs.sum().backward()
         results.append((stats.log_probs, stats.self_certainty, leaf.grad, head.grad))
     for whole, chunked in zip(*results, strict=True):

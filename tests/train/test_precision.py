@@ -8,12 +8,12 @@ import torch
 
 from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
-from train import precision
+from train import machine as machine_module
 from train.attention.structured import Structured
+from train.machine import default_precision, format_precision
 from train.policy import Policy, autocast_dtype
-from train.precision import precision_line, usual_precision
-from train.rollout_engines.config import SamplingConfig
-from train.rollout_engines.local import generate
+from train.rollouts.config import SamplingConfig
+from train.rollouts.local import generate
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
 BFLOAT16 = autocast_dtype("bfloat16_autocast")
@@ -40,8 +40,8 @@ def gradients(policy: Policy, packed: PackedTrees) -> dict[str, torch.Tensor]:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder in place of the system's: what /proc/cpuinfo says, and a GPU's driver if there is one."""
-    monkeypatch.setattr(precision, "_PROCESSOR", tmp_path / "cpuinfo")
-    monkeypatch.setattr(precision, "_GPUS", (tmp_path / "gpu",))
+    monkeypatch.setattr(machine_module, "_PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(machine_module, "_GPUS", (tmp_path / "gpu",))
     return tmp_path
 
 
@@ -51,30 +51,30 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ("flags : fpu avx2 avx512f avx512_bf16 amx_tile", "bfloat16_autocast"),
         ("Features : fp asimd bf16", "bfloat16_autocast"),  # Arm
         ("flags : fpu avx avx2 fma", "float32"),
-        ("flags : fpu avx512f avx512bw avx512_vnni", "float32"),  # AVX512 alone imitates it
+        ("flags : fpu avx512f avx512bw avx512_vnni", "float32"),  # AVX512 alone emulates it
     ],
 )
 def test_auto_is_what_the_processor_multiplies_in(machine: Path, flags: str, usual: str) -> None:
     (machine / "cpuinfo").write_text(f"processor : 0\n{flags}\n")
-    assert usual_precision() == usual
+    assert default_precision() == usual
 
 
 @pytest.mark.parametrize(("build", "usual"), [("2.13.0+cu130", "bfloat16_autocast"), ("2.13.0+cpu", "float32")])
 def test_auto_is_bfloat16_on_a_gpu_that_torch_can_use(
     machine: Path, monkeypatch: pytest.MonkeyPatch, build: str, usual: str
 ) -> None:
-    monkeypatch.setattr(precision, "version", {"torch": build}.get)
-    assert usual_precision() == "float32"
+    monkeypatch.setattr(machine_module, "version", {"torch": build}.get)
+    assert default_precision() == "float32"
     (machine / "gpu").touch()
-    assert usual_precision() == usual
+    assert default_precision() == usual
 
 
 def test_a_precision_that_is_imitated_is_warned_of(machine: Path) -> None:
     (machine / "cpuinfo").write_text("flags : avx2\n")
-    assert "imitates" in precision_line("bfloat16_autocast")
-    assert precision_line("float32").endswith("(this processor does not multiply in bfloat16)")
+    assert "emulates" in format_precision("bfloat16_autocast")
+    assert format_precision("float32").endswith("(this processor does not multiply in bfloat16)")
     (machine / "cpuinfo").write_text("flags : amx_bf16\n")
-    assert precision_line("bfloat16_autocast") == "precision: bfloat16_autocast"
+    assert format_precision("bfloat16_autocast") == "precision: bfloat16_autocast"
 
 
 def test_float32_is_no_autocast() -> None:

@@ -22,7 +22,7 @@ from train.metrics_file import read_metrics
 pytestmark = pytest.mark.long
 
 # Times, and how packs were filled: each process reads the trunks of its own passes.
-FIGURES_OF_PASSES = {"seconds", "tokens_per_s", "tokens", "packed_share"}
+METRICS_OF_PASSES = {"seconds", "tokens_per_s", "tokens", "packed_share"}
 
 
 def free_port() -> int:
@@ -71,7 +71,7 @@ def train_all(tiny: Tiny, folder: Path, names: Sequence[str]) -> None:
 
 def figures(folder: Path) -> list[dict[str, float]]:
     return [
-        {name: value for name, value in row.figures.items() if name not in FIGURES_OF_PASSES}
+        {name: value for name, value in row.metrics.items() if name not in METRICS_OF_PASSES}
         for row in read_metrics(folder / "metrics.jsonl")[0]
     ]
 

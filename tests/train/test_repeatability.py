@@ -105,7 +105,11 @@ def weights_after_grpo(tiny: Tiny) -> list[torch.Tensor]:
     for policy in (model, reference):
         enable_tree_attention(policy)
     config = GrpoConfig(
-        optimizer=OptimizerConfig(lr=1e-3), steps=2, sessions_per_batch=12, max_new_tokens=24, skip_equal_groups=False
+        optimizer=OptimizerConfig(lr=1e-3),
+        steps=2,
+        sessions_per_batch=12,
+        max_new_tokens=24,
+        filter_zero_variance=False,
     )
     trainer = GrpoTrainer(Policy(model), Policy(reference), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
     for step in range(config.steps):

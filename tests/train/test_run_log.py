@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.llm_grpo.phases import run_phase
-from replay_sessions.errors import BadConfig, MissingExtra
+from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
-from train.collapse import COLLAPSE_STEPS
-from train.metrics_file import MetricsFile, Row, read_metrics
+from train.metrics_file import COLLAPSE_STEPS, MetricsFile, Row, read_metrics
+from train.run.phases import run_phase
 from train.run_log import RunLog
-from train.watching.watch import load_watches
+from train.trackers import load_trackers
 
 pytestmark = pytest.mark.long
 
@@ -54,7 +53,7 @@ def test_what_a_kill_leaves_at_the_end_is_dropped_and_the_next_row_stands_alone(
         stream.write(left)
     with RunLog(tmp_path) as log:
         assert [row["step"] for row in log.rows("sft")] == [1, 2, 3]
-        log.begin("sft", 10, 2)
+        log.start_phase("sft", 10, 2)
         log.step("sft", 3, {"loss": 0.25})
     rows, unreadable = read_metrics(path)
     assert rows == [*ROWS[:2], Row("sft", 3, {"loss": 0.25})]
@@ -73,7 +72,7 @@ def test_steps_after_the_saved_one_are_forgotten_and_other_phases_kept(tmp_path:
     other = [Row("grpo", step, {}) for step in (1, 2)]
     path = written(tmp_path, [*ROWS, *other])
     with RunLog(tmp_path) as log:
-        log.begin("sft", 10, 1)
+        log.start_phase("sft", 10, 1)
     assert read_metrics(path)[0] == [ROWS[0], *other]
 
 
@@ -110,7 +109,7 @@ def test_the_log_is_on_the_disk_before_the_state_takes_its_place(
 def test_a_collapse_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     collapsed = {"sampled_click": 0.99, "logged_click": 0.6}
     with RunLog(tmp_path) as log:
-        log.begin("grpo", 100, 0)
+        log.start_phase("grpo", 100, 0)
         for step in range(1, 3 * COLLAPSE_STEPS):
             log.step("grpo", step, collapsed)
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
@@ -119,20 +118,20 @@ def test_a_collapse_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_tensorboard_has_each_phase_as_a_run_of_its_own(tmp_path: Path) -> None:
-    with RunLog(tmp_path, load_watches(["tensorboard"])) as log:
+    with RunLog(tmp_path, load_trackers(["tensorboard"])) as log:
         for phase in ("sft", "grpo"):
-            log.begin(phase, 1, 0)
+            log.start_phase(phase, 1, 0)
             log.step(phase, 1, {"loss": 0.5})
     assert sorted(path.name for path in (tmp_path / "tensorboard").iterdir()) == ["grpo", "sft"]
 
 
-def test_an_unknown_watch_names_what_was_meant() -> None:
+def test_an_unknown_tracker_names_what_was_meant() -> None:
     with pytest.raises(BadConfig, match="Did you mean 'wandb'"):
-        load_watches(["wandbe"])
+        load_trackers(["wandbe"])
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
-def test_a_watch_without_its_package_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracker_without_its_package_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtra, match=rf"pip install 'shop-r1\[{name}\]'"):
-        load_watches([name])
+        load_trackers([name])

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from train.sampler import SessionPlan, StepPlan
 from train.tokens import ReplySpan, SessionTokens

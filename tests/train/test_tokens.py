@@ -5,8 +5,8 @@ from typing import Literal
 import msgspec
 import pytest
 
-from agents.llm_grpo.agent import PolicyAgent
-from replay_sessions.errors import AgentFailed, BadConfig
+from agents.local.policy_agent import PolicyAgent
+from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Session
 from shop_env.context import ContextConfig
 from shop_env.observation import observe_session

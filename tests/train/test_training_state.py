@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from replay_sessions.errors import CheckpointMismatch
+from replay_sessions.foundation.errors import CheckpointMismatch
 from train.checkpoints import load_state, save_state
-from train.save_clock import LONGEST_S, SHARE, SaveClock
+from train.loop import LONGEST_PERIOD_S, SAVING_SHARE, SaveSchedule
 
 SMALL = 3000  # bytes in a file: two of the tensors below
 
@@ -100,7 +100,7 @@ def test_a_kill_at_any_moment_of_a_save_leaves_the_old_state_whole_or_the_new(tm
 def test_a_state_that_lacks_a_file_is_told_as_damaged(tmp_path: Path) -> None:
     save(tmp_path, 1.0, file_bytes=SMALL)
     min(tmp_path.glob("state-*")).unlink()
-    with pytest.raises(CheckpointMismatch, match=r"state\.safetensors' is damaged .*start the run anew"):
+    with pytest.raises(CheckpointMismatch, match=r"state\.safetensors' is damaged .*start the run again"):
         load_state(tmp_path)
 
 
@@ -114,13 +114,13 @@ class Seconds:
 
 
 @pytest.mark.parametrize(
-    ("takes_s", "next_after_s"), [(0.1, 60.0), (1.2, 60.0), (6.0, 6.0 / SHARE), (3600.0, LONGEST_S)]
+    ("takes_s", "next_after_s"), [(0.1, 60.0), (1.2, 60.0), (6.0, 6.0 / SAVING_SHARE), (3600.0, LONGEST_PERIOD_S)]
 )
 def test_saves_are_as_far_apart_as_makes_them_a_fiftieth_of_the_time_within_bounds(
     takes_s: float, next_after_s: float
 ) -> None:
     seconds = Seconds()
-    clock = SaveClock(60.0, now=seconds)
+    clock = SaveSchedule(60.0, now=seconds)
     with clock.saving():
         seconds.now += takes_s
     seconds.now += next_after_s - 0.01
@@ -131,7 +131,7 @@ def test_saves_are_as_far_apart_as_makes_them_a_fiftieth_of_the_time_within_boun
 
 def test_with_0_every_step_is_saved_whatever_it_takes() -> None:
     seconds = Seconds()
-    clock = SaveClock(0.0, now=seconds)
+    clock = SaveSchedule(0.0, now=seconds)
     with clock.saving():
         seconds.now += 100.0
     assert clock.is_due()

@@ -17,14 +17,14 @@ from torch import Tensor
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
 from tests.train.test_grpo import CONFIG, hand_made_groups, shifted_reference
-from train.grpo.groups import Group, parts
+from train.grpo.groups import Group, micro_batches
 from train.grpo.trainer import GrpoTrainer
 from train.policy import Policy
 from train.session_tree import enable_tree_attention
 
 pytestmark = pytest.mark.trl
 RELATIVE = 1e-4
-OURS = msgspec.structs.replace(CONFIG, advantage_epsilon=1e-4, skip_equal_groups=False)
+OURS = msgspec.structs.replace(CONFIG, advantage_epsilon=1e-4, filter_zero_variance=False)
 
 
 def with_adapter(model: Any) -> Any:
@@ -73,7 +73,7 @@ def theirs(
                 scale_rewards="group",
                 beta=OURS.beta,
                 use_bias_correction_kl=False,  # it would make the gradient of k3 that of k2
-                epsilon=OURS.clip,
+                epsilon=OURS.epsilon,
                 temperature=OURS.temperature,
                 mask_truncated_completions=False,
                 use_cpu=True,
@@ -122,16 +122,16 @@ def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(tiny: Tiny, tmp_pat
         Policy(tree), Policy(tree_reference), tiny.tokenizer, tiny.trunks, OURS, RewardConfig(), seed=0
     )
     groups = hand_made_groups(tiny)
-    batch = list(parts(groups, OURS.max_batch_tokens))
-    (part,) = batch
-    certainties = trainer._certainties(part.rollouts, trainer._statistics(batch)[0])
-    rewards = trainer._rewards(part.rollouts, certainties)
+    batch = list(micro_batches(groups, OURS.max_batch_tokens))
+    (micro_batch,) = batch
+    certainties = trainer._certainties(micro_batch.rollouts, trainer._statistics(batch)[0])
+    rewards = trainer._rewards(micro_batch.rollouts, certainties)
     figures = trainer._learn(batch, None)
     expected = theirs(rows, tiny, groups, rewards, tmp_path / "trl", adapter=adapter)
 
-    assert_close(trainer._advantages(part.rollouts, certainties), expected["advantages"])
+    assert_close(trainer._advantages(rewards), expected["advantages"])
     with torch.no_grad():
-        reference = Policy(tree_reference).log_probs(part.packed, temperature=OURS.temperature)
+        reference = Policy(tree_reference).log_probs(micro_batch.packed, temperature=OURS.temperature)
     assert_close(reference, expected["reference"])
     assert figures["loss"] == pytest.approx(expected["loss"], rel=RELATIVE, abs=1e-6)
     gradients = {

@@ -22,10 +22,10 @@ from train.config import LoraConfig, TinyModelConfig, TinyTokenizerConfig
 from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
-from train.rollout_engines.config import SamplingConfig
-from train.rollout_engines.local import LocalEngine
-from train.rollout_engines.sampling import SampledReply, StopReason
-from train.rollout_engines.vllm import VllmEngine
+from train.rollouts.config import SamplingConfig
+from train.rollouts.engine import SampledReply, StopReason
+from train.rollouts.local import LocalEngine
+from train.rollouts.vllm import VllmEngine
 from train.session_tree import SessionTree, pack
 from train.tiny import build_model, train_tokenizer
 from train.tokens import stop_token, tokenize_session
@@ -114,9 +114,9 @@ def alike(some: list[list[SampledReply]], others: list[list[SampledReply]]) -> f
 
 def test_greedy_replies_are_the_local_engine_s(small: Small, engine: VllmEngine) -> None:
     policy, config = Policy(small.model()), small.sampling(temperature=0)
-    engine.take(policy)
-    ours = LocalEngine(policy).sample(small.prompts, config, seed=0)
-    theirs = engine.sample(small.prompts, config, seed=0)
+    engine.sync_weights(policy)
+    ours = LocalEngine(policy).generate(small.prompts, config, seed=0)
+    theirs = engine.generate(small.prompts, config, seed=0)
     assert [reply.tokens for (reply,) in theirs] == [reply.tokens for (reply,) in ours]
     assert [reply.stop for (reply,) in theirs] == [reply.stop for (reply,) in ours]
 
@@ -124,27 +124,27 @@ def test_greedy_replies_are_the_local_engine_s(small: Small, engine: VllmEngine)
 def test_replies_say_with_which_probability_they_were_drawn_from_the_weights_last_taken(
     small: Small, engine: VllmEngine
 ) -> None:
-    config = small.sampling(temperature=0.6, replies=3)
+    config = small.sampling(temperature=0.6, num_generations=3)
     for policy in (Policy(small.model()), Policy(moved(small.model()))):
-        engine.take(policy)
-        replies = engine.sample(small.prompts, config, seed=4)
+        engine.sync_weights(policy)
+        replies = engine.generate(small.prompts, config, seed=4)
         assert gap(policy, small.prompts, replies, at=0.6) < 1e-4
         # What is batched together, and what is kept of prompts, moves probabilities by a rounding error: now and then a
         # draw lies that near a border.
-        assert alike(engine.sample(small.prompts, config, seed=4), replies) >= 0.8
-        assert alike(engine.sample(small.prompts, config, seed=5), replies) <= 0.5
+        assert alike(engine.generate(small.prompts, config, seed=4), replies) >= 0.8
+        assert alike(engine.generate(small.prompts, config, seed=5), replies) <= 0.5
         for reply in (reply for group in replies for reply in group):
             assert (reply.tokens[-1] == config.end_token) == (reply.stop == StopReason.END)
             assert config.end_token not in reply.tokens[:-1]
 
 
 def test_adapters_are_exchanged_while_it_runs(small: Small, adapted_engine: VllmEngine) -> None:
-    config = small.sampling(temperature=0.6, replies=2)
+    config = small.sampling(temperature=0.6, num_generations=2)
     model = add_adapter(small.model(), LoraConfig(rank=4), seed=0)
     first = Policy(model)
     for _ in range(3):
-        adapted_engine.take(first)
-        replies = adapted_engine.sample(small.prompts, config, seed=0)
+        adapted_engine.sync_weights(first)
+        replies = adapted_engine.generate(small.prompts, config, seed=0)
         assert gap(first, small.prompts, replies, at=0.6) < 1e-4
         moved(model)
 
@@ -161,9 +161,9 @@ def test_grpo_trains_on_its_replies(lora: bool, small: Small, tmp_path: Path) ->
         "sft.sessions-per-batch": 6,
         "grpo.steps": 3,
         "grpo.sessions-per-batch": 4,
-        "grpo.replies": 4,
+        "grpo.num_generations": 4,
         "grpo.temperature": 1.0,
-        "grpo.importance-cap": 2,
+        "grpo.importance-sampling-cap": 2,
         "validation.times": 0,
         "evaluation.sessions": 2,
         "evaluation.agents": "random",
@@ -171,7 +171,7 @@ def test_grpo_trains_on_its_replies(lora: bool, small: Small, tmp_path: Path) ->
     rows = tmp_path / "rows.toml"
     rows.write_text(ROWS)
     words = ["--store", str(store.path), "--out", str(out), "--rows", str(rows), "--evaluation.no-greedy"]
-    words += ["--grpo.no-skip-equal-groups"]  # a model of this size may not have learnt to write a reply yet
+    words += ["--grpo.no-filter-zero-variance"]  # a model of this size may not have learnt to write a reply yet
     words += [word for key, value in flags.items() for word in (f"--{key}", str(value))]
     if lora:
         preset = tmp_path / "lora.toml"
@@ -181,7 +181,7 @@ def test_grpo_trains_on_its_replies(lora: bool, small: Small, tmp_path: Path) ->
     logged = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     sampled = [row for row in logged if row["phase"] == "shop_r1"]
     assert len(sampled) == 3
-    assert all(row["groups_used"] and row["sampling_gap"] < 1e-3 for row in sampled)
+    assert all(row["groups_used"] and row["sampler_trainer_logprob_gap"] < 1e-3 for row in sampled)
 
 
 def test_an_agent_of_a_folder_answers_as_in_transformers(small: Small) -> None:
@@ -202,8 +202,8 @@ def test_smollm2_from_its_package_is_sampled_as_it_is_trained(tmp_path: Path) ->
     sessions = list(generate_sessions(3, seed=3))
     trunks = [trunk for one in sessions for trunk in tokenize_session(tokenizer, one, ContextConfig(), COMPACT, 1900)]
     prompts = [trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies]
-    config = SamplingConfig(temperature=0.6, max_new_tokens=24, end_token=stop_token(tokenizer), replies=2)
+    config = SamplingConfig(temperature=0.6, max_new_tokens=24, end_token=stop_token(tokenizer), num_generations=2)
     engine = VllmEngine(str(tmp_path / "model"), max_tokens=2048, precision="float32", options=OPTIONS)
     policy = Policy(model)
-    engine.take(policy)
-    assert gap(policy, prompts, engine.sample(prompts, config, seed=0), at=0.6) < 1e-3
+    engine.sync_weights(policy)
+    assert gap(policy, prompts, engine.generate(prompts, config, seed=0), at=0.6) < 1e-3

@@ -1,14 +1,16 @@
-"""Our steps as other trainers take them: rows of a parquet file, and the order in which our batches would take them.
+"""Our steps for other trainers: rows of a parquet file, the order in which our batches take them, and their reward.
 
     steps ─► step_rows ─► train.parquet        one row for each ⟨context, next action⟩ pair, as chat messages
-    plan  ─► write_order ─► train.order.json   which row is when, batch after batch (train/sampler.py)
+    plan  ─► write_order ─► train.order.json   the rows of our batches, one after the other (train/sampler.py)
+
+    reply ─► score_completion ─► what compute_score gives to verl, and the reward functions to TRL
 
 The columns are verl's, whose launch line names the file; TRL's trainer reads the same file (train/adapters/trl.py).
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,55 +18,24 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.errors import BadConfig
-from replay_sessions.progress_bar import progress_bar
-from replay_sessions.schema import Session
-from replay_sessions.store.durable_files import replace_file, replacing
+from replay_sessions.foundation.durable_files import replace_file, replacing
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.schema import Action, Session
 from shop_env.context import ContextConfig
 from shop_env.observation import ObservedSession
 from shop_env.prompts import PromptConfig
-from shop_env.reward import RewardConfig
+from shop_env.replies import Reply, parse_reply
+from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
+from shop_env.reward.score import TERM_NAMES
+from shop_env.reward.terms import exact_match
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import grpo_plan
 from train.sampler import StepPlan
 from train.tokens import SessionTokens, fitted_messages
 
-__all__ = ["SOURCE", "StepRow", "order_file", "step_rows", "steps_per_batch", "write_order", "write_rows"]
-
 SOURCE = "shop_r1"
-ROWS_A_GROUP = 64
-
-
-class StepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as other trainers read it.
-
-    Attributes:
-        prompt: Chat messages; those of pages that do not fit say so.
-        ground_truth: The logged action, as JSON.
-        reward: The numbers of its reward, as JSON.
-    """
-
-    session_id: str
-    step: int
-    prompt: list[dict[str, str]]
-    ground_truth: str
-    reward: str
-
-    def columns(self, index: int, split: str) -> dict[str, Any]:
-        """The row, numbered."""
-        return {
-            "data_source": SOURCE,
-            "prompt": self.prompt,
-            "ability": "shopping",
-            "reward_model": {"style": "rule", "ground_truth": self.ground_truth},
-            "extra_info": {
-                "index": index,
-                "split": split,
-                "session_id": self.session_id,
-                "step": self.step,
-                "reward": self.reward,
-            },
-        }
+ROWS_PER_GROUP = 64
 
 
 _MESSAGE = pa.struct([("role", pa.string()), ("content", pa.large_string())])
@@ -98,57 +69,82 @@ def step_rows(
     prompt: PromptConfig,
     reward: RewardConfig,
     *,
+    split: str,
     max_prompt_tokens: int,
     personas: Mapping[str, str] | None = None,
-) -> Iterator[StepRow]:
-    """The steps that `trunks` hold, trunk after trunk, as they are asked about one by one."""
-    numbers = msgspec.json.encode(reward).decode()
+) -> Iterator[dict[str, Any]]:
+    """The steps of `trunks`, trunk after trunk, as numbered rows.
+
+    A row has the prompt as chat messages (those of pages that do not fit say so), the logged action and the
+    configuration of the reward as JSON.
+    """
+    reward_json = msgspec.json.encode(reward).decode()
+    indices = count()
     for trunk in trunks:
         observed = ObservedSession(session_of(trunk.session_id), context, personas)
         for reply in trunk.replies:
             messages = fitted_messages(tokenizer, observed.at(reply.step_index), prompt, max_prompt_tokens)
             assert messages is not None, "steps that do not fit are in no trunk"
-            yield StepRow(
-                session_id=trunk.session_id,
-                step=reply.step_index,
-                prompt=[{"role": message["role"], "content": message["content"]} for message in messages],
-                ground_truth=msgspec.json.encode(reply.action).decode(),
-                reward=numbers,
-            )
+            yield {
+                "data_source": SOURCE,
+                "prompt": [{"role": message["role"], "content": message["content"]} for message in messages],
+                "ability": "shopping",
+                "reward_model": {"style": "rule", "ground_truth": msgspec.json.encode(reply.action).decode()},
+                "extra_info": {
+                    "index": next(indices),
+                    "split": split,
+                    "session_id": trunk.session_id,
+                    "step": reply.step_index,
+                    "reward": reward_json,
+                },
+            }
 
 
-def write_rows(path: Path, rows: Iterator[StepRow], count: int, split: str) -> None:
-    """Writes `count` rows as a parquet file, whole or not at all."""
-    numbered = (row.columns(index, split) for index, row in enumerate(rows))
+def write_rows(path: Path, rows: Iterator[dict[str, Any]], number: int) -> None:
+    """Writes `number` rows as a parquet file, completely or not at all."""
     with (
         replacing(path) as partial,
-        progress_bar(f"writing {path.name}", count) as advance,
+        progress_bar(f"writing {path.name}", number) as advance,
         pq.ParquetWriter(partial, _COLUMNS, compression="zstd") as file,
     ):
-        while group := list(islice(numbered, ROWS_A_GROUP)):
+        while group := list(islice(rows, ROWS_PER_GROUP)):
             file.write_table(pa.Table.from_pylist(group, _COLUMNS))
             advance(len(group))
 
 
+def score_completion(
+    text: str, ground_truth: str, reward: str, self_certainty: float | None = None
+) -> tuple[RewardBreakdown, dict[str, float]]:
+    """The reward of a reply by the columns of its row, and metrics: the reward's terms, exact match, readability."""
+    logged = msgspec.json.decode(ground_truth, type=Action)
+    reply = parse_reply(text)
+    config = msgspec.json.decode(reward, type=RewardConfig)
+    breakdown = score_reply(reply, logged, config, self_certainty=self_certainty)
+    metrics: dict[str, float] = {term: getattr(breakdown, term) for term in TERM_NAMES}
+    metrics["exact_match"] = float(isinstance(reply, Reply) and exact_match(reply.action, logged))
+    metrics["readable"] = float(isinstance(reply, Reply))
+    return breakdown, metrics
+
+
 def order_file(rows: Path) -> Path:
-    """Where the order stands in which the rows of a file are taken."""
+    """The file with the order in which the rows of another file are taken."""
     return rows.with_suffix(".order.json")
 
 
 def write_order(rows: Path, trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int) -> None:
-    """Writes which row each pair of our own batches is, batch after batch.
+    """Writes the row of each pair of our own batches, batch after batch.
 
     Args:
         rows: The file that holds the steps of `trunks`.
         trunks: As train.grpo.trainer.scored_trunks gives them.
 
     Raises:
-        BadConfig: Batches are made of whole sessions, of which other trainers know nothing.
+        BadConfig: Batches are made of whole sessions, which other trainers do not support.
     """
     plan, size = grpo_plan(trunks, config, seed), steps_per_batch(config)
     assert isinstance(plan, StepPlan)
     first = [0, *accumulate(len(trunk.replies) for trunk in trunks)]
-    order = [first[trunk] + place for trunk, place in plan.pairs(config.steps * size)]
+    order = [first[trunk] + position for trunk, position in plan.pairs(config.steps * size)]
     replace_file(order_file(rows), json.dumps(order) + "\n")
 
 

@@ -3,13 +3,11 @@
     accelerate launch -m train.adapters.trl_trainer trl/opera
     accelerate launch -m train.adapters.trl_trainer trl/opera per_device_train_batch_size=4 use_vllm=true
 
-KEY=VALUE words go over the arguments of trl.GRPOConfig. A run that was stopped goes on from its last checkpoint when
-the same call is given again.
+KEY=VALUE words override the arguments of trl.GRPOConfig. The same call resumes a stopped run from its last checkpoint.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +20,21 @@ from transformers import AutoModelForCausalLM
 from transformers.trainer_utils import get_last_checkpoint
 from trl import GRPOConfig, GRPOTrainer
 
-from replay_sessions.commands.command_line import run_command
-from replay_sessions.errors import BadConfig, CheckpointMismatch
-from shop_env.replies import Reply, parse_reply
+from replay_sessions.foundation.command_line import run_command
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
+from shop_env.replies import parse_reply
 from shop_env.reward import RewardConfig
-from shop_env.reward.score import EMPTY_RATIONALE, SelfCertainty
+from shop_env.reward.score import SelfCertainty
 from train.adapters.trl import RUN_FILE, TrlRun, action_reward, certainty_reward, planned_rows
 from train.config import OptimizerConfig
-from train.launch import launched_processes
+from train.grpo.trainer import rationale_certainty
 from train.loop import learning_rate
+from train.lora import build_peft_config
+from train.machine import get_world_size
 from train.models import load_tokenizer
 from train.policy_stats import self_certainty
-from train.tokens import rationale_tokens, stop_token
-
-__all__ = ["ShopGRPOTrainer", "make_trainer"]
+from train.sampler import split_batches
+from train.tokens import stop_token
 
 Completions = Sequence[Sequence[Mapping[str, str]]]
 
@@ -45,16 +44,20 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
 
     Args:
         schedule: Whose learning rates it follows; None: TRL's own.
-        skip_equal_groups: Groups whose action rewards are all equal get no advantage: what differs in them is the noise
-            of self-certainty alone.
+        filter_zero_variance: Groups whose action rewards are all equal get no advantage: what differs in them is the
+            noise of self-certainty alone.
     """
 
     def __init__(
-        self, *given: Any, schedule: OptimizerConfig | None = None, skip_equal_groups: bool = True, **options: Any
+        self,
+        *arguments: Any,
+        schedule: OptimizerConfig | None = None,
+        filter_zero_variance: bool = True,
+        **options: Any,
     ) -> None:
-        self._schedule, self._skip_equal_groups = schedule, skip_equal_groups
+        self._schedule, self._filter_zero_variance = schedule, filter_zero_variance
         self.lr_scheduler: Any = None
-        super().__init__(*given, reward_funcs=[action_reward, certainty_reward], **options)
+        super().__init__(*arguments, reward_funcs=[action_reward, certainty_reward], **options)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Ours, where there is one."""
@@ -72,52 +75,46 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     def _calculate_rewards(
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> Tensor:
-        """(all processes' replies, 2): what their text earns, and what self-certainty adds."""
+        """(all processes' replies, 2): the rewards of their text and of self-certainty."""
         (definition,) = {msgspec.json.decode(each["reward"], type=RewardConfig).self_certainty for each in inputs}
         measured = self.self_certainties(prompts, completions, completion_ids_list, definition)
-        given = [{**each, "self_certainty": certainty} for each, certainty in zip(inputs, measured, strict=True)]
-        rewards: Tensor = super()._calculate_rewards(given, prompts, completions, completion_ids_list)
-        if self._skip_equal_groups:
-            of_action = rewards[:, 0].view(-1, self._group_size())
-            equal = (of_action == of_action[:, :1]).all(dim=1).repeat_interleave(self._group_size())
+        inputs = [{**each, "self_certainty": certainty} for each, certainty in zip(inputs, measured, strict=True)]
+        rewards: Tensor = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        if self._filter_zero_variance:
+            group_size: int = self.num_generations if self.model.training else self.num_generations_eval
+            action_rewards = rewards[:, 0].view(-1, group_size)
+            equal = (action_rewards == action_rewards[:, :1]).all(dim=1).repeat_interleave(group_size)
             rewards[equal, 1] = 0.0
         return rewards
-
-    def _group_size(self) -> int:
-        size: int = self.num_generations if self.model.training else self.num_generations_eval
-        return size
 
     @torch.no_grad()
     def self_certainties(
         self, prompts: list[Any], completions: Completions, replies: Sequence[Sequence[int]], definition: SelfCertainty
     ) -> list[float | None]:
-        """s(r) of each reply, by the policy itself at temperature 1; None of one that cannot be read."""
+        """s(r) of each reply, by the policy itself at temperature 1; None for a malformed reply."""
         prompt_ids, _, _ = self._tokenize_prompts(prompts)
         was_training = self.model.training
         self.model.eval()  # the dropout of adapters is no part of a policy, and layers need not be computed twice
-        measured: list[float | None] = []
-        for prompt, texts, ids in self._batches(prompt_ids, completions, replies):
-            for text, reply, of_tokens in zip(texts, ids, self._of_tokens(prompt, ids, definition), strict=True):
-                measured.append(self._of_rationale(parse_reply(text[0]["content"]), reply, of_tokens))
+        rows = zip(map(list, prompt_ids), completions, replies, strict=True)
+        certainties: list[float | None] = []
+        size = self.args.per_device_train_batch_size
+
+        def cost(batch: Sequence[Any], row: Any) -> tuple[int]:
+            # Replies to another prompt fill the batch, so that they begin a new one.
+            return (1 if not batch or batch[0][0] == row[0] else size,)
+
+        for batch in split_batches(rows, cost, size):
+            by_reply = self._token_certainties(batch[0][0], [reply for _, _, reply in batch], definition)
+            for (_, completion, reply), by_token in zip(batch, by_reply, strict=True):
+                parsed = parse_reply(completion[0]["content"])
+                certainties.append(rationale_certainty(self._tokenizer, parsed, reply, by_token))
         self.model.train(was_training)
-        return measured
+        return certainties
 
-    def _batches(
-        self, prompts: Sequence[Sequence[int]], completions: Completions, replies: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[list[int], Completions, Sequence[Sequence[int]]]]:
-        """Replies to one prompt that go through the model at once, as many as in a pass of training."""
-        size, first = self.args.per_device_train_batch_size, 0
-        for prompt, same in groupby(map(list, prompts)):
-            count = len(list(same))
-            for start in range(first, first + count, size):
-                rows = slice(start, min(start + size, first + count))
-                yield prompt, completions[rows], replies[rows]
-            first += count
-
-    def _of_tokens(
+    def _token_certainties(
         self, prompt: Sequence[int], replies: Sequence[Sequence[int]], definition: SelfCertainty
     ) -> list[Tensor]:
-        """The self-certainty with which each token of each reply was predicted; what is filled up lies behind it."""
+        """For each reply (n,) the self-certainty that predicted each token; padding is on the right."""
         longest = max(map(len, replies))
         rows = [[*prompt, *reply, *[self._tokenizer.pad_token_id] * (longest - len(reply))] for reply in replies]
         with self.accelerator.autocast():
@@ -131,12 +128,6 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
             for row, reply in zip(logits, replies, strict=True)
         ]
 
-    def _of_rationale(self, reply: Any, tokens: Sequence[int], of_tokens: Tensor) -> float | None:
-        if not isinstance(reply, Reply):
-            return None
-        first, end = rationale_tokens(self._tokenizer, tokens, reply.rationale_span)
-        return float(of_tokens[first:end].mean()) if reply.rationale else EMPTY_RATIONALE
-
 
 def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> ShopGRPOTrainer:
     """The trainer of what was written into `folder`.
@@ -147,7 +138,7 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
 
     Raises:
         CheckpointMismatch: Nothing was written there, or the model cannot be loaded.
-        BadConfig: A word that is none, or numbers of rows that do not share out.
+        BadConfig: A word that is none, or rows that do not divide evenly.
     """
     file = folder / RUN_FILE
     if not file.exists():
@@ -156,7 +147,7 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
             f"python -m agents.llm_grpo.train … --for-trl PHASE --out {folder}"
         )
     run = msgspec.json.decode(file.read_bytes(), type=TrlRun)
-    arguments = shared_out(run, words, processes=launched_processes())
+    arguments = distribute_rows(run, words, processes=get_world_size())
     try:
         configured = GRPOConfig(**arguments)
     except TypeError as error:
@@ -172,46 +163,31 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
         args=configured,
         train_dataset=Dataset.from_list(planned_rows(folder / "train.parquet")),
         processing_class=tokenizer,
-        peft_config=_adapter(run),
+        peft_config=None if run.lora is None else build_peft_config(run.lora),
         schedule=run.optimizer,
-        skip_equal_groups=run.skip_equal_groups,
+        filter_zero_variance=run.filter_zero_variance,
         **options,
     )
 
 
-def shared_out(run: TrlRun, words: Sequence[str], *, processes: int) -> dict[str, Any]:
-    """The arguments with the words over them, and a batch's rows shared out over processes and passes."""
+def distribute_rows(run: TrlRun, words: Sequence[str], *, processes: int) -> dict[str, Any]:
+    """The arguments overridden by the words, with a batch's rows distributed over processes and passes."""
     arguments = dict(run.arguments)
     for word in words:
-        key, found, value = word.partition("=")
-        if not found:
+        key, separator, value = word.partition("=")
+        if not separator:
             raise BadConfig(f"'{word}' is no KEY=VALUE; give arguments of trl.GRPOConfig, such as use_vllm=true.")
         try:
             arguments[key] = msgspec.json.decode(value)
         except msgspec.DecodeError:
             arguments[key] = value
-    at_once = arguments["per_device_train_batch_size"] * processes
-    if run.rows % at_once:
+    rows_per_pass = arguments["per_device_train_batch_size"] * processes
+    if run.rows % rows_per_pass:
         raise BadConfig(
             f"{run.rows} replies make a batch, which {processes} processes with per_device_train_batch_size "
-            f"{arguments['per_device_train_batch_size']} do not share out evenly; give another size."
+            f"{arguments['per_device_train_batch_size']} do not divide evenly; give another size."
         )
-    return {"gradient_accumulation_steps": run.rows // at_once, **arguments}
-
-
-def _adapter(run: TrlRun) -> Any:
-    if run.lora is None:
-        return None
-    from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - of the extra trl, where there is an adapter
-
-    modules: Any = list(run.lora.target_modules)
-    return PeftConfig(
-        r=run.lora.rank,
-        lora_alpha=run.lora.alpha,
-        lora_dropout=run.lora.dropout,
-        target_modules=modules[0] if modules == ["all-linear"] else modules,
-        task_type="CAUSAL_LM",
-    )
+    return {"gradient_accumulation_steps": run.rows // rows_per_pass, **arguments}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,8 +11,6 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 
 from train.adapters.steps import order_file
 
-__all__ = ["PlannedDataset"]
-
 
 class PlannedDataset(RLHFDataset):  # type: ignore[misc]
     """Rows as often and in the order that the file beside them says; where there is none, as they lie."""

@@ -1,11 +1,14 @@
-"""FlexAttention of torch over a whole pack: one kernel that skips the blocks in which no token sees another.
+"""torch's FlexAttention over a whole pack: one kernel that skips the blocks in which no token sees another.
 
-The blocks are counted from the tree itself, so no mask (L, L) is ever made. On CUDA the kernel is compiled at first
-use and again for each new kind of shape; on CPU torch has no backward pass of it, and what it computes without being
-compiled is a test's reference. Not run on a GPU.
+    pack ─► three numbers a token (Ranges) ─► pairs seen in each block ─► BlockMask ─► flex_attention
+
+The blocks are counted from the tree itself, so no mask (L, L) is ever built. On CUDA the kernel is compiled at first
+use and again for each new kind of shape; on CPU torch has no backward pass for it, and its uncompiled result is a
+reference in tests. Not run on a GPU.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,55 +17,98 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from train.attention.ranges import Ranges, visible_ranges
 from train.attention.structured import attention_dtype
 from train.session_tree import PackedTrees
 
-__all__ = ["BLOCK", "Flex", "block_mask"]
+BLOCK = 128  # the kernel's own; a length that is no multiple of it would be masked at every block
+RECOMPILES = 64  # lengths differ from pack to pack, and torch stops after 8
 
-BLOCK = 128  # the kernel's own; what is no multiple of it would be masked at every block
-RECOMPILES = 64  # lengths differ from pack to pack, and torch gives up after 8
+
+@dataclass(frozen=True)
+class Ranges:
+    """What token i sees of its pack: the positions [start, fork) and [branch, i]; (L,) int32 each.
+
+    On a trunk the first range is empty and the second begins where the trunk does.
+    """
+
+    start: Tensor
+    fork: Tensor
+    branch: Tensor
+
+    def counts(self, block: int) -> Tensor:
+        """(blocks, blocks): how many pairs of a block of queries and one of keys see each other; L is full blocks."""
+        positions = torch.arange(len(self.start), device=self.start.device, dtype=self.start.dtype)
+        first = positions[::block]
+        seen = _overlap(self.start, self.fork, first, block) + _overlap(self.branch, positions + 1, first, block)
+        return seen.view(-1, block, len(first)).sum(dim=1)
+
+
+def _overlap(start: Tensor, end: Tensor, first: Tensor, block: int) -> Tensor:
+    """(L, blocks) how many positions of each block lie in each token's range."""
+    upper, lower = torch.minimum(end[:, None], first + block), torch.maximum(start[:, None], first)
+    return (upper - lower).clamp(min=0)
+
+
+def visible_ranges(packed: PackedTrees, *, multiple: int = 1) -> Ranges:
+    """The ranges of a pack's tokens.
+
+    Args:
+        multiple: L is padded to a multiple of it, by tokens that see themselves alone and are seen by none.
+    """
+    length = packed.input_ids.shape[1]
+    padding = ((index, index, index, 1) for index in range(length, -(-length // multiple) * multiple))
+    *numbers, times = torch.tensor([*_runs(packed), *padding], dtype=torch.int32).T
+    columns = torch.stack(numbers).repeat_interleave(times.long(), dim=1).to(packed.input_ids.device)
+    return Ranges(*columns)
+
+
+def _runs(packed: PackedTrees) -> Iterator[tuple[int, int, int, int]]:
+    """Start, fork, branch, and how many tokens in a row have them; in the order of the pack."""
+    trunks = [(span.start, span.start, span.start, span.end - span.start) for span in packed.spans]
+    branches = [(span.start, span.start + group.visible, own.start, len(own)) for span, group, own in packed.branches()]
+    # A run's third number is where its tokens begin.
+    return iter(sorted(trunks + branches, key=lambda run: run[2]))
 
 
 class Flex:
-    """One product over all trunks and replies of a pack, filled up to a multiple of BLOCK."""
+    """One product over all trunks and replies of a pack, padded to a multiple of BLOCK."""
 
     def __init__(self, packed: PackedTrees) -> None:
         ranges = visible_ranges(packed, multiple=BLOCK)
-        self._missing = len(ranges.start) - packed.input_ids.shape[1]
+        self._padding = len(ranges.start) - packed.input_ids.shape[1]
         self._mask = block_mask(ranges, BLOCK)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        filled = [F.pad(each.to(attention_dtype(query)), (0, 0, 0, self._missing)) for each in (query, key, value)]
-        attended: Tensor = _kernel(query.device.type)(
-            *filled,
+        padded = [F.pad(each.to(attention_dtype(query)), (0, 0, 0, self._padding)) for each in (query, key, value)]
+        output: Tensor = _kernel(query.device.type)(
+            *padded,
             block_mask=self._mask,
             scale=scale,
             enable_gqa=query.shape[1] != key.shape[1],
-            kernel_options=_options(filled[0]),
+            kernel_options=_kernel_options(padded[0]),
         )
-        return attended[:, :, : query.shape[2]]
+        return output[:, :, : query.shape[2]]
 
 
 def block_mask(ranges: Ranges, block: int) -> BlockMask:
-    """The mask of a pack, by blocks that are seen in part and blocks that are seen whole."""
+    """The mask of a pack, as blocks that are partly seen and blocks that are fully seen."""
     counts = ranges.counts(block)
-    whole = counts == block * block
+    full = counts == block * block
     start, fork, branch = ranges.start, ranges.fork, ranges.branch
 
-    def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    def is_visible(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         on_trunk = (key >= start[query]) & (key < fork[query])
         return on_trunk | ((key >= branch[query]) & (key <= query))
 
     return BlockMask.from_kv_blocks(
-        *_numbered((counts > 0) & ~whole), *_numbered(whole), BLOCK_SIZE=block, mask_mod=sees
+        *_block_indices((counts > 0) & ~full), *_block_indices(full), BLOCK_SIZE=block, mask_mod=is_visible
     )
 
 
-def _numbered(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """(1, 1, rows) how many blocks each row has, and (1, 1, rows, columns) which: those first, in order."""
-    which = torch.argsort(blocks.int(), dim=1, descending=True, stable=True)
-    return blocks.sum(dim=1, dtype=torch.int32)[None, None], which.int()[None, None]
+def _block_indices(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """(1, 1, rows) how many blocks each row has, and (1, 1, rows, columns) their columns first, in order."""
+    columns = torch.argsort(blocks.int(), dim=1, descending=True, stable=True)
+    return blocks.sum(dim=1, dtype=torch.int32)[None, None], columns.int()[None, None]
 
 
 @cache
@@ -73,8 +119,8 @@ def _kernel(device: str) -> Callable[..., Any]:
     return torch.compile(flex_attention)
 
 
-def _options(query: Tensor) -> dict[str, Any]:
-    """What the CUDA kernel needs to be told: short packs are no decoding, and float32 fits small blocks alone."""
+def _kernel_options(query: Tensor) -> dict[str, Any]:
+    """Options of the CUDA kernel: a short pack is no decoding step, and float32 fits small blocks only."""
     if not query.is_cuda:
         return {}
     small = {"BLOCK_M": 32, "BLOCK_N": 32} if query.dtype == torch.float32 else {}

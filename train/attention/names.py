@@ -1,26 +1,25 @@
-"""The attentions that a run may ask for, by name; choice.py takes one."""
+"""The attentions that a configuration may name; choice.py selects one. Nothing here loads torch."""
 
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
-__all__ = ["ATTENTIONS", "OF_WHOLE_PACKS", "STRETCH", "asked_stretch", "check_name"]
-
-OF_WHOLE_PACKS = ("cudnn", "flex", "merged", "structured")  # in the order in which a run tries them
-DEPTH_FIRST = "depth_first"
-ATTENTIONS = ("auto", *OF_WHOLE_PACKS, DEPTH_FIRST)
-STRETCH = 2048  # tokens of a trunk, where sessions are passed depth-first and nobody says how many
+PACKED = ("flex", "merged", "structured")  # they pass over a whole pack at once
+ATTENTIONS = ("auto", *PACKED, "depth_first")
+DEFAULT_CHUNK_TOKENS = 2048
 
 
-def check_name(name: str, stretch_tokens: int | None) -> None:
-    """Raises BadConfig for a name that is none, or one that takes no stretches."""
+def check_attention_name(name: str, chunk_tokens: int | None) -> None:
+    """Raises BadConfig for an unknown name, or one that contradicts `chunk_tokens`."""
+    if name == "cudnn":
+        raise BadConfig(f"model.attention 'cudnn' was removed; choose one of {', '.join(ATTENTIONS)}.")
     if name not in ATTENTIONS:
         raise BadConfig(f"model.attention is {name!r}. {did_you_mean(name, ATTENTIONS)}")
-    if stretch_tokens is not None and name in OF_WHOLE_PACKS:
+    if chunk_tokens is not None and name in PACKED:
         raise BadConfig(
-            f"model.attention is {name!r}, which passes whole packs, and model.stretch_tokens {stretch_tokens} asks "
+            f"model.attention is {name!r}, which passes whole packs, and model.chunk_tokens {chunk_tokens} asks "
             "for depth-first passes; leave one of them out."
         )
 
 
-def asked_stretch(name: str, stretch_tokens: int | None) -> int | None:
-    """How many tokens of a trunk are passed at a time, where depth-first passes are asked for; None: they are not."""
-    return STRETCH if name == DEPTH_FIRST and stretch_tokens is None else stretch_tokens
+def resolve_chunk_tokens(name: str, chunk_tokens: int | None) -> int | None:
+    """How many tokens of a trunk depth-first passes take at a time; None: passes are not depth-first."""
+    return DEFAULT_CHUNK_TOKENS if name == "depth_first" and chunk_tokens is None else chunk_tokens

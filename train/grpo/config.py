@@ -4,75 +4,75 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from train.config import OptimizerConfig
-from train.rollout_engines.config import SamplingConfig
+from train.rollouts.config import SamplingConfig
 from train.sampler import Balance
 
-__all__ = ["AdvantageScale", "GrpoConfig", "KlEstimator", "LossMean"]
-
-AdvantageScale = Literal["group", "batch", "none"]
+ScaleRewards = Literal["group", "batch", "none"]
 KlEstimator = Literal["k3", "k2", "k1"]
-LossMean = Literal["reply", "token", "constant"]
+LossType = Literal["grpo", "dapo", "dr_grpo"]
 
 
 class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How GRPO is run.
+    """How GRPO is run; keys and values have the names of trl.GRPOConfig where they mean the same arithmetic.
 
     Attributes:
-        steps: Batches of rollouts.
-        updates: Optimiser steps on each batch; from the second on, ratios and clipping act.
-        sessions_per_batch: At most so many sessions go into one batch.
-        tokens_per_batch: At most so many tokens in those sessions.
-        steps_per_batch: Instead of whole sessions, so many single ⟨context, next action⟩ pairs make a batch (the
-            papers: 64); None: whole sessions.
+        steps: Batches of rollouts. TRL's max_steps counts optimizer steps, which are `steps` · `num_iterations`.
+        num_iterations: Optimizer steps on each batch; from the second on, ratios and clipping act.
+        sessions_per_batch: Sessions in one batch, at most.
+        tokens_per_batch: Tokens in those sessions, at most.
+        steps_per_batch: ⟨context, next action⟩ pairs in a batch (the papers: 64); None: whole sessions.
         balance: Which pairs: `uniform`, or `balanced`, in which click and type_and_submit each come 10% more often than
             terminate (Shop-R1, section 4.1). Only with steps_per_batch.
-        replies: How many are sampled at every scored step of a session: a group.
+        num_generations: G, the replies sampled at every scored step of a session: a group.
         temperature: Of sampling, and of the log-probabilities in the loss.
-        max_new_tokens: The longest reply that is sampled.
+        max_new_tokens: The longest reply that is sampled, in tokens.
         beta: Weight of the KL to the frozen policy that GRPO starts from.
         kl_estimator: How that KL is estimated from the sampled tokens (train/grpo/loss.py).
-        clip: ε of the clipped ratio.
-        clip_high: Its upper side, where that is to differ (DAPO's clip-higher); None: as clip.
-        importance_cap: The highest weight of a token that what sampled it found less likely than the policy does, where
-            both compute in other numerics (train/grpo/loss.py); None: no such weights, as in the papers.
-        advantage_scale: What a group's centred rewards are divided by: the deviation in the group, in the batch, or
-            nothing.
-        advantage_epsilon: Added to that deviation.
-        loss_mean: What tokens are averaged over: each reply and then replies, all tokens alike, or a constant.
-        skip_equal_groups: Leave out groups whose action rewards are all equal.
-        max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
-        draws: `batch` draws all replies of a batch from one stream of random numbers; `prompt` gives each prompt one of
-            its own, so that a reply does not depend on what is sampled beside it, nor on how many processes share the
-            batch. Several processes always do the latter.
+        epsilon: ε of the clipped ratio.
+        epsilon_high: Its upper side (DAPO's clip-higher); None: epsilon.
+        importance_sampling_cap: The largest weight of a token that is likelier under the policy than under the sampler,
+            where the two differ in their numerics (train/grpo/loss.py); None: no weights, as in the papers.
+        scale_rewards: What a group's centred rewards are divided by: the standard deviation of the `group` or of the
+            `batch`, or `none`.
+        advantage_epsilon: Added to that deviation; TRL adds 1e-4.
+        loss_type: What tokens are averaged over: `grpo`, each reply and then replies; `dapo`, all tokens of the batch
+            alike; `dr_grpo`, a constant, max_new_tokens · replies.
+        filter_zero_variance: Leave out groups whose action rewards are all equal.
+        max_batch_tokens: Tokens in one forward pass; a larger batch is cut into several.
+        rollout_seeds: `batch` samples all replies of a batch from one stream of random numbers; `prompt` gives each
+            prompt a stream of its own, so that a reply depends neither on what is sampled beside it nor on how many
+            processes share the batch. Several processes always do the latter.
     """
 
     optimizer: OptimizerConfig
     steps: int
-    updates: int = 1
+    num_iterations: int = 1
     sessions_per_batch: int = 12
     tokens_per_batch: int = 65_536
     steps_per_batch: int | None = None
     balance: Balance = "uniform"
-    replies: int = 8
+    num_generations: int = 8
     temperature: float = 0.6
     max_new_tokens: int = 64
     beta: float = 0.001
     kl_estimator: KlEstimator = "k3"
-    clip: float = 0.2
-    clip_high: float | None = None
-    importance_cap: float | None = None
-    advantage_scale: AdvantageScale = "group"
+    epsilon: float = 0.2
+    epsilon_high: float | None = None
+    importance_sampling_cap: float | None = None
+    scale_rewards: ScaleRewards = "group"
     advantage_epsilon: float = 1e-6
-    loss_mean: LossMean = "reply"
-    skip_equal_groups: bool = True
+    loss_type: LossType = "grpo"
+    filter_zero_variance: bool = True
     max_batch_tokens: int = 32_768
-    draws: Literal["batch", "prompt"] = "batch"
+    rollout_seeds: Literal["batch", "prompt"] = "batch"
 
     def __post_init__(self) -> None:
-        if self.replies < 2:
-            raise BadConfig(f"grpo.replies is {self.replies}; a group needs at least 2 replies to compare.")
+        if self.num_generations < 2:
+            raise BadConfig(
+                f"grpo.num_generations is {self.num_generations}; a group needs at least 2 replies to compare."
+            )
         if self.temperature <= 0:
             raise BadConfig(f"grpo.temperature is {self.temperature}; sampling needs a temperature above 0.")
         if self.steps_per_batch is None and self.balance != "uniform":
@@ -81,13 +81,18 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             )
         if self.steps_per_batch is not None and self.steps_per_batch < 1:
             raise BadConfig(f"grpo.steps_per_batch is {self.steps_per_batch}; a batch needs at least 1 step.")
-        if self.updates < 1:
-            raise BadConfig(f"grpo.updates is {self.updates}; each batch needs at least 1 optimiser step.")
-        if self.importance_cap is not None and self.importance_cap < 1:
-            raise BadConfig(f"grpo.importance_cap is {self.importance_cap}; give a number from 1 on, or leave it out.")
-        if self.clip_high is not None and self.clip_high < self.clip:
+        if self.num_iterations < 1:
             raise BadConfig(
-                f"grpo.clip_high is {self.clip_high}, below grpo.clip {self.clip}; leave it out or raise it."
+                f"grpo.num_iterations is {self.num_iterations}; each batch needs at least 1 optimiser step."
+            )
+        if self.importance_sampling_cap is not None and self.importance_sampling_cap < 1:
+            raise BadConfig(
+                f"grpo.importance_sampling_cap is {self.importance_sampling_cap}; give at least 1, or leave it out."
+            )
+        if self.epsilon_high is not None and self.epsilon_high < self.epsilon:
+            raise BadConfig(
+                f"grpo.epsilon_high is {self.epsilon_high}, below grpo.epsilon {self.epsilon}; "
+                "leave it out or raise it."
             )
 
     def sampling(self, end_token: int) -> SamplingConfig:
@@ -96,6 +101,6 @@ class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             temperature=self.temperature,
             max_new_tokens=self.max_new_tokens,
             end_token=end_token,
-            replies=self.replies,
+            num_generations=self.num_generations,
             max_batch_tokens=self.max_batch_tokens,
         )

@@ -1,10 +1,11 @@
-"""A group: the replies sampled at one step of a session, what they say and earn, and how groups become packed trees.
+"""A group: the replies sampled at one step of a session, their parse and reward, and how groups become packed trees.
 
 Shape letters here and in the trainer: P groups (one per prompt), G replies in each, R = P · G replies, N reply tokens.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -13,21 +14,20 @@ from torch import Tensor
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.terms import exact_match
-from train.rollout_engines.sampling import SampledReply
+from train.rollouts.engine import SampledReply
+from train.sampler import split_batches
 from train.session_tree import PackedTrees, SessionTree, pack
 from train.tokens import ReplySpan, SessionTokens, decode_replies
-
-__all__ = ["Group", "Part", "Rollout", "parts", "score"]
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """One sampled reply to a step: how it was drawn, what it says, and what it earned, self-certainty aside."""
+    """One sampled reply to a step: as it was drawn, parsed, and scored without self-certainty."""
 
     step: ReplySpan
     sampled: SampledReply
     reply: Reply | MalformedReply
-    earned: RewardBreakdown
+    breakdown: RewardBreakdown
 
     @property
     def tokens(self) -> list[int]:
@@ -35,7 +35,7 @@ class Rollout:
 
     @property
     def action_reward(self) -> float:
-        return self.earned.without_certainty
+        return self.breakdown.without_certainty
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Group:
         return hits / len(self.rollouts)
 
     def without_trunk(self) -> "Group":
-        """The same, small enough to be given to other processes."""
+        """A copy small enough to send to other processes."""
         return replace(self, trunk=replace(self.trunk, tokens=(), replies=[]))
 
     @property
@@ -61,26 +61,26 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Groups that go through the model in one forward pass, and that pass's tokens."""
+class MicroBatch:
+    """Groups of one forward pass, packed."""
 
     groups: list[Group]
     packed: PackedTrees
 
     @property
     def rollouts(self) -> list[Rollout]:
-        """R of them, in the order of the packed replies."""
+        """R rollouts, in the order of the packed replies."""
         return [rollout for group in self.groups for rollout in group.rollouts]
 
     def sampled_log_probs(self) -> Tensor:
-        """(N,) of the replies' tokens, as they were drawn."""
+        """(N,) of the replies' tokens under what sampled them."""
         return torch.tensor([log_prob for rollout in self.rollouts for log_prob in rollout.sampled.log_probs])
 
 
-def score(
+def score_group(
     trunk: SessionTokens, step: ReplySpan, replies: Sequence[SampledReply], tokenizer: Any, reward: RewardConfig
 ) -> Group:
-    """Reads sampled replies and gives each its action reward."""
+    """Parses sampled replies and scores each by its action."""
     rollouts = []
     for sampled, text in zip(replies, decode_replies(tokenizer, [each.tokens for each in replies]), strict=True):
         reply = parse_reply(text)
@@ -88,31 +88,23 @@ def score(
     return Group(trunk, step, rollouts)
 
 
-def parts(groups: Sequence[Group], max_tokens: int) -> Iterator[Part]:
-    """Cuts a batch, whose groups come session by session, into passes of at most `max_tokens` (at least one group)."""
-    part: list[Group] = []
-    tokens = 0
-    trunk: SessionTokens | None = None
-    for group in groups:
-        cost = group.reply_tokens + (len(group.trunk.tokens) if group.trunk is not trunk else 0)
-        if part and tokens + cost > max_tokens:
-            yield Part(part, pack(_trees(part)))
-            part, tokens = [], len(group.trunk.tokens) if group.trunk is trunk else 0
-        part.append(group)
-        tokens += cost
-        trunk = group.trunk
-    if part:
-        yield Part(part, pack(_trees(part)))
+def micro_batches(groups: Sequence[Group], max_tokens: int) -> Iterator[MicroBatch]:
+    """Splits a batch, whose groups are ordered by session, into passes of at most `max_tokens` (at least one group)."""
+
+    def cost(batch: Sequence[Group], group: Group) -> tuple[int]:
+        is_trunk_packed = bool(batch) and batch[-1].trunk is group.trunk
+        return (group.reply_tokens + (0 if is_trunk_packed else len(group.trunk.tokens)),)
+
+    for batch in split_batches(groups, cost, max_tokens):
+        yield MicroBatch(batch, pack(_trees(batch)))
 
 
 def _trees(groups: Sequence[Group]) -> list[SessionTree]:
-    """Groups of the same session become one tree."""
-    trees: list[SessionTree] = []
-    trunk: SessionTokens | None = None
-    for group in groups:
-        earlier = trees.pop() if group.trunk is trunk else SessionTree([], [], [])
-        replies = [rollout.tokens for rollout in group.rollouts]
-        trunk = group.trunk
-        prompt = trunk.tokens[: group.step.start]
-        trees.append(SessionTree(prompt, [*earlier.forks, len(prompt)], [*earlier.replies, replies]))
+    """One tree for the groups of a session, up to the last group's fork."""
+    trees = []
+    for _, run in groupby(groups, key=lambda group: id(group.trunk)):
+        own = list(run)
+        forks = [group.step.start for group in own]
+        replies = [[rollout.tokens for rollout in group.rollouts] for group in own]
+        trees.append(SessionTree(own[-1].trunk.tokens[: forks[-1]], forks, replies))
     return trees

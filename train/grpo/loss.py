@@ -1,4 +1,8 @@
-"""The GRPO loss per token (Shao et al. 2402.03300, equations 3 and 4).
+"""Advantages of a group and the GRPO loss per token (Shao et al. 2402.03300, equations 3 and 4).
+
+A positive affine change of a group's rewards cancels when they are scaled by the group. A group whose action rewards
+are all equal would then carry nothing but the self-certainty term, its noise blown up to unit variance; such groups are
+filtered out (`is_informative`). The loss, with A the advantage of a token's reply:
 
     −w·min(ρ·A, clip(ρ, 1−ε_low, 1+ε_high)·A) + β·KL,   ρ = π/π_old,   w = min(π_old/π_sampled, cap)
 
@@ -11,7 +15,7 @@ The KL to the reference is estimated from the sampled token alone, x = log(π_re
     k2   x² / 2             its gradient is that of the true KL on policy
     k1   −x                 unbiased, of either sign; its gradient on policy is 0 on average
 
-Tokens are weighed so that the loss of a batch is a sum over its parts, however it is cut into forward passes.
+Tokens are weighted so that the loss of a batch is a sum over its parts, however it is cut into forward passes.
 """
 
 from collections.abc import Sequence
@@ -19,25 +23,23 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from train.grpo.config import KlEstimator, LossMean
-
-__all__ = ["grpo_loss", "importance_weights", "kl_divergence", "token_weights"]
+from train.grpo.config import KlEstimator, LossType, ScaleRewards
 
 
-def token_weights(lengths_R: Sequence[int], mean: LossMean, *, replies: int, tokens: int, longest: int) -> Tensor:
+def token_weights(lengths_R: Sequence[int], loss_type: LossType, *, replies: int, tokens: int, longest: int) -> Tensor:
     """(N,) the weight of each token of these R replies in the loss of a batch of `replies` replies, `tokens` tokens.
 
     Args:
-        mean: `reply` averages over the tokens of a reply, then over replies (GRPO); `token` over all tokens alike
-            (DAPO, 2503.14476); `constant` divides a reply's sum by `longest`, whatever its length (Dr. GRPO).
+        loss_type: `grpo` averages over the tokens of a reply, then over replies (GRPO); `dapo` over all tokens alike
+            (DAPO, 2503.14476); `dr_grpo` divides a reply's sum by `longest`, whatever its length (Dr. GRPO).
 
-    >>> token_weights([1, 3], "reply", replies=2, tokens=4, longest=8).tolist()
+    >>> token_weights([1, 3], "grpo", replies=2, tokens=4, longest=8).tolist()
     [0.5, 0.1666666716337204, 0.1666666716337204, 0.1666666716337204]
     """
     lengths = torch.tensor(lengths_R)
-    if mean == "token":
+    if loss_type == "dapo":
         return torch.full((int(lengths.sum()),), 1 / tokens)
-    per_token = 1 / (lengths * replies) if mean == "reply" else torch.full((len(lengths),), 1 / (longest * replies))
+    per_token = 1 / (lengths * replies) if loss_type == "grpo" else torch.full((len(lengths),), 1 / (longest * replies))
     return per_token.repeat_interleave(lengths)
 
 
@@ -64,8 +66,8 @@ def grpo_loss(
     importance_N: Tensor,
     *,
     beta: float,
-    clip_low: float,
-    clip_high: float,
+    epsilon_low: float,
+    epsilon_high: float,
 ) -> Tensor:
     """(N,) the loss of each token.
 
@@ -74,5 +76,33 @@ def grpo_loss(
         advantages_N: Of the reply that a token belongs to.
     """
     ratio = torch.exp(log_probs_N - old_log_probs_N)
-    gain = torch.minimum(ratio * advantages_N, ratio.clamp(1 - clip_low, 1 + clip_high) * advantages_N)
+    gain = torch.minimum(ratio * advantages_N, ratio.clamp(1 - epsilon_low, 1 + epsilon_high) * advantages_N)
     return beta * kl_N - importance_N * gain
+
+
+def is_informative(action_rewards: Sequence[float]) -> bool:
+    """Whether the actions of a group earned different rewards.
+
+    >>> is_informative([0.5, 0.5]), is_informative([0.5, 1000.5])
+    (False, True)
+    """
+    return any(reward != action_rewards[0] for reward in action_rewards)
+
+
+def scaled_advantages(rewards_P_G: Tensor, scale: ScaleRewards = "group", *, epsilon: float = 1e-6) -> Tensor:
+    """(P, G) rewards -> (P, G) advantages: less the mean of their group, and scaled.
+
+    Args:
+        scale: `group` divides by the group's standard deviation (GRPO), `batch` by that of all P · G rewards, `none`
+            by nothing (Dr. GRPO, Liu et al. 2503.20783).
+        epsilon: Added to the standard deviation.
+
+    >>> import torch
+    >>> scaled_advantages(torch.tensor([[0.0, 2.0]])).round(decimals=3)
+    tensor([[-0.7070,  0.7070]])
+    """
+    centered = rewards_P_G - rewards_P_G.mean(dim=1, keepdim=True)
+    if scale == "none":
+        return centered
+    deviation = rewards_P_G.std(dim=1, keepdim=True) if scale == "group" else rewards_P_G.std()
+    return centered / (deviation + epsilon)

@@ -1,13 +1,16 @@
-"""One GRPO step on session trees, from sampling to the optimiser.
+"""One GRPO step on session trees, from sampling to the optimizer.
 
-    sessions ─► sample ─► score ─► keep ─► statistics ─► advantages ─► loss ─► step
+    sessions ─► sample ─► score ─► filter ─► statistics ─► advantages ─► loss ─► step
+
+Shape letters: P prompts (one scored step each), G generations, R = P · G replies, N reply tokens.
 
 The reward is `shop_env.reward.score_reply` and nothing else; self-certainty comes from the policy's own forward pass
 over the sampled reply, averaged over the tokens of the rationale.
 
-Departures from the papers: groups whose action rewards are all equal are skipped (`skip_equal_groups`), and steps share
-their session's trunk, which changes no number. With `updates = 1` the policy that samples is the policy that is
-updated, so the ratio is 1 and clipping never acts. An engine with other numerics can be made up for (`importance_cap`).
+Departures from the papers: groups whose action rewards are all equal are skipped (`filter_zero_variance`), and steps
+share their session's trunk, which changes no number. With `num_iterations = 1` the policy that samples is the policy
+that is updated, so the ratio is 1 and clipping never acts. `importance_sampling_cap` corrects for an engine whose
+numerics differ.
 """
 
 from collections.abc import Sequence
@@ -20,28 +23,33 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from replay_sessions.errors import BadConfig
-from shop_env.replies import Reply
+from replay_sessions.foundation.errors import BadConfig
+from shop_env.replies import MalformedReply, Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
-from train.grpo.advantages import informative, scaled_advantages
 from train.grpo.config import GrpoConfig
-from train.grpo.figures import certainty_figures, packed_share, sampling_figures, tokens_processed
-from train.grpo.groups import Group, Part, Rollout, parts, score
-from train.grpo.loss import grpo_loss, importance_weights, kl_divergence, token_weights
+from train.grpo.groups import Group, MicroBatch, Rollout, micro_batches, score_group
+from train.grpo.loss import (
+    grpo_loss,
+    importance_weights,
+    is_informative,
+    kl_divergence,
+    scaled_advantages,
+    token_weights,
+)
+from train.grpo.metrics import certainty_metrics, packed_share, rollout_metrics, tokens_processed
 from train.loop import Optimizer
 from train.policy import Policy
 from train.policy_stats import PolicyStats, policy_stats
-from train.ranks import ALONE, Ranks
-from train.rollout_engines.local import LocalEngine
-from train.rollout_engines.sampling import RolloutEngine
+from train.ranks import SINGLE_PROCESS, Ranks
+from train.rollouts.engine import RolloutEngine
+from train.rollouts.local import LocalEngine
 from train.sampler import SessionPlan, StepPlan
-from train.sharding import idle_pass, passes_behind
+from train.sharding import same_passes
 from train.tokens import SessionTokens, rationale_tokens, stop_token
 
-__all__ = ["GrpoTrainer", "grpo_plan", "scored_trunks"]
-
 T = TypeVar("T")
+FIRST_STEP = 1  # of those that are predicted: the papers skip the first action
 
 
 class GrpoTrainer:
@@ -50,9 +58,8 @@ class GrpoTrainer:
     Args:
         reference: The frozen policy for the KL term.
         engine: What samples the replies; None: the policy itself.
-        first_step: Steps before this index are given, not predicted (the papers skip the first action).
-        ranks: Who shares each batch. Sums, means and deviations are over all of them; a process without an informative
-            group takes part in every exchange.
+        ranks: The processes that share each batch. Sums, means and deviations are over all of them; a process without
+            an informative group takes part in every collective.
     """
 
     def __init__(
@@ -65,200 +72,194 @@ class GrpoTrainer:
         reward: RewardConfig,
         *,
         seed: int,
-        first_step: int = 1,
         engine: RolloutEngine | None = None,
-        ranks: Ranks = ALONE,
+        ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
         self._policy, self._reference, self._tokenizer = policy.train(), reference, tokenizer
         self._config, self._reward = config, reward
-        self._plan = grpo_plan(trunks, config, seed, first_step=first_step, ranks=ranks)
+        self._plan = grpo_plan(trunks, config, seed, ranks)
         self._seed, self._engine, self._ranks = seed, engine or LocalEngine(self._policy), ranks
-        self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.updates, ranks)
+        self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.num_iterations, ranks)
 
     def step(self, step: int) -> dict[str, float]:
-        """One batch of rollouts and the updates on it; returns its figures. Depends on weights and `step` only."""
+        """One batch of rollouts and the updates on it; returns its metrics. Depends on weights and `step` only."""
         config = self._config
         groups_P = self._sample(step)
-        figures = sampling_figures(self._of_all([group.without_trunk() for group in groups_P]))
-        kept_P = [group for group in groups_P if not config.skip_equal_groups or _is_informative(group)]
-        figures["groups_used"] = self._ranks.total(len(kept_P))
-        batch = list(parts(kept_P, config.max_batch_tokens))
-        figures |= packed_share([part.packed for part in batch], self._ranks)
-        old = self._statistics(batch) if config.updates > 1 or config.advantage_scale == "batch" else None
-        for update in range(config.updates):
-            figures |= self._learn(batch, old) | self.optimizer.step(step * config.updates + update)
-        tokens = tokens_processed(groups_P, batch, updates=config.updates, old=old is not None)
-        figures["tokens"] = self._ranks.total(tokens)
-        return figures
+        metrics = rollout_metrics(self._gather([group.without_trunk() for group in groups_P]))
+        used_P = [
+            group
+            for group in groups_P
+            if not config.filter_zero_variance or is_informative([rollout.action_reward for rollout in group.rollouts])
+        ]
+        metrics["groups_used"] = self._ranks.all_reduce_sum(len(used_P))
+        batch = list(micro_batches(used_P, config.max_batch_tokens))
+        packs = [micro_batch.packed for micro_batch in batch]
+        metrics |= packed_share(packs, self._ranks)
+        needs_old = config.num_iterations > 1 or config.scale_rewards == "batch"
+        old = self._statistics(batch) if needs_old else None
+        for update in range(config.num_iterations):
+            metrics |= self._learn(batch, old) | self.optimizer.step(step * config.num_iterations + update)
+        tokens = tokens_processed(groups_P, packs, num_iterations=config.num_iterations, has_old_stats=needs_old)
+        metrics["tokens"] = self._ranks.all_reduce_sum(tokens)
+        return metrics
 
     def _sample(self, step: int) -> list[Group]:
         """G scored replies to each scored step of the batch's sessions."""
-        spans_P = [(trunk, reply) for trunk, replies in self._plan.batch(step) for reply in replies]
-        sampling = self._config.sampling(stop_token(self._tokenizer))
-        prompts_P = [trunk.tokens[: reply.start] for trunk, reply in spans_P]
+        steps_P = [(trunk, reply) for trunk, replies in self._plan.batch(step) for reply in replies]
+        prompts_P = [trunk.tokens[: reply.start] for trunk, reply in steps_P]
         seed = self._seed * 1_000_003 + step
-        with self._policy.whole() as policy:
-            self._engine.take(policy)
-            if self._ranks.alone and self._config.draws == "batch":
-                replies_P_G = self._engine.sample(prompts_P, sampling, seed=seed)
-            else:
-                seeds_P = [_seed_of(f"{seed} {trunk.session_id} {reply.step_index}") for trunk, reply in spans_P]
-                replies_P_G = self._engine.replies(prompts_P, sampling, seeds_P)
+        seeds: int | list[int] = seed
+        if not self._ranks.is_single or self._config.rollout_seeds == "prompt":
+            # 31 bits: a seed that any engine takes.
+            keys = (f"{seed} {trunk.session_id} {reply.step_index}" for trunk, reply in steps_P)
+            seeds = [Random(key).getrandbits(31) for key in keys]
+        with self._policy.summon_full_params() as policy:
+            self._engine.sync_weights(policy)
+            sampling = self._config.sampling(stop_token(self._tokenizer))
+            replies_P_G = self._engine.generate(prompts_P, sampling, seed=seeds)
         return [
-            score(trunk, reply, replies_G, self._tokenizer, self._reward)
-            for (trunk, reply), replies_G in zip(spans_P, replies_P_G, strict=True)
+            score_group(trunk, reply, replies_G, self._tokenizer, self._reward)
+            for (trunk, reply), replies_G in zip(steps_P, replies_P_G, strict=True)
         ]
 
     @torch.no_grad()
-    def _statistics(self, batch: Sequence[Part]) -> list[PolicyStats]:
-        """The policy that sampled, part by part, before any update."""
+    def _statistics(self, batch: Sequence[MicroBatch]) -> list[PolicyStats]:
+        """The statistics of the policy that sampled, by micro-batch, before any update."""
         device, temperature, definition = self._policy.device, self._config.temperature, self._reward.self_certainty
-        behind = passes_behind(self._policy, self._ranks, len(batch))
-        statistics = [
-            self._policy.stats(part.packed.to(device), temperature=temperature, definition=definition) for part in batch
-        ]
-        for _ in range(behind):
-            idle_pass(self._policy)
-        return statistics
+        with same_passes(self._ranks, len(batch), self._policy):
+            return [
+                self._policy.stats(micro_batch.packed.to(device), temperature=temperature, definition=definition)
+                for micro_batch in batch
+            ]
 
-    def _learn(self, batch: Sequence[Part], old: Sequence[PolicyStats] | None) -> dict[str, float]:
-        """Gathers the gradient of the batch, piece by piece, and returns its figures."""
-        config = self._config
-        replies = self._ranks.total(sum(len(part.rollouts) for part in batch))
-        tokens = self._ranks.total(sum(group.reply_tokens for part in batch for group in part.groups))
+    def _learn(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats] | None) -> dict[str, float]:
+        """Accumulates the gradient of the batch, chunk by chunk, and returns its metrics."""
+        config, device = self._config, self._policy.device
+        replies = self._ranks.all_reduce_sum(sum(len(micro_batch.rollouts) for micro_batch in batch))
+        tokens = self._ranks.all_reduce_sum(sum(group.reply_tokens for own in batch for group in own.groups))
         advantages = None
-        if old is not None and config.advantage_scale == "batch" and replies:
+        if old is not None and config.scale_rewards == "batch" and replies:
             advantages = self._batch_advantages(batch, old)
-        measure = partial(policy_stats, temperature=config.temperature, definition=self._reward.self_certainty)
-        names = ("loss", "kl", "entropy", "sampling_gap", "importance")
-        figures = dict.fromkeys(names, 0.0) if replies else {}
+        loss_of_tokens = partial(
+            grpo_loss,
+            beta=config.beta,
+            epsilon_low=config.epsilon,
+            epsilon_high=config.epsilon if config.epsilon_high is None else config.epsilon_high,
+        )
+        head = partial(policy_stats, temperature=config.temperature, definition=self._reward.self_certainty)
+        names = ("loss", "kl", "entropy", "sampler_trainer_logprob_gap", "importance")
+        metrics = dict.fromkeys(names, 0.0) if replies else {}
         certainties: list[float | None] = []
-        behind = passes_behind(self._policy, self._ranks, len(batch))
-        for number, part in enumerate(batch):
-            packed = part.packed.to(self._policy.device)
-            with torch.no_grad():
-                reference = self._reference.log_probs(packed, temperature=config.temperature)
-            sampled = part.sampled_log_probs().to(reference.device)
-            for piece in self._policy.pieces(packed, measure):
-                now, rollouts_R = piece.found, part.rollouts[piece.replies]
-                before = now.detach() if old is None else old[number].of(piece.targets)
-                certainty_R = self._certainties(rollouts_R, before)
-                if advantages is None:
-                    advantages_R = self._advantages(rollouts_R, certainty_R)
-                else:
-                    advantages_R = advantages[number][piece.replies]
-                lengths_R = [len(rollout.tokens) for rollout in rollouts_R]
-                advantages_N = advantages_R.repeat_interleave(torch.tensor(lengths_R)).to(reference.device)
-                weights_N = self._weights(lengths_R, replies, tokens).to(reference.device)
-                sampled_N = sampled[piece.targets]
-                importance_N = importance_weights(before.log_probs, sampled_N, config.importance_cap)
-                kl_N = kl_divergence(now.log_probs, reference[piece.targets], config.kl_estimator)
-                loss_N = grpo_loss(
-                    now.log_probs,
-                    before.log_probs,
-                    advantages_N,
-                    kl_N,
-                    importance_N,
-                    beta=config.beta,
-                    clip_low=config.clip,
-                    clip_high=config.clip if config.clip_high is None else config.clip_high,
-                )
-                loss = (weights_N * loss_N).sum()
-                loss.backward()
-                figures["loss"] += loss.item()
-                figures["kl"] += (weights_N * kl_N.detach()).sum().item()
-                figures["entropy"] += (weights_N * now.entropy).sum().item()
-                figures["sampling_gap"] += (before.log_probs - sampled_N).abs().sum().item() / tokens
-                figures["importance"] += importance_N.sum().item() / tokens
-                certainties += certainty_R
-        for _ in range(behind):
-            with torch.no_grad():
-                idle_pass(self._reference)
-            idle_pass(self._policy)
-        return self._ranks.sums(figures) | certainty_figures(self._of_all(certainties))
+        with same_passes(self._ranks, len(batch), self._reference, self._policy):
+            for number, micro_batch in enumerate(batch):
+                packed = micro_batch.packed.to(device)
+                with torch.no_grad():
+                    reference = self._reference.log_probs(packed, temperature=config.temperature)
+                sampled = micro_batch.sampled_log_probs().to(device)
+                for output in self._policy.forward_chunks(packed, head):
+                    now, rollouts_R = output.value, micro_batch.rollouts[output.replies]
+                    before = now.detach() if old is None else old[number].of(output.targets)
+                    certainty_R = self._certainties(rollouts_R, before)
+                    if advantages is None:
+                        advantages_R = self._advantages(self._rewards(rollouts_R, certainty_R))
+                    else:
+                        advantages_R = advantages[number][output.replies]
+                    lengths_R = [len(rollout.tokens) for rollout in rollouts_R]
+                    advantages_N = advantages_R.repeat_interleave(torch.tensor(lengths_R)).to(device)
+                    weights_N = token_weights(
+                        lengths_R, config.loss_type, replies=replies, tokens=tokens, longest=config.max_new_tokens
+                    ).to(device)
+                    sampled_N = sampled[output.targets]
+                    importance_N = importance_weights(before.log_probs, sampled_N, config.importance_sampling_cap)
+                    kl_N = kl_divergence(now.log_probs, reference[output.targets], config.kl_estimator)
+                    loss_N = loss_of_tokens(now.log_probs, before.log_probs, advantages_N, kl_N, importance_N)
+                    loss = (weights_N * loss_N).sum()
+                    loss.backward()
+                    metrics["loss"] += loss.item()
+                    metrics["kl"] += (weights_N * kl_N.detach()).sum().item()
+                    metrics["entropy"] += (weights_N * now.entropy).sum().item()
+                    metrics["sampler_trainer_logprob_gap"] += (before.log_probs - sampled_N).abs().sum().item() / tokens
+                    metrics["importance"] += importance_N.sum().item() / tokens
+                    certainties += certainty_R
+        return self._ranks.sum_metrics(metrics) | certainty_metrics(self._gather(certainties))
 
-    def _batch_advantages(self, batch: Sequence[Part], old: Sequence[PolicyStats]) -> Sequence[Tensor]:
-        """Part by part (R,), scaled over the whole batch, that of all ranks."""
-        rollouts_R = [rollout for part in batch for rollout in part.rollouts]
-        certainty_R = [
-            certainty
-            for part, stats in zip(batch, old, strict=True)
-            for certainty in self._certainties(part.rollouts, stats)
+    def _batch_advantages(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats]) -> Sequence[Tensor]:
+        """(R,) for each micro-batch, scaled over the batch of all ranks."""
+        own_rewards = [
+            reward
+            for micro_batch, stats in zip(batch, old, strict=True)
+            for reward in self._rewards(micro_batch.rollouts, self._certainties(micro_batch.rollouts, stats))
         ]
-        rewards = self._ranks.gather(self._rewards(rollouts_R, certainty_R))
-        of_ranks = torch.split(self._scaled(list(chain(*rewards))), [len(own_R) for own_R in rewards])
-        return torch.split(of_ranks[self._ranks.rank], [len(part.rollouts) for part in batch])
+        rewards = self._ranks.all_gather(own_rewards)
+        by_rank = torch.split(self._advantages(list(chain(*rewards))), [len(own) for own in rewards])
+        return torch.split(by_rank[self._ranks.rank], [len(micro_batch.rollouts) for micro_batch in batch])
 
-    def _advantages(self, rollouts_R: Sequence[Rollout], certainty_R: Sequence[float | None]) -> Tensor:
-        """(R,) on the CPU, from the whole rewards of whole groups: the action's and the rationale's self-certainty."""
-        return self._scaled(self._rewards(rollouts_R, certainty_R))
-
-    def _scaled(self, rewards_R: Sequence[float]) -> Tensor:
-        """(R,) advantages of whole groups."""
+    def _advantages(self, rewards_R: Sequence[float]) -> Tensor:
+        """(R,) on the CPU, from the total rewards of complete groups."""
         config = self._config
-        rewards_P_G = torch.tensor(rewards_R).view(-1, config.replies)
-        return scaled_advantages(rewards_P_G, config.advantage_scale, epsilon=config.advantage_epsilon).flatten()
+        rewards_P_G = torch.tensor(rewards_R).view(-1, config.num_generations)
+        return scaled_advantages(rewards_P_G, config.scale_rewards, epsilon=config.advantage_epsilon).flatten()
 
     def _rewards(self, rollouts_R: Sequence[Rollout], certainty_R: Sequence[float | None]) -> list[float]:
-        """R total rewards."""
+        """R total rewards: of the action, and of the rationale's self-certainty."""
         return [
             score_reply(rollout.reply, rollout.step.action, self._reward, self_certainty=certainty).total
             for rollout, certainty in zip(rollouts_R, certainty_R, strict=True)
         ]
 
     def _certainties(self, rollouts_R: Sequence[Rollout], stats: PolicyStats) -> list[float | None]:
-        """R times s(r), the mean over the rationale's tokens; None of a reply that cannot be read."""
-        certainties: list[float | None] = []
-        measured = stats.self_certainty.cpu().split([len(rollout.tokens) for rollout in rollouts_R])
-        for rollout, certainty_of_tokens in zip(rollouts_R, measured, strict=True):
-            certainty = None
-            if isinstance(rollout.reply, Reply):
-                first, end = rationale_tokens(self._tokenizer, rollout.tokens, rollout.reply.rationale_span)
-                certainty = certainty_of_tokens[first:end].mean().item() if rollout.reply.rationale else EMPTY_RATIONALE
-            certainties.append(certainty)
-        return certainties
+        """R times s(r), the mean over the rationale's tokens; None for a malformed reply."""
+        by_reply = stats.self_certainty.cpu().split([len(rollout.tokens) for rollout in rollouts_R])
+        return [
+            rationale_certainty(self._tokenizer, rollout.reply, rollout.tokens, certainty_of_tokens)
+            for rollout, certainty_of_tokens in zip(rollouts_R, by_reply, strict=True)
+        ]
 
-    def _of_all(self, own: Sequence[T]) -> list[T]:
-        """What this process has, and all others have."""
-        return list(chain(*self._ranks.gather(own)))
-
-    def _weights(self, lengths_R: Sequence[int], replies: int, tokens: int) -> Tensor:
-        config = self._config
-        return token_weights(lengths_R, config.loss_mean, replies=replies, tokens=tokens, longest=config.max_new_tokens)
+    def _gather(self, own: Sequence[T]) -> list[T]:
+        """The items of all ranks."""
+        return list(chain(*self._ranks.all_gather(own)))
 
 
-def scored_trunks(trunks: Sequence[SessionTokens], *, first_step: int = 1) -> list[SessionTokens]:
-    """The trunks with those of their steps that are predicted.
+def rationale_certainty(
+    tokenizer: Any, reply: Reply | MalformedReply, tokens: Sequence[int], certainty_of_tokens: Tensor
+) -> float | None:
+    """s(r) of a reply, the mean over the rationale's tokens (Shop-R1, section 3); None for a malformed reply.
+
+    Args:
+        tokens: Of the reply, n or more.
+        certainty_of_tokens: (n,) self-certainty of each.
+    """
+    if not isinstance(reply, Reply):
+        return None
+    if not reply.rationale:
+        return EMPTY_RATIONALE
+    first, end = rationale_tokens(tokenizer, tokens, reply.rationale_span)
+    return certainty_of_tokens[first:end].mean().item()
+
+
+def scored_trunks(trunks: Sequence[SessionTokens]) -> list[SessionTokens]:
+    """The trunks, each with only those of its steps that are predicted.
 
     Raises:
-        BadConfig: There is none.
+        BadConfig: No trunk has such a step.
     """
-    scored = [replace(t, replies=[reply for reply in t.replies if reply.step_index >= first_step]) for t in trunks]
+    scored = [replace(t, replies=[reply for reply in t.replies if reply.step_index >= FIRST_STEP]) for t in trunks]
     scored = [trunk for trunk in scored if trunk.replies]
     if not scored:
-        raise BadConfig(f"no training session has a step after step {first_step}: nothing to learn from by GRPO.")
+        raise BadConfig(f"no training session has a step after step {FIRST_STEP}: nothing to learn from by GRPO.")
     return scored
 
 
 def grpo_plan(
-    trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int, *, first_step: int = 1, ranks: Ranks = ALONE
+    trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int, ranks: Ranks = SINGLE_PROCESS
 ) -> SessionPlan | StepPlan:
-    """Which scored steps of which sessions make each batch, or the share of it that is this rank's.
+    """The scored steps of which sessions make each batch, or this rank's share of it.
 
     Raises:
-        BadConfig: There is none.
+        BadConfig: No trunk has a scored step.
     """
-    scored = scored_trunks(trunks, first_step=first_step)
-    key, share = f"{seed} grpo", {"rank": ranks.rank, "ranks": ranks.count}
+    scored = scored_trunks(trunks)
+    key, share = f"{seed} grpo", {"rank": ranks.rank, "ranks": ranks.world_size}
     if config.steps_per_batch is not None:
         return StepPlan(scored, config.steps_per_batch, config.balance, key, **share)
     return SessionPlan(scored, config.sessions_per_batch, config.tokens_per_batch, key, **share)
-
-
-def _seed_of(key: str) -> int:
-    """A seed that any engine takes."""
-    return Random(key).getrandbits(31)
-
-
-def _is_informative(group: Group) -> bool:
-    return informative([rollout.action_reward for rollout in group.rollouts])

@@ -11,10 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from train.metrics_file import METRICS_FILE, read_metrics
-
-__all__ = ["Array", "PhaseCurves", "Run", "phase_curves", "read_run", "smoothed", "smoothing_window"]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -60,7 +58,7 @@ def read_run(path: Path) -> Run:
         raise BadConfig(f"'{file}' has no step to show yet.")
     phases: dict[str, dict[int, Mapping[str, float]]] = {}
     for row in rows:
-        phases.setdefault(row.phase, {})[row.step] = row.figures
+        phases.setdefault(row.phase, {})[row.step] = row.metrics
     return Run(path, phases, unreadable)
 
 
@@ -72,14 +70,14 @@ def phase_curves(runs: Sequence[Run]) -> list[PhaseCurves]:
 
 def _of_phase(name: str, runs: Sequence[Mapping[int, Mapping[str, float]]]) -> PhaseCurves:
     steps = np.array(sorted({step for run in runs for step in run}), dtype=np.float64)
-    place = {int(step): index for index, step in enumerate(steps)}
+    index_of = {int(step): index for index, step in enumerate(steps)}
     figures: dict[str, Array] = {}
     for number, run in enumerate(runs):
         for step, logged in run.items():
             for figure, value in logged.items():
                 if figure not in figures:
                     figures[figure] = np.full((len(runs), len(steps)), np.nan)
-                figures[figure][number, place[step]] = value
+                figures[figure][number, index_of[step]] = value
     return PhaseCurves(name, steps, figures)
 
 
@@ -98,13 +96,13 @@ def smoothed(values: Array, window: int) -> Array:
     >>> smoothed(np.array([1.0, 2.0, np.nan, 6.0, 10.0]), 3)
     array([1.5, 1.5, nan, 8. , 8. ])
     """
-    known = np.isfinite(values)
+    defined = np.isfinite(values)
     kernel = np.ones(window)
 
     def summed(row: Array) -> Array:
         half = window // 2
         return np.convolve(np.pad(row, half), kernel, mode="valid")
 
-    total = np.apply_along_axis(summed, -1, np.where(known, values, 0.0))
-    count = np.apply_along_axis(summed, -1, known.astype(np.float64))
-    return np.where(known, total / np.maximum(count, 1), np.nan)
+    total = np.apply_along_axis(summed, -1, np.where(defined, values, 0.0))
+    count = np.apply_along_axis(summed, -1, defined.astype(np.float64))
+    return np.where(defined, total / np.maximum(count, 1), np.nan)

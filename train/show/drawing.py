@@ -1,17 +1,16 @@
-"""One phase as small multiples, by matplotlib: PNG and SVG.
+"""One phase as small multiples: PNG and SVG files, or an <svg> for each panel.
 
 One run: faint points are the steps, the line their running mean, the band one deviation over the replies. Several runs:
-the line is the mean of their lines, the band reaches from the lowest to the highest. Colours are Okabe and Ito's, which
-the colour-blind tell apart, and dark enough for grey paper.
+the line is the mean of their lines, the band reaches from the lowest to the highest.
 """
 
 import math
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,67 +20,67 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from train.show.curves import Array, PhaseCurves, smoothed, smoothing_window
 from train.show.panels import VALIDATION, Line, Panel, deviation, panels
+from train.show.plot_style import COLOURS, REFERENCE, embed_plot, plot_style, save_plot
 
-__all__ = ["draw_phase"]
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
 MARK = "#000000"
 COLUMNS = 3
 WIDTH, ROW_HEIGHT, HEAD = 8.3, 1.9, 0.7  # inches: as wide as A4
-DOTS_PER_INCH = 220
 TICKS = [1, 2, 2.5, 5, 10]
-STYLE: dict[Any, Any] = {
-    "font.size": 8.5,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7.5,
-    "legend.handlelength": 1.1,
-    "legend.handletextpad": 0.4,
-    "legend.columnspacing": 0.9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "svg.hashsalt": "shop-r1",  # the same curves give the same file
-}
 
 
-def draw_phase(curves: PhaseCurves, title: str, folder: Path) -> list[Path]:
+def draw_phase(curves: PhaseCurves, title: str, folder: Path) -> Sequence[Path]:
     """Writes PHASE.png and PHASE.svg and returns their paths."""
-    shown = [panel for panel in panels(curves.figures) if _has_values(panel, curves)]
-    columns = min(COLUMNS, len(shown))
-    rows = math.ceil(len(shown) / columns)
+    chosen = _shown_panels(curves)
+    columns = min(COLUMNS, len(chosen))
+    rows = math.ceil(len(chosen) / columns)
     height = rows * ROW_HEIGHT + HEAD
-    name = re.sub(r"[^\w.-]", "_", curves.name)
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    with mpl.rc_context(STYLE):
+    stem = folder / re.sub(r"[^\w.-]", "_", curves.name)
+    with plot_style():
         layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, rect=(0, 0, 1, 1 - HEAD / height))
-        figure = Figure(figsize=(WIDTH, height), dpi=DOTS_PER_INCH, layout=layout)
+        figure = Figure(figsize=(WIDTH, height), layout=layout)
         axes = figure.subplots(rows, columns, squeeze=False).flatten()
-        for axis, panel in zip(axes, shown, strict=False):
+        for axis, panel in zip(axes, chosen, strict=False):
             _draw_panel(axis, panel, curves)
-        for axis in axes[len(shown) :]:
+        for axis in axes[len(chosen) :]:
             axis.remove()
         figure.text(0.01, 1 - 0.08 / height, title, va="top", fontsize=11, weight="bold")
         figure.text(0.01, 1 - 0.32 / height, _caption(curves), va="top", fontsize=7.5, color="#444444", linespacing=1.4)
-        for path in paths:
-            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return paths
+        return save_plot(figure, *(stem.with_name(stem.name + ending) for ending in (".png", ".svg")))
+
+
+def embed_panels(curves: PhaseCurves) -> list[tuple[Panel, str]]:
+    """Each panel as an <svg> for a page, which has its title beside it."""
+    plots = []
+    with plot_style(embedded=True):
+        for panel in _shown_panels(curves):
+            figure = Figure(figsize=(WIDTH / COLUMNS, ROW_HEIGHT), layout="constrained")
+            _draw_panel(figure.subplots(), panel, curves, embedded=True)
+            plots.append((panel, embed_plot(figure, _describe(panel, curves))))
+    return plots
+
+
+def _shown_panels(curves: PhaseCurves) -> list[Panel]:
+    return [panel for panel in panels(curves.figures) if _has_values(panel, curves)]
+
+
+def _describe(panel: Panel, curves: PhaseCurves) -> str:
+    """What a reader who does not see the panel is told."""
+    scale, window = 100.0 if panel.percent else 1.0, smoothing_window(len(curves.steps)) if panel.smooth else 1
+    ends = []
+    for line in panel.lines:
+        values = scale * smoothed(curves.figures[line.figure], window)[0] if line.figure in curves.figures else []
+        if len(finite := [value for value in values if math.isfinite(value)]):
+            name = f"{line.label or panel.title}{', logged' if line.dashed else ''}"
+            ends.append(f"{name}: from {finite[0]:.4g} to {finite[-1]:.4g}")
+    return f"{panel.title}, {panel.unit}, {int(curves.steps[-1])} steps. {'; '.join(ends)}"
 
 
 def _has_values(panel: Panel, curves: PhaseCurves) -> bool:
     """Whether there is something to see: a term that this run's reward does not have is 0 at every step."""
     names = [name for line in panel.lines for name in (line.figure, VALIDATION + line.figure)]
     values = [curves.figures[name] for name in names if name in curves.figures]
-    known = np.concatenate([of[np.isfinite(of)] for of in values])
-    return bool(known.any() if panel.is_term else known.size)
+    defined = np.concatenate([of[np.isfinite(of)] for of in values])
+    return bool(defined.any() if panel.is_term else defined.size)
 
 
 def _caption(curves: PhaseCurves) -> str:
@@ -89,24 +88,25 @@ def _caption(curves: PhaseCurves) -> str:
     window = smoothing_window(len(curves.steps))
     mean = f"mean over {window} steps" if window > 1 else "each step"
     if curves.runs > 1:
-        said = [f"{curves.runs} runs; line: their mean ({mean}), band: lowest to highest."]
+        parts = [f"{curves.runs} runs; line: their mean ({mean}), band: lowest to highest."]
     else:
-        said = [f"Points: each step; line: {mean}." if window > 1 else "Line: each step."]
+        parts = [f"Points: each step; line: {mean}." if window > 1 else "Line: each step."]
         if any(name.endswith(deviation("")) for name in curves.figures):
-            said.append("Band: one standard deviation over the replies, up and down.")
+            parts.append("Band: one standard deviation over the replies, up and down.")
     if any(name.startswith(VALIDATION) for name in curves.figures):
-        said.append("Diamonds: validation, the best one filled.")
+        parts.append("Diamonds: validation, the best one filled.")
     if {"groups_used", "loss"} <= set(curves.figures):
-        said.append("\nLoss, self-certainty, KL and entropy are those of the groups used.")
-    return " ".join(said).replace(" \n", "\n")
+        parts.append("\nLoss, self-certainty, KL and entropy are those of the groups used.")
+    return " ".join(parts).replace(" \n", "\n")
 
 
-def _draw_panel(axis: Axes, panel: Panel, curves: PhaseCurves) -> None:
+def _draw_panel(axis: Axes, panel: Panel, curves: PhaseCurves, *, embedded: bool = False) -> None:
+    """`embedded`: without the title and the points of single steps, which would be most of the file."""
     scale = 100.0 if panel.percent else 1.0
     window = smoothing_window(len(curves.steps)) if panel.smooth else 1
     for line in panel.lines:
         if line.figure in curves.figures:
-            _draw_line(axis, line, curves, scale, window)
+            _draw_line(axis, line, curves, scale, window, points=not embedded)
         if VALIDATION + line.figure in curves.figures:
             _draw_marks(axis, curves.steps, scale * curves.figures[VALIDATION + line.figure])
             axis.margins(y=0.15)
@@ -122,9 +122,10 @@ def _draw_panel(axis: Axes, panel: Panel, curves: PhaseCurves) -> None:
         if axis.dataLim.height == 0 and axis.dataLim.y0 == 0:  # nothing but zeros
             axis.set_ylim(-0.05, 1)
     for side in (axis.xaxis, axis.yaxis):
-        side.set_major_formatter(lambda value, place: f"{value:,g}")
+        side.set_major_formatter(lambda value, position: f"{value:,g}")
     labelled = any(line.label for line in panel.lines)
-    axis.set_title(panel.title, pad=15 if labelled else 5)
+    if not embedded:
+        axis.set_title(panel.title, pad=15 if labelled else 5)
     if labelled:
         _draw_legend(axis, panel, curves)
 
@@ -134,48 +135,46 @@ def _draw_legend(axis: Axes, panel: Panel, curves: PhaseCurves) -> None:
     there = [line for line in panel.lines if line.figure in curves.figures]
     handles = [Line2D([], [], color=COLOURS[line.colour], label=line.label) for line in there if line.label]
     if any(line.dashed for line in there):
-        handles.append(Line2D([], [], color="#666666", linestyle="--", linewidth=1.2, label="logged"))
-    legend = axis.legend(
-        handles=handles, frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(-0.02, 0.99), borderaxespad=0
-    )
+        handles.append(Line2D([], [], color=REFERENCE, linestyle="--", linewidth=1.2, label="logged"))
+    legend = axis.legend(handles=handles, ncols=4, loc="lower left", bbox_to_anchor=(-0.02, 0.99), borderaxespad=0)
     legend.set_in_layout(False)
 
 
-def _draw_line(axis: Axes, line: Line, curves: PhaseCurves, scale: float, window: int) -> None:
+def _draw_line(axis: Axes, line: Line, curves: PhaseCurves, scale: float, window: int, *, points: bool) -> None:
     values = scale * curves.figures[line.figure]
     lines = smoothed(values, window)
     colour, style = COLOURS[line.colour], "--" if line.dashed else "-"
     low, middle, high = _band(lines)
-    known = np.isfinite(middle)  # a step without this figure is no gap in the line
-    steps = curves.steps[known]
-    axis.plot(steps, middle[known], style, color=colour, linewidth=1.4, zorder=3)
+    defined = np.isfinite(middle)  # a step without this figure is no gap in the line
+    steps = curves.steps[defined]
+    axis.plot(steps, middle[defined], style, color=colour, linewidth=1.4, zorder=3)
     if curves.runs > 1:
-        axis.fill_between(steps, low[known], high[known], color=colour, alpha=0.18, linewidth=0)
+        axis.fill_between(steps, low[defined], high[defined], color=colour, alpha=0.18, linewidth=0)
         return
-    if window > 1 and not line.dashed:
+    if points and window > 1 and not line.dashed:
         look: dict[str, Any] = {"color": colour, "alpha": 0.35, "markersize": 2.5, "markeredgewidth": 0}
         axis.plot(curves.steps, values[0], ".", rasterized=True, **look)
     if (spread := curves.figures.get(deviation(line.figure))) is not None:
         width = smoothed(scale * spread, window)[0]
         least = min(0.0, float(np.nanmin(middle)))  # what is never negative has no band below 0
         below = np.maximum(middle - width, least)
-        axis.fill_between(steps, below[known], (middle + width)[known], color=colour, alpha=0.15, linewidth=0)
+        axis.fill_between(steps, below[defined], (middle + width)[defined], color=colour, alpha=0.15, linewidth=0)
 
 
 def _draw_marks(axis: Axes, steps: Array, values: Array) -> None:
     """Validation results; the best one, whose weights a phase keeps, is filled."""
     _, middle, _ = _band(values)
-    known = np.isfinite(middle)
-    fills = np.where(np.arange(known.sum()) == np.argmax(middle[known]), MARK, "white")
+    defined = np.isfinite(middle)
+    fills = np.where(np.arange(defined.sum()) == np.argmax(middle[defined]), MARK, "white")
     axis.scatter(
-        steps[known], middle[known], 18, fills, marker="D", edgecolors=MARK, linewidths=0.9, zorder=4, clip_on=False
+        steps[defined], middle[defined], 18, fills, marker="D", edgecolors=MARK, linewidths=0.9, zorder=4, clip_on=False
     )
 
 
 def _spans_a_decade(panel: Panel, curves: PhaseCurves) -> bool:
     values = np.concatenate([curves.figures[line.figure].flatten() for line in panel.lines])
-    known = values[np.isfinite(values)]
-    return bool(0 < 10 * known.min() <= known.max())
+    defined = values[np.isfinite(values)]
+    return bool(0 < 10 * defined.min() <= defined.max())
 
 
 def _band(values: Array) -> tuple[Array, Array, Array]:

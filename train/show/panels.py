@@ -5,19 +5,16 @@ of NAME and is drawn as its band.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from importlib import resources
+
+import msgspec
 
 from shop_env.reward.score import TERM_NAMES
 
-__all__ = ["VALIDATION", "Line", "Panel", "deviation", "panels"]
-
-Better = Literal["high", "low"]
 VALIDATION = "validation_"  # `validation_exact` is `exact` on the validation sessions; drawn as marks
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A figure in a panel.
 
     Attributes:
@@ -30,8 +27,7 @@ class Line:
     dashed: bool = False
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A small chart.
 
     Attributes:
@@ -54,46 +50,19 @@ class Panel:
         return self.lines[0].figure.startswith("reward_")
 
 
-_TYPES = (("click", "click"), ("type_and_submit", "type"), ("terminate", "end"))
-_PANELS = (
-    Panel("Loss", "loss", (Line("loss"),)),
-    Panel("Exact match", "% of replies", (Line("exact"),), percent=True),
-    Panel("Action reward", "points", (Line("action_reward"),)),
-    *(Panel(f"Reward: {name}", "points", (Line(f"reward_{term}"),)) for term, name in TERM_NAMES.items()),
-    Panel("Self-certainty", "s(r), nats", (Line("self_certainty"),)),
-    Panel("KL to the reference", "nats per token", (Line("kl"),)),
-    Panel("Entropy", "nats per token", (Line("entropy"),)),
-    Panel("Groups", "groups per step", (Line("groups", "sampled"), Line("groups_used", "used", 1))),
-    Panel(
-        "Faults",
-        "% of replies",
-        (Line("malformed", "malformed"), Line("cut", "cut", 1), Line("no_rationale", "no rationale", 2)),
-        percent=True,
-    ),
-    Panel(
-        "Types of action",
-        "% of actions",
-        tuple(
-            Line(f"{kind}_{name}", label if kind == "sampled" else "", colour, dashed=kind == "logged")
-            for colour, (name, label) in enumerate(_TYPES)
-            for kind in ("sampled", "logged")
-        ),
-        percent=True,
-    ),
-    Panel(
-        "Commonest action",
-        "% of actions",
-        (Line("sampled_commonest", "sampled"), Line("logged_commonest", dashed=True)),
-        percent=True,
-    ),
-    Panel("Length of a reply", "tokens", (Line("reply_tokens"),)),
-    Panel("Learning rate", "learning rate", (Line("lr"),), smooth=False),
-    Panel("Gradient norm", "norm before clipping", (Line("grad_norm"),), logarithmic=True),
-    Panel("Speed", "tokens per s", (Line("tokens_per_s"),)),
-    Panel("Packed tokens", "% of the rows' tokens", (Line("packed_share"),), percent=True),
-    Panel("Sampling gap", "nats per token", (Line("sampling_gap"),), logarithmic=True),
-    Panel("Importance weight", "mean over tokens", (Line("importance"),)),
-)
+def _read_panels() -> Iterator[Panel]:
+    """Those of panels.toml; one that names a term of the reward stands for each of them."""
+    text = (resources.files("train.show") / "panels.toml").read_text(encoding="utf-8")
+    for panel in msgspec.toml.decode(text, type=dict[str, list[Panel]])["panels"]:
+        if "{term}" not in panel.title:
+            yield panel
+            continue
+        for term, name in TERM_NAMES.items():
+            line = Line(panel.lines[0].figure.format(term=term))
+            yield msgspec.structs.replace(panel, title=panel.title.format(term=name), lines=(line,))
+
+
+_PANELS = tuple(_read_panels())
 _NOT_DRAWN = ("tokens", "seconds")  # the speed says it
 
 

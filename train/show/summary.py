@@ -8,10 +8,8 @@ from textwrap import fill
 
 import numpy as np
 
-from train.collapse import COLLAPSE_STEPS, collapse
+from train.metrics_file import COLLAPSE_STEPS, describe_collapse
 from train.show.curves import Array, PhaseCurves, Run, smoothed, smoothing_window
-
-__all__ = ["summary", "warnings_of"]
 
 WIDTH = 80
 _MAIN = {  # figure -> which end is the better one
@@ -50,16 +48,16 @@ def _rows(curves: PhaseCurves) -> Iterator[str]:
             continue
         values = curves.figures[figure]
         lines = values if figure.startswith("validation_") else smoothed(values, window)
-        known = np.isfinite(lines).any(axis=0)
-        if known.any():
-            yield _row(figure, better, curves.steps[known], np.nanmean(lines[:, known], axis=0))
+        defined = np.isfinite(lines).any(axis=0)
+        if defined.any():
+            yield _row(figure, better, curves.steps[defined], np.nanmean(lines[:, defined], axis=0))
 
 
 def _row(figure: str, better: str, steps: Array, values: Array) -> str:
     best = step = ""
     if better:
-        place = int(np.argmax(values) if better == "high" else np.argmin(values))
-        best, step = _number(values[place]), f"({int(steps[place])})"
+        index = int(np.argmax(values) if better == "high" else np.argmin(values))
+        best, step = _number(values[index]), f"({int(steps[index])})"
     return f"{'':<14}{figure:<18}{_number(values[0]):>12}{best:>12}{step:>9}{_number(values[-1]):>13}"
 
 
@@ -80,10 +78,13 @@ def warnings_of(run: Run) -> Iterator[str]:
         yield f"{where}: {lines} of metrics.jsonl cannot be read, and what they held is not shown"
     for phase, logged in run.phases.items():
         rows = [logged[step] for step in sorted(logged)]
-        found = dict.fromkeys(
-            filter(None, (collapse(rows[end - COLLAPSE_STEPS : end]) for end in range(COLLAPSE_STEPS, len(rows) + 1)))
+        texts = dict.fromkeys(
+            filter(
+                None,
+                (describe_collapse(rows[end - COLLAPSE_STEPS : end]) for end in range(COLLAPSE_STEPS, len(rows) + 1)),
+            )
         )
-        for text in found:
+        for text in texts:
             yield f"{where}, {phase}: {text}"
         late = [row["cut"] for row in rows[-max(1, len(rows) // 5) :] if "cut" in row]
         if late and sum(late) / len(late) > MANY_CUT:

@@ -22,7 +22,7 @@ export class ShownPage {
     new ResizeObserver(() => this.#fit()).observe(this.#scroll);
   }
 
-  // Shows a document of replay_sessions/page_view.py.
+  // Shows a document of replay_sessions/simplify/page_view.py.
   async show(page) {
     const loaded = new Promise((resolve) => this.#frame.addEventListener("load", resolve, { once: true }));
     this.#frame.srcdoc = page;

@@ -3,42 +3,37 @@
     ProbabilityAgent    its probabilities, once for each page: no chance is in them
     all others          replies to each page, drawn with the same seeds on A, B and placebo; and again on A with others
 
-Answers are kept as a leaderboard keeps them (agents/kept_replies.py, benchmarks/leaderboard/agent_files.py), those to A
-under the same name as a leaderboard's: nothing is asked twice, `leaderboard take` brings what a leaderboard has asked,
-and what an agent failed to answer is asked again by the next call.
+Replies are cached as a leaderboard caches them (shop_env/evaluation/log.py), those to A under the same name as a
+leaderboard's: nothing is run twice, `leaderboard merge` brings the replies of a leaderboard, and steps at which an
+agent failed are run again by the next call.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.asking import ask_all
-from agents.kept_replies import KeptReplies
-from agents.probabilities import ask_probabilities
-from agents.protocol import Agent, ProbabilityAgent, ServedAgent
-from agents.registry import AgentSpec, make_agent
-from agents.scored_steps import StepKey
+from agents.agent_code import reply_identity
+from agents.registry import gives_probabilities, make_agent
 from benchmarks.ab.pages.changed import ChangedSteps, PageVersion
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.shares import Distribution, Kinds
-from benchmarks.leaderboard.agent_files import AgentFiles
-from benchmarks.leaderboard.config import asked_with
-from benchmarks.leaderboard.ranking import gives_probabilities
 from replay_sessions.elements import page_names
-from replay_sessions.errors import AgentFailed
-from replay_sessions.progress_bar import progress_bar
-from replay_sessions.provenance import provenance
+from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import NO_PROBABILITIES, NOT_RUN, fill_cache
+from shop_env.evaluation.generate import LazyAgent
+from shop_env.evaluation.log import AgentFiles
+from shop_env.evaluation.protocol import AgentSpec
+from shop_env.evaluation.reply_cache import ReplyCache
+from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
 from shop_env.replies import Reply, parse_reply
-
-__all__ = ["AGAIN", "VERSIONS", "Answers", "ask_agent"]
 
 Floats = NDArray[np.float64]
 Side = PageVersion | Literal["A again"]
@@ -72,63 +67,55 @@ class Answers:
         return list(self._shares)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def complete(self) -> NDArray[np.bool_]:
         """Which steps were answered on every side, (steps,)."""
-        known: NDArray[np.bool_] = np.all([~np.isnan(one).any(axis=1) for one in self._shares.values()], axis=0)
-        return known
+        complete: NDArray[np.bool_] = np.all(
+            [~np.isnan(shares).any(axis=1) for shares in self._shares.values()], axis=0
+        )
+        return complete
 
     @property
     def failed(self) -> int:
-        return int(np.sum(~self.known))
+        return int(np.sum(~self.complete))
 
     def shares(self, side: Side) -> Floats:
         """Of the steps that were answered on every side, (known steps, kinds)."""
-        return self._shares[side][self.known]
+        return self._shares[side][self.complete]
 
 
 def ask_agent(
     spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds
 ) -> Answers:
-    """Asks what is not kept yet."""
-    asking = _Asking(spec, config, store, changed, kinds)
-    answers = None if config.by_replies or not gives_probabilities(spec) else asking.probabilities()
-    answers = answers or asking.replies()
-    answers.remarks = asking.close()
+    """Generates what is not cached yet."""
+    agent = _Agent(spec, config, store, changed, kinds)
+    answers = None if config.by_replies or not gives_probabilities(spec) else agent.probabilities()
+    answers = answers or agent.replies()
+    answers.remarks = agent.lazy.close()
     return answers
 
 
-class _Asking:
-    """One agent, made when there is something that it has not answered."""
+class _Agent:
+    """One agent with its caches; it is built when there is something that they lack."""
 
     def __init__(
         self, spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds
     ) -> None:
-        self._spec, self._config, self._store = spec, config, store
+        self._spec, self._config = spec, config
         self._changed, self._kinds = changed, kinds
-
-    @cached_property
-    def _agent(self) -> Agent:
-        return make_agent(self._spec, store=self._store)
-
-    def close(self) -> list[str]:
-        """What the agent says of what it was asked."""
-        agent = self.__dict__.get("_agent")
-        if not isinstance(agent, ServedAgent):
-            return []
-        remarks = agent.remarks()
-        agent.close()
-        return remarks
+        # What decides a reply to A, as in a leaderboard; computed once, since it reads the agent's code.
+        self._identity = reply_identity(spec, config.context, store, config.seed)
+        self.lazy = LazyAgent(lambda: make_agent(spec, store=store))
 
     def probabilities(self) -> Answers | None:
         """None where the agent gives none."""
         answers = Answers(by_probabilities=True)
         for version in VERSIONS:
-            with self._kept(version, self._config.seed) as kept:
-                self._ask_probabilities(version, kept)
+            with self._cache(version, self._config.seed) as cache:
+                self._fill(cache, version, version, self._config.seed, replies=False)
                 keys = self._changed.keys
-                if all(kept.probabilities(key) is None and kept.probabilities_error(key) is None for key in keys):
+                if all(cache.probabilities(key) is None and cache.probabilities_error(key) is None for key in keys):
                     return None
-                answers.add(version, *self._counted(version, lambda key, kept=kept: _weighed(kept, key)))  # type: ignore[misc]
+                answers.add(version, *self._counted(version, lambda key, cache=cache: _weighed(cache, key)))  # type: ignore[misc]
         return answers
 
     def replies(self) -> Answers:
@@ -138,64 +125,41 @@ class _Asking:
         sides: list[tuple[Side, PageVersion, int]] = [(version, version, first) for version in VERSIONS]
         for side, version, seed in [*sides, (AGAIN, "A", first + draws)]:
             with ExitStack() as stack:
-                kept = [stack.enter_context(self._kept(version, seed + draw)) for draw in range(draws)]
-                self._ask_replies(side, version, kept, seed)
-                answers.add(side, *self._counted(version, lambda key, kept=kept: self._drawn(kept, key)))  # type: ignore[misc]
+                caches = [stack.enter_context(self._cache(version, seed + draw)) for draw in range(draws)]
+                for draw, cache in enumerate(caches):
+                    self._fill(cache, side, version, seed + draw, replies=True)
+                answers.add(side, *self._counted(version, lambda key, caches=caches: self._drawn(caches, key)))  # type: ignore[misc]
         return answers
 
-    def _kept(self, version: PageVersion, seed: int) -> KeptReplies:
-        decided_by = {**self._decided_by, "seed": seed}
+    def _cache(self, version: PageVersion, seed: int) -> ReplyCache:
+        identity = {**self._identity, "seed": seed}
         if version != "A":
-            decided_by["pages"] = self._changed.digests[version]
-        return KeptReplies(AgentFiles(self._config.out, self._spec.label).replies(decided_by), decided_by)
+            identity["pages"] = self._changed.digests[version]
+        return ReplyCache(AgentFiles.of(self._config.out, self._spec.label).replies(identity), identity)
 
-    @cached_property
-    def _decided_by(self) -> dict[str, Any]:
-        """What decides an answer to A, as a leaderboard has it; worked out once, since it reads the agent's code."""
-        return asked_with(self._spec, self._config.as_leaderboard(), self._store)
+    def _fill(self, cache: ReplyCache, side: Side, version: PageVersion, seed: int, *, replies: bool) -> None:
+        fill_cache(
+            cache,
+            self.lazy,
+            self._changed.keys,
+            lambda keys: self._changed.steps(version, keys),
+            seed=seed,
+            batch_size=self._config.batch_size,
+            replies=replies,
+            probabilities=not replies,
+            progress=f"{self._spec.label}, {side}",
+        )
 
-    @cached_property
-    def _asked_by(self) -> dict[str, Any]:
-        described = provenance({}, store=self._store, seed=self._config.seed)
-        return {name: described[name] for name in ("time", "commit", "dirty", "python", "packages", "machine")}
-
-    def _ask_probabilities(self, version: PageVersion, kept: KeptReplies) -> None:
-        missing = [key for key in self._changed.keys if kept.probabilities(key) is None]
-        if not missing or not isinstance(self._agent, ProbabilityAgent):
-            return
-        kept.begin_run(self._asked_by)
-        steps = self._changed.steps(version, missing)
-        asked = ask_probabilities(self._agent, steps, seed=self._config.seed, batch_size=self._config.batch_size)
-        with progress_bar(f"{self._spec.label}, {version}", len(missing), "steps") as advance:
-            for step, found in asked:
-                kept.keep_probabilities(step.key, found)
-                advance(1)
-
-    def _ask_replies(self, side: Side, version: PageVersion, kept: Sequence[KeptReplies], seed: int) -> None:
-        missing = [[key for key in self._changed.keys if one.reply(key) is None] for one in kept]
-        if not any(missing):
-            return
-        with progress_bar(f"{self._spec.label}, {side}", sum(map(len, missing)), "replies") as advance:
-            for draw, (one, keys) in enumerate(zip(kept, missing, strict=True)):
-                if not keys:
-                    continue
-                agent = self._agent
-                one.begin_run(self._asked_by)
-                steps = self._changed.steps(version, keys)
-                for step, answer in ask_all(agent, steps, seed=seed + draw, batch_size=self._config.batch_size):
-                    one.keep(step.key, answer)
-                    advance(1)
-
-    def _drawn(self, kept: Sequence[KeptReplies], key: StepKey) -> Distribution:
+    def _drawn(self, caches: Sequence[ReplyCache], key: StepKey) -> Distribution:
         """The share of each action among the replies to a step."""
         actions: Counter[Action | None] = Counter()
-        for one in kept:
-            reply = one.reply(key)
+        for cache in caches:
+            reply = cache.reply(key)
             if reply is None:
-                raise AgentFailed(one.error(key) or "the agent was not asked")
+                raise AgentFailed(cache.error(key) or NOT_RUN)
             read = parse_reply(reply, self._config.extraction)
             actions[read.action if isinstance(read, Reply) else None] += 1
-        return {action: count / len(kept) for action, count in actions.items()}
+        return {action: count / len(caches) for action, count in actions.items()}
 
     def _counted(self, version: PageVersion, answer: Callable[[StepKey], Distribution]) -> tuple[Floats, str | None]:
         """The shares of each step, (steps, kinds), and why the first without an answer has none."""
@@ -211,9 +175,9 @@ class _Asking:
         return np.array(list(rows.values())), first_error
 
 
-def _weighed(kept: KeptReplies, key: StepKey) -> Distribution:
-    found = kept.probabilities(key)
-    if found is None:
-        raise AgentFailed(kept.probabilities_error(key) or "the agent gave probabilities at other steps, and none here")
-    checked_distribution(found)
-    return dict(found.items())
+def _weighed(cache: ReplyCache, key: StepKey) -> Distribution:
+    probabilities = cache.probabilities(key)
+    if probabilities is None:
+        raise AgentFailed(cache.probabilities_error(key) or NO_PROBABILITIES)
+    checked_distribution(probabilities)
+    return dict(probabilities.items())

@@ -24,19 +24,16 @@ from typing import Any
 import msgspec
 
 from benchmarks.ab.pages.source_edits import (
-    Edit,
-    Place,
+    ElementSpan,
     SourcePage,
     attribute_of,
     replaced_in_texts,
     spliced,
-    with_attribute,
+    with_attributes,
 )
-from replay_sessions.config_errors import what_is_wrong
-from replay_sessions.errors import BadConfig, BadSession, ShopR1Error, did_you_mean
-from replay_sessions.plugins import load_file
-
-__all__ = ["Change", "Rule", "RuleChange", "load_change", "spaced"]
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, did_you_mean
+from replay_sessions.foundation.plugins import load_file
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -65,12 +62,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     insert_after: str | None = None
 
     @property
-    def said(self) -> dict[str, Any]:
-        """What it does, and how."""
-        return {name: value for name in DOES if (value := getattr(self, name)) is not None}
+    def operation(self) -> dict[str, Any]:
+        """The name of the operation and its value."""
+        return {name: value for name in OPERATIONS if (value := getattr(self, name)) is not None}
 
 
-DOES = tuple(name for name in Rule.__struct_fields__ if name != "select")
+OPERATIONS = tuple(name for name in Rule.__struct_fields__ if name != "select")
 
 
 class _ChangeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -131,7 +128,7 @@ class RuleChange(Change):
     def _apply(self, page: str) -> str:
         for index, rule in enumerate(self.rules):
             try:
-                changed = _ruled(page, rule)
+                changed = _apply_rule(page, rule)
             except (BadConfig, BadSession) as error:
                 raise BadConfig(f"rule {index + 1} of {self.source}: {error}") from error
             self._pages[index] += changed != page
@@ -139,40 +136,40 @@ class RuleChange(Change):
         return page
 
 
-def load_change(given: str) -> Change:
+def load_change(source: str) -> Change:
     """The change that `FILE.toml`, `FILE.py:FUNCTION` or `MODULE:FUNCTION` names.
 
     Raises:
         BadConfig: There is none, or it does not read as one.
     """
-    if given.endswith(".toml"):
-        return RuleChange(given, _read_rules(Path(given)))
-    if ":" not in given:
-        raise BadConfig(f"--change {given!r}: expected FILE.toml with rules, FILE.py:FUNCTION or MODULE:FUNCTION")
-    function = _load_function(given)
+    if source.endswith(".toml"):
+        return RuleChange(source, _read_rules(Path(source)))
+    if ":" not in source:
+        raise BadConfig(f"--change {source!r}: expected FILE.toml with rules, FILE.py:FUNCTION or MODULE:FUNCTION")
+    function = _load_function(source)
     try:
         inspect.signature(function).bind("")
     except TypeError as error:
         raise BadConfig(
-            f"change '{given}' takes no page alone ({error}): expected def change(page: str) -> str"
+            f"change '{source}' takes no page alone ({error}): expected def change(page: str) -> str"
         ) from error
-    return Change(given, function)
+    return Change(source, function)
 
 
-def _load_function(given: str) -> Callable[[str], str]:
-    place, _, name = given.rpartition(":")
+def _load_function(source: str) -> Callable[[str], str]:
+    module_name, _, name = source.rpartition(":")
     try:
-        if place.endswith(".py"):
-            module = load_file(Path(place))
+        if module_name.endswith(".py"):
+            module = load_file(Path(module_name))
         else:
             if str(Path.cwd()) not in sys.path:  # an installed command starts without it
                 sys.path.append(str(Path.cwd()))
-            module = importlib.import_module(place)
+            module = importlib.import_module(module_name)
     except (ImportError, FileNotFoundError) as error:
-        raise BadConfig(f"change '{given}' cannot be loaded: {error}") from error
+        raise BadConfig(f"change '{source}' cannot be loaded: {error}") from error
     functions = {key: value for key, value in vars(module).items() if inspect.isfunction(value)}
     if name not in functions:
-        raise BadConfig(f"no function '{name}' in '{place}'. {did_you_mean(name, functions)}")
+        raise BadConfig(f"no function '{name}' in '{module_name}'. {did_you_mean(name, functions)}")
     return functions[name]
 
 
@@ -186,10 +183,10 @@ def _read_rules(path: Path) -> tuple[Rule, ...]:
     if not rules:
         raise BadConfig(f"change '{path}' has no rule: each begins with [[rule]] and has select = \"…\"")
     for number, rule in enumerate(rules, 1):
-        if len(rule.said) != 1 or rule.drop is False or rule.replace in ({}, {"": ""}) or rule.set == {}:
+        if len(rule.operation) != 1 or rule.drop is False or rule.replace in ({}, {"": ""}) or rule.set == {}:
             raise BadConfig(
-                f"rule {number} of '{path}' does {', '.join(rule.said) or 'nothing'}: it must do one thing of "
-                f"{', '.join(DOES)} (one rule may follow another with the same select)"
+                f"rule {number} of '{path}' does {', '.join(rule.operation) or 'nothing'}: it must do one thing of "
+                f"{', '.join(OPERATIONS)} (one rule may follow another with the same select)"
             )
     return rules
 
@@ -199,66 +196,53 @@ def spaced(page: str) -> str:
     return "\n" + page.replace("\n", "\n\n") + "\n"
 
 
-def _ruled(page: str, rule: Rule) -> str:
+def _apply_rule(page: str, rule: Rule) -> str:
     source = SourcePage(page)
-    places = source.select(rule.select)
-    match rule.said:
+    spans = source.select(rule.select)
+    match rule.operation:
         case {"set": values}:
-            return spliced(page, [_in_tag(page, place, values) for place in places])
+            return spliced(page, [(span.start, span.inner, with_attributes(span.tag(page), values)) for span in spans])
         case {"name": last}:
-            return spliced(page, [_in_tag(page, place, {"name": _renamed(page, place, last)}) for place in places])
+            tags = [(span, span.tag(page)) for span in spans]
+            return spliced(page, [(span.start, span.inner, _rename(tag, last)) for span, tag in tags])
         case {"insert_before": new}:
-            return spliced(page, [(place.start, place.start, new) for place in places])
+            return spliced(page, [(span.start, span.start, new) for span in spans])
         case {"insert_after": new}:
-            return spliced(page, [(place.end, place.end, new) for place in places])
-    places = _outermost(places)
-    match rule.said:
+            return spliced(page, [(span.end, span.end, new) for span in spans])
+    spans = _outermost(spans)
+    match rule.operation:
         case {"drop": _}:
-            return spliced(page, [(place.start, place.end, "") for place in places])
+            return spliced(page, [(span.start, span.end, "") for span in spans])
         case {"replace": words}:
-            return spliced(page, [_between(place, replaced_in_texts(_inner(page, place), words)) for place in places])
+            inner = [(span.inner, span.inner_end) for span in spans]
+            return spliced(page, [(start, end, replaced_in_texts(page[start:end], words)) for start, end in inner])
         case {"text": text}:
-            for place in places:
-                if place.inner == place.end:
-                    tag = page[place.start : place.inner]
-                    raise BadConfig(f"{tag!r:.80} holds no text: set = {{value = …}} changes what a field says")
-            return spliced(page, [_between(place, html.escape(text, quote=False)) for place in places])
-    [(does, selector)] = rule.said.items()
+            for span in spans:
+                if span.inner == span.end:
+                    raise BadConfig(
+                        f"{span.tag(page)!r:.80} holds no text: set = {{value = …}} changes what a field says"
+                    )
+            return spliced(page, [(span.inner, span.inner_end, html.escape(text, quote=False)) for span in spans])
+    [(operation, selector)] = rule.operation.items()
     targets = source.select(selector)
-    return _moved(page, places, targets[0], before=does == "move_before") if places and targets else page
-
-
-def _outermost(places: list[Place]) -> list[Place]:
-    found: list[Place] = []
-    for place in places:
-        if not found or place.start >= found[-1].end:
-            found.append(place)
-    return found
-
-
-def _inner(page: str, place: Place) -> str:
-    return page[place.inner : place.inner_end]
-
-
-def _between(place: Place, new: str) -> Edit:
-    return place.inner, place.inner_end, new
-
-
-def _in_tag(page: str, place: Place, values: dict[str, str]) -> Edit:
-    tag = page[place.start : place.inner]
-    for name, value in values.items():
-        tag = with_attribute(tag, name, value)
-    return place.start, place.inner, tag
-
-
-def _renamed(page: str, place: Place, last: str) -> str:
-    before, dot, _ = (attribute_of(page[place.start : place.inner], "name") or "").rpartition(".")
-    return before + dot + last
-
-
-def _moved(page: str, places: list[Place], target: Place, *, before: bool) -> str:
-    if any(place.start < target.start < place.end for place in places):
+    if not spans or not targets:
+        return page
+    target = targets[0]
+    if any(span.start < target.start < span.end for span in spans):
         raise BadConfig("an element cannot be moved into what it holds")
-    at = target.start if before else target.end
-    moved = "".join(page[place.start : place.end] for place in places)
-    return spliced(page, [(at, at, moved), *((place.start, place.end, "") for place in places)])
+    at = target.start if operation == "move_before" else target.end
+    moved = "".join(page[span.start : span.end] for span in spans)
+    return spliced(page, [(at, at, moved), *((span.start, span.end, "") for span in spans)])
+
+
+def _outermost(spans: list[ElementSpan]) -> list[ElementSpan]:
+    outermost: list[ElementSpan] = []
+    for span in spans:
+        if not outermost or span.start >= outermost[-1].end:
+            outermost.append(span)
+    return outermost
+
+
+def _rename(tag: str, last: str) -> str:
+    before, dot, _ = (attribute_of(tag, "name") or "").rpartition(".")
+    return with_attributes(tag, {"name": before + dot + last})

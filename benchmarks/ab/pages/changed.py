@@ -14,18 +14,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at
 from benchmarks.ab.pages.change import Change, spaced
 from benchmarks.ab.pages.config import PagesConfig
 from replay_sessions.elements import page_names
-from replay_sessions.errors import BadConfig
-from replay_sessions.progress_bar import progress_bar
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
+from shop_env.context import persona_texts
+from shop_env.evaluation.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at
 from shop_env.observation import ObservedSession
-from shop_env.personas import persona_texts
-
-__all__ = ["ChangedSteps", "PageVersion", "difference_of"]
 
 PageVersion = Literal["A", "B", "placebo"]
 SHOWN_IN_DIFF = 5
@@ -39,7 +37,7 @@ class ChangedSteps:
         keys: Which they are, in the order of the store.
         users: For each the number of its user, (steps,).
         learnt_from: How many of these users are in the train split.
-        looked_at: How many steps there are with the others.
+        step_count: How many steps there are with the others.
         names: Of all elements on these pages.
         digests: Of the pages of A, B and the placebo: answers to other pages are other answers.
 
@@ -57,8 +55,8 @@ class ChangedSteps:
         }
         every = scored_keys(store, config.split, skip_first_action=False, max_sessions=config.sessions)
         wanted = [key for key in every if key[1] or config.first_action]
-        self.looked_at = len(wanted)
-        touched = self._touched(every)
+        self.step_count = len(wanted)
+        touched = self._find_touched(every)
         self.keys = [key for key in wanted if key in touched]
         if not self.keys:
             raise BadConfig(self._nothing_touched(change, first_pages=len(touched)))
@@ -73,7 +71,7 @@ class ChangedSteps:
             raise BadConfig(f"the placebo '{config.placebo}' changes none of the pages that the change does")
 
     @property
-    def people(self) -> int:
+    def user_count(self) -> int:
         """How many users have a touched page."""
         return int(self.users.max()) + 1
 
@@ -81,30 +79,30 @@ class ChangedSteps:
         """These steps, or all, as an agent sees them."""
         for session, indices in sessions_at(self._store, self._config.split, self.keys if keys is None else keys):
             for index in indices:
-                yield self._seen(session, index, version)
+                yield self._step(session, index, version)
 
-    def _seen(self, session: Session, index: int, version: PageVersion) -> ScoredStep:
+    def _step(self, session: Session, index: int, version: PageVersion) -> ScoredStep:
         steps = list(session.steps[: index + 1])
         try:
             page = self._pages[version](steps[-1].page)
         except BadConfig as error:
             raise BadConfig(f"{error} (step {index} of session {session.session_id!r})") from error
         steps[-1] = msgspec.structs.replace(steps[-1], page=page)
-        shown = msgspec.structs.replace(session, steps=tuple(steps))
-        observation = ObservedSession(shown, self._config.context, self._personas).at(index)
+        changed = msgspec.structs.replace(session, steps=tuple(steps))
+        observation = ObservedSession(changed, self._config.context, self._personas).at(index)
         return ScoredStep(session, index, observation)
 
-    def _touched(self, keys: Sequence[StepKey]) -> dict[StepKey, str]:
+    def _find_touched(self, keys: Sequence[StepKey]) -> dict[StepKey, str]:
         """The steps at which an agent sees another page on B than on A, with their users."""
-        found = {}
+        touched = {}
         with progress_bar("pages of B", len(keys)) as advance:
             for session, indices in sessions_at(self._store, self._config.split, keys):
                 for index in indices:
-                    before, after = (self._seen(session, index, version).observation["page"] for version in ("A", "B"))
+                    before, after = (self._step(session, index, version).observation["page"] for version in ("A", "B"))
                     if before != after:
-                        found[session.session_id, index] = session.user_id
+                        touched[session.session_id, index] = session.user_id
                     advance(1)
-        return found
+        return touched
 
     def _digest(self, version: PageVersion) -> str:
         digest = hashlib.blake2b(digest_size=16)
@@ -118,16 +116,18 @@ class ChangedSteps:
 
     def _nothing_touched(self, change: Change, first_pages: int) -> str:
         config = self._config
-        said = f"the change '{change.source}' touches none of the {self.looked_at:,} pages of split '{config.split}'"
+        message = (
+            f"the change '{change.source}' touches none of the {self.step_count:,} pages of split '{config.split}'"
+        )
         if first_pages:
-            return f"{said} but {first_pages} first pages of sessions: --first-action asks about those too"
+            return f"{message} but {first_pages} first pages of sessions: --first-action asks about those too"
         names: dict[str, None] = {}
         for session in self._store.sessions(config.split):
             for step in session.steps:
                 names |= dict.fromkeys(re.findall(r'\bname="([^"]+)"', step.page))
             if len(names) > NAMES_TOLD:
                 break
-        return f"{said}. Names that stand on them: {', '.join(list(names)[:NAMES_TOLD])}, …"
+        return f"{message}. Names that stand on them: {', '.join(list(names)[:NAMES_TOLD])}, …"
 
 
 def difference_of(changed: ChangedSteps) -> str:
@@ -135,9 +135,9 @@ def difference_of(changed: ChangedSteps) -> str:
     lines: list[str] = []
     keys = changed.keys[:SHOWN_IN_DIFF]
     for before, after in zip(changed.steps("A", keys), changed.steps("B", keys), strict=True):
-        place = f"session {before.session.session_id}, step {before.step_index}"
+        label = f"session {before.session.session_id}, step {before.step_index}"
         a, b = (_in_lines(step.observation["page"]) for step in (before, after))
-        lines += difflib.unified_diff(a, b, f"A: {place}", f"B: {place}", lineterm="")
+        lines += difflib.unified_diff(a, b, f"A: {label}", f"B: {label}", lineterm="")
     return "".join(f"{line}\n" for line in lines)
 
 

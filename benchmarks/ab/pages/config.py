@@ -5,13 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.leaderboard.config import LeaderboardConfig
-from replay_sessions.errors import BadConfig
+from benchmarks.leaderboard.ranking import LeaderboardConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Split
 from shop_env.context import ContextConfig
 from shop_env.replies import Extraction
-
-__all__ = ["PagesConfig"]
 
 
 class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

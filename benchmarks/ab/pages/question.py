@@ -9,21 +9,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.registry import AgentSpec, agent_class, parse_spec
+from agents.registry import agent_class, parse_spec
 from benchmarks.ab.pages.answers import AGAIN, Answers, ask_agent
 from benchmarks.ab.pages.change import load_change
 from benchmarks.ab.pages.changed import ChangedSteps, difference_of
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.shares import Kinds, kinds_of
 from benchmarks.ab.pages.shifts import Difference, differences, pooled, users_needed
-from benchmarks.leaderboard.config import agent_specs, agent_texts
+from benchmarks.leaderboard.ranking import agent_specs, agent_texts
 from replay_sessions.elements import page_names
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from replay_sessions.store.durable_files import replace_file
+from shop_env.evaluation.protocol import AgentSpec
 from shop_env.metrics.statistics import OverSeeds
-
-__all__ = ["PagesResults", "PagesRow", "Shift", "run_pages"]
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +67,7 @@ class PagesResults(msgspec.Struct, frozen=True, kw_only=True):
     """An answer.
 
     Attributes:
-        touched, looked_at: Steps whose page the change touches, of how many.
+        touched, step_count: Steps whose page the change touches, of how many.
         users, learnt_from: Users with such a step, and how many of them are in the train split.
         shoppers: What they really did on these pages: the share of each kind.
         notes: What of the change, or of the kinds, does nothing here.
@@ -78,7 +77,7 @@ class PagesResults(msgspec.Struct, frozen=True, kw_only=True):
 
     change: str
     touched: int
-    looked_at: int
+    step_count: int
     users: int
     learnt_from: int
     shoppers: dict[str, float]
@@ -91,7 +90,7 @@ def run_pages(config: PagesConfig) -> PagesResults:
     """Asks what has not been asked yet, and compares.
 
     Raises:
-        BadConfig: The change touches no page, or pages of so few users that nothing could be told.
+        BadConfig: The change touches no page, or pages of too few users for any shift to be significant.
     """
     store = SessionStore.open(config.store)
     trained = _trained(config)
@@ -107,8 +106,8 @@ def run_pages(config: PagesConfig) -> PagesResults:
     results = PagesResults(
         change=change.source,
         touched=len(changed.keys),
-        looked_at=changed.looked_at,
-        users=changed.people,
+        step_count=changed.step_count,
+        users=changed.user_count,
         learnt_from=changed.learnt_from,
         shoppers=_logged(changed, kinds),
         notes=notes,
@@ -120,20 +119,20 @@ def run_pages(config: PagesConfig) -> PagesResults:
     rows = {spec.label: _row(spec, config, store, changed, kinds) for spec in specs}
     of_trainings = {label: [rows[parse_spec(text).label] for text in texts] for label, texts in trained.items()}
     several = {label: of_one for label, of_one in of_trainings.items() if len(of_one) > 1}
-    whole = {label: _pooled(of_one) for label, of_one in several.items() if all(row.shifts for row in of_one)}
-    return msgspec.structs.replace(results, rows=list(rows.values()), pooled=whole)
+    pooled_shifts = {label: _pooled(of_one) for label, of_one in several.items() if all(row.shifts for row in of_one)}
+    return msgspec.structs.replace(results, rows=list(rows.values()), pooled=pooled_shifts)
 
 
 def _trained(config: PagesConfig) -> dict[str, list[str]]:
     """The label of each agent with {seed} -> the agents that it stands for, each with a label of its own."""
-    found = {}
+    by_label = {}
     for text in agent_texts(config.agents):
         if "{seed}" in text:
             label = parse_spec(text).label
             if label != text and "{seed}" not in label:
                 text = text.replace(label, f"{label} seed {{seed}}", 1)
-            found[label] = [text.replace("{seed}", str(seed)) for seed in config.trained_seeds]
-    return found
+            by_label[label] = [text.replace("{seed}", str(seed)) for seed in config.trained_seeds]
+    return by_label
 
 
 def _pooled(rows: Sequence[PagesRow]) -> dict[str, OverSeeds]:
@@ -142,12 +141,12 @@ def _pooled(rows: Sequence[PagesRow]) -> dict[str, OverSeeds]:
 
 def _check_users(changed: ChangedSteps, kinds: Kinds) -> None:
     needed = users_needed(len(kinds.labels))
-    if changed.people < needed:
+    if changed.user_count < needed:
         raise BadConfig(
-            f"the change touches {len(changed.keys)} pages of {changed.people} users, and of fewer than {needed} "
-            "nothing can be told: even if every answer differed, by 100 points, chance could not be ruled out (the "
-            f"exact test's p is {2.0 ** (1 - changed.people):.2g} at best, for {len(kinds.labels)} kinds of action). "
-            "Ask about more people: more sessions, or --split all, whose train split agents have learnt from"
+            f"the change touches {len(changed.keys)} pages of {changed.user_count} users, and needs {needed} users: "
+            "with fewer no shift could be significant, even if every answer differed, by 100 points (p is "
+            f"{2.0 ** (1 - changed.user_count):.2g} at best, for {len(kinds.labels)} kinds of action). Use more users: "
+            "more sessions, or --split all, whose train split agents have learnt from"
         )
 
 
@@ -159,12 +158,12 @@ def _logged(changed: ChangedSteps, kinds: Kinds) -> dict[str, float]:
 def _row(spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds) -> PagesRow:
     answers = ask_agent(spec, config, store, changed, kinds)
     shifts: dict[str, Shift] = {}
-    if answers.known.any():
-        shifts = dict(zip(kinds.labels, _shifts(answers, changed.users[answers.known]), strict=True))
+    if answers.complete.any():
+        shifts = dict(zip(kinds.labels, _shifts(answers, changed.users[answers.complete]), strict=True))
     return PagesRow(
         label=spec.label,
         shifts=shifts,
-        steps=int(answers.known.sum()),
+        steps=int(answers.complete.sum()),
         failed=answers.failed,
         first_error=answers.first_error,
         draws=None if answers.by_probabilities else config.draws,
@@ -180,6 +179,6 @@ def _shifts(answers: Answers, users: NDArray[np.int64]) -> list[Shift]:
         again = differences(on_a, answers.shares(AGAIN), users)
     means = (on_a.mean(axis=0).tolist(), on_b.mean(axis=0).tolist())
     return [
-        Shift(on_a=a, on_b=b, difference=one, placebo=placebo, again=other)
-        for a, b, one, placebo, other in zip(*means, of_b, of_placebo, again, strict=True)
+        Shift(on_a=a, on_b=b, difference=difference, placebo=placebo, again=other)
+        for a, b, difference, placebo, other in zip(*means, of_b, of_placebo, again, strict=True)
     ]

@@ -1,18 +1,23 @@
-"""The answer as tables, as sentences and as Markdown."""
+"""The results as tables, as sentences and as Markdown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from benchmarks.ab.effects import Effect
 from benchmarks.ab.pages.question import PagesResults, PagesRow
 from benchmarks.ab.pages.shifts import LEVEL, Difference
+from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 
-__all__ = ["HEADINGS", "LEGEND", "LIMITS", "cells", "markdown", "sentences", "shown", "title"]
-
-HEADINGS = ("share of", "logged", "on A", "on B", "B less A", "Holm p", "seen from", "placebo", "A/A")
-SMALLEST_SHOWN = 0.05  # points
+COLUMNS = (
+    Column("share of"),
+    *(Column(heading, "percent") for heading in ("logged", "on A", "on B")),
+    Column("B less A", "difference"),
+    Column("Holm p", "p"),
+    Column("seen from", "percent"),
+    *(Column(heading, "difference") for heading in ("placebo", "A/A")),
+)
+SMALLEST_SHOWN = 0.0005  # a smaller share is 0.0 points
 LEGEND = (
-    "Logged: what shoppers did on A. B less A with 95% intervals over users (CR2). Holm p: of swapping A and B, user "
-    f"by user, adjusted for the kinds of action; a shift is told from chance where it is {LEVEL:g} or less. Seen from: "
+    "Logged: what shoppers did on A. B less A with 95% intervals over users (CR2). Holm p: of the t test over "
+    f"users, adjusted for the kinds of action; a shift is significant where it is {LEVEL:g} or less. Seen from: "
     "the shift that would have been found with 80% probability. Placebo less A, and A with other seeds less A (A/A; – "
     "where an agent gives probabilities, in which there is no chance); ! marks a false alarm."
 )
@@ -26,138 +31,132 @@ LIMITS = (
 )
 
 
-def title(row: PagesRow) -> str:
-    """Who answered, and how."""
-    how = "by its probabilities" if row.draws is None else f"by {row.draws} replies to each page"
-    return f"{row.label}, {how}, {row.steps:,} pages, in percent and points"
-
-
-def shown(results: PagesResults, row: PagesRow) -> list[str]:
-    """The kinds of action that anybody did or answered."""
+def action_kinds(results: PagesResults, row: PagesRow) -> list[str]:
+    """The kinds of action that the shoppers did or the agent predicted."""
     return [
         kind
         for kind, shift in row.shifts.items()
-        if results.shoppers[kind] or shift.on_a or shift.on_b or not _is_still(shift.placebo)
+        if results.shoppers[kind] or shift.on_a or shift.on_b or not _is_zero(shift.placebo)
     ]
 
 
-def cells(results: PagesResults, row: PagesRow, kind: str) -> list[str]:
-    """One kind of action, a cell for each heading."""
-    shift = row.shifts[kind]
-    found = shift.difference
-    return [
-        kind,
-        f"{100 * results.shoppers[kind]:.1f}",
-        f"{100 * shift.on_a:.1f}",
-        f"{100 * shift.on_b:.1f}",
-        _points(found.effect),
-        "<.001" if found.holm_p_value < 0.001 else f"{found.holm_p_value:.3f}",
-        "–" if found.could_be_seen is None else f"{100 * found.could_be_seen:.1f}",
-        _marked(shift.placebo),
-        "–" if shift.again is None else _marked(shift.again),
-    ]
+def table(results: PagesResults, row: PagesRow) -> Table:
+    """One agent's answer, a row for each kind of action."""
+    how = "by its probabilities" if row.draws is None else f"by {row.draws} replies to each page"
+    return Table(
+        title=f"{row.label}, {how}, {row.steps:,} pages, in percent and points",
+        columns=COLUMNS,
+        rows=[
+            [
+                kind,
+                results.shoppers[kind],
+                shift.on_a,
+                shift.on_b,
+                _estimate(shift.difference),
+                shift.difference.holm_p_value,
+                shift.difference.could_be_seen,
+                _marked(shift.placebo),
+                None if shift.again is None else _marked(shift.again),
+            ]
+            for kind in action_kinds(results, row)
+            for shift in [row.shifts[kind]]
+        ],
+    )
 
 
 def sentences(results: PagesResults) -> Iterator[str]:
-    """What the change touches, what each agent says of it, and what is to be known beside it."""
+    """What the change touches, each agent's significant shifts, and what qualifies them."""
     yield (
-        f"'{results.change}' touches {results.touched:,} of {results.looked_at:,} pages, of {results.users} users; "
-        "agents are asked about those."
+        f"'{results.change}' touches {results.touched:,} of {results.step_count:,} pages, of {results.users} users; "
+        "agents are evaluated on those."
     )
     if results.learnt_from:
-        yield (
-            f"{results.learnt_from} of these users are in the train split: agents that learn have seen what they did."
-        )
+        yield f"{results.learnt_from} of these users are in the train split: agents that learn have seen their actions."
     yield from (f"{note[:1].upper()}{note[1:]}." for note in results.notes)
     for row in results.rows:
         if row.failed:
             where = "any page" if not row.steps else f"{row.failed} of {row.failed + row.steps} pages"
-            said = "which are in no figure here; the same command asks again"
-            yield f"{row.label}: no answer to {where}, {said}. The first: {row.first_error}."
+            yield (
+                f"{row.label}: no answer to {where}, which are in no share here; the same command evaluates them "
+                f"again. The first: {row.first_error}."
+            )
         if row.shifts:
-            yield f"{row.label}: {_said(row)}"
+            yield f"{row.label}: {_summary(row)}"
         yield from (f"{row.label}: {remark}" for remark in row.remarks)
     for label, shifts in results.pooled.items():
-        moved = [f"{kind} {_interval(one.mean, one.low, one.high)} points" for kind, one in shifts.items() if one.mean]
+        moved = [
+            f"{kind} {format_cell(Estimate(shift.mean, shift.low, shift.high), 'difference')} points"
+            for kind, shift in shifts.items()
+            if shift.mean
+        ]
         trainings = f"{next(iter(shifts.values())).seeds} trainings as one"
         yield f"{label}, {trainings}: {'; '.join(moved) or 'no shift'} (95%, over trainings and users)."
 
 
-def _said(row: PagesRow) -> str:
-    found = {kind: shift.difference for kind, shift in row.shifts.items()}
-    told = {kind: one for kind, one in found.items() if one.told and abs(one.effect.difference) >= SMALLEST_SHOWN / 100}
-    if all(map(_is_still, found.values())):
-        said = "answers B exactly as A, on every page: it does not see this change, or does not mind it"
-    elif told:
-        said = "; ".join(f"{kind} {_points(one.effect)} points" for kind, one in told.items())
+def _summary(row: PagesRow) -> str:
+    shifts = {kind: shift.difference for kind, shift in row.shifts.items()}
+    significant = {
+        kind: shift
+        for kind, shift in shifts.items()
+        if shift.significant and abs(shift.effect.difference) >= SMALLEST_SHOWN
+    }
+    if all(map(_is_zero, shifts.values())):
+        sentence = "answers B exactly as A, on every page: it does not see this change, or does not mind it"
+    elif significant:
+        sentence = "; ".join(f"{kind} {_format(shift)} points" for kind, shift in significant.items())
     else:
-        said = "no shift of 0.1 points or more that can be told from chance"
-    seen = [one.could_be_seen for kind, one in found.items() if one.could_be_seen and kind not in told]
+        sentence = "no significant shift of 0.1 points or more"
+    seen = [shift.could_be_seen for kind, shift in shifts.items() if shift.could_be_seen and kind not in significant]
     if seen:
-        others = "others" if told else "kinds of action"
-        said += f"; of the {others}, shifts from {_range(seen)} points on would have been found"
-    return f"{said}. {_checked(row, told)}"
+        others = "others" if significant else "kinds of action"
+        low, high = (format_cell(value, "percent") for value in (min(seen), max(seen)))
+        sentence += f"; of the {others}, shifts from {low if low == high else f'{low} to {high}'} points on would have "
+        sentence += "been found"
+    return f"{sentence}. {_checks(row, significant)}"
 
 
-def _checked(row: PagesRow, told: dict[str, Difference]) -> str:
-    """What the two checks say."""
-    placebos = [kind for kind, shift in row.shifts.items() if shift.placebo.told]
-    said = f"Placebo: {_alarms(placebos)}"
+def _checks(row: PagesRow, significant: dict[str, Difference]) -> str:
+    """What the placebo and A against A show."""
+    text = f"Placebo: {_alarms({kind: shift.placebo for kind, shift in row.shifts.items()})}"
     small = [
-        kind for kind in told if abs(row.shifts[kind].placebo.effect.difference) >= abs(told[kind].effect.difference)
+        kind
+        for kind, shift in significant.items()
+        if abs(row.shifts[kind].placebo.effect.difference) >= abs(shift.effect.difference)
     ]
     if small:
-        said += f", and it moves {', '.join(small)} as far as the change does"
+        text += f", and it moves {', '.join(small)} as far as the change does"
     again = {kind: shift.again for kind, shift in row.shifts.items() if shift.again is not None}
-    if not again:
-        return f"{said}. A against A: no chance is in its answers."
-    return f"{said}. A against A: {_alarms([kind for kind, one in again.items() if one.told])}."
+    return f"{text}. A against A: {_alarms(again) if again else 'no chance is in its answers'}."
 
 
-def _alarms(kinds: Sequence[str]) -> str:
+def _alarms(shifts: dict[str, Difference]) -> str:
+    kinds = [kind for kind, shift in shifts.items() if shift.significant]
     return f"a false alarm in {', '.join(kinds)}" if kinds else "no false alarm"
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = f"{100 * min(values):.1f}", f"{100 * max(values):.1f}"
-    return low if low == high else f"{low} to {high}"
-
-
-def _is_still(one: Difference) -> bool:
-    return one.effect.difference == 0 and one.effect.low == one.effect.high
+def _is_zero(shift: Difference) -> bool:
+    return shift.effect.difference == 0 and shift.effect.low == shift.effect.high
 
 
 def markdown(results: PagesResults) -> str:
     """pages.md."""
-    parts = ["# What would this change do?\n"]
-    parts += [f"- {sentence}" for sentence in sentences(results)]
-    for row in results.rows:
-        if row.shifts:
-            parts += [f"\n{title(row)}\n", _line(HEADINGS), "|---|" + "--:|" * (len(HEADINGS) - 1)]
-            parts += [_line(cells(results, row, kind)) for kind in shown(results, row)]
-    parts += [
-        f"\n{LEGEND}\n",
-        LIMITS,
+    answers = [table(results, row) for row in results.rows if row.shifts]
+    parts = [
+        "# What would this change do?\n",
+        *(f"- {sentence}" for sentence in sentences(results)),
+        *(f"\n{answer.title}\n\n{answer.markdown()}" for answer in answers),
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, f"\n{LEGEND}\n", LIMITS]) + "\n"
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _marked(shift: Difference) -> str:
+    return format_cell(shift.effect.difference, "difference") + (" !" if shift.significant else "")
 
 
-def _marked(one: Difference) -> str:
-    return f"{_number(100 * one.effect.difference)}{' !' if one.told else ''}"
+def _format(shift: Difference) -> str:
+    return format_cell(_estimate(shift), "difference")
 
 
-def _points(effect: Effect) -> str:
-    return _interval(effect.difference, effect.low, effect.high)
-
-
-def _interval(middle: float, low: float, high: float) -> str:
-    shown = _number(100 * middle)
-    return shown if low == high else f"{shown} [{_number(100 * low)}, {_number(100 * high)}]"
-
-
-def _number(value: float) -> str:
-    return "0.0" if abs(value) < SMALLEST_SHOWN else f"{value:+.1f}".replace("-", "−")
+def _estimate(shift: Difference) -> Estimate:
+    low, high = shift.effect.low, shift.effect.high
+    return Estimate(shift.effect.difference, *((low, high) if low != high else ()))

@@ -10,10 +10,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.schema import Action, Terminate, TypeAndSubmit
-
-__all__ = ["IMPOSSIBLE", "Distribution", "Kinds", "kinds_of"]
 
 Floats = NDArray[np.float64]
 Distribution = Mapping[Action | None, float]  # None: a reply that cannot be read
@@ -59,13 +57,13 @@ class Kinds:
 
     def shares(self, distribution: Distribution, names: Collection[str]) -> Floats:
         """How much of a distribution each kind has, (kinds,)."""
-        found = np.zeros(len(self.labels))
+        shares_of_kinds = np.zeros(len(self.labels))
         for action, share in distribution.items():
-            found[self.labels.index(self.of(action, names))] += share
-        return found
+            shares_of_kinds[self.labels.index(self.of(action, names))] += share
+        return shares_of_kinds
 
 
-def kinds_of(given: Sequence[str] | None, names: Iterable[str]) -> tuple[Kinds, list[str]]:
+def kinds_of(clicks_option: Sequence[str] | None, names: Iterable[str]) -> tuple[Kinds, list[str]]:
     """The kinds that `--clicks` names, of which some element of the pages is one.
 
     Args:
@@ -79,17 +77,17 @@ def kinds_of(given: Sequence[str] | None, names: Iterable[str]) -> tuple[Kinds, 
         BadConfig: They do not read, or one that was given fits no name.
     """
     clicks: dict[str, list[str]] = {}
-    for text in CLICKS if given is None else given:
+    for text in CLICKS if clicks_option is None else clicks_option:
         label, _, fitting = (part.strip() for part in text.partition("="))
         if not label or not fitting or label in {*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE}:
             wrong = f"'{label}' is taken" if label and fitting else "expected LABEL=PATTERN|PATTERN"
             raise BadConfig(f"--clicks {text!r}: {wrong}, for example cart=*add_to_cart*")
         clicks[label] = [pattern.strip() for pattern in fitting.split("|")]
-    known = set(names)
-    absent = [label for label, patterns in clicks.items() if not any(_fits(name, patterns) for name in known)]
-    if given is not None and absent:
+    page_names = set(names)
+    absent = [label for label, patterns in clicks.items() if not any(_fits(name, patterns) for name in page_names)]
+    if clicks_option is not None and absent:
         patterns = clicks[absent[0]]
-        hint = did_you_mean(patterns[0].strip("*"), {name.rpartition(".")[2] for name in known})
+        hint = did_you_mean(patterns[0].strip("*"), {name.rpartition(".")[2] for name in page_names})
         raise BadConfig(
             f"--clicks {absent[0]}={'|'.join(patterns)}: no element of these pages has such a name. "
             f"{hint:.{LONGEST_HINT}}"

@@ -1,10 +1,10 @@
 """How much the share of a kind of action differs between two pages, step by step, and whether that is more than chance.
 
-    shares on A and on B, users ─► mean difference, CR2 error over users, exact test ─► Holm over kinds
+    shares on A and on B, users ─► mean difference, CR2 error over users, t test ─► Holm over kinds
 
-A difference is *told* where the exact test's p (swap A and B, user by user), adjusted over the kinds by Holm, is 5% or
-less: so a change that does nothing is called one that does something, in any kind, in at most 5% of cases, however few
-the users. With G users that p cannot fall below 2/2^G, which is why so few users are refused before anybody is asked.
+A difference is significant where the p of the t test over users, adjusted over the kinds by Holm, is 5% or less: so a
+change that does nothing is called one that does something, in any kind, in at most about 5% of cases. Where all of G
+users differ by the same the p is 2^(1-G), which is why too few users are refused before any agent is evaluated.
 """
 
 import math
@@ -20,11 +20,9 @@ from shop_env.metrics.statistics import (
     OverSeeds,
     holm,
     pooled_over_seeds,
-    sign_flip_p_value,
     smallest_difference,
 )
-
-__all__ = ["LEVEL", "Difference", "differences", "pooled", "users_needed"]
+from shop_env.metrics.statistics.clustered_errors import t_p_value
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -38,8 +36,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         effect: The mean difference of the steps and its 95% interval over users.
+        users: On whose steps it was measured.
         degrees_of_freedom: That its standard error is known with.
-        p_value: Of swapping the two, user by user.
+        p_value: Of the t test over users (CR2).
         holm_p_value: The same, adjusted for all kinds.
         could_be_seen: What difference would have been found with 80% probability, going by how much users differed
             here, by a t test of this kind alone; None where none differed, or where there is one user.
@@ -47,44 +46,40 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     effect: Effect
     degrees_of_freedom: float
+    users: int
     p_value: float
     holm_p_value: float
     could_be_seen: float | None
 
     @property
-    def told(self) -> bool:
+    def significant(self) -> bool:
         return self.holm_p_value <= LEVEL
 
 
 def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]:
     """For each kind, of shares (steps, kinds) of steps of these users, (steps,)."""
     pairs = list(zip(before.T, after.T, strict=True))
-    p_values = [_p_value(one, other, users) for one, other in pairs]
-    found = []
-    for (one, other), p, adjusted in zip(pairs, p_values, holm(p_values), strict=True):
-        error = difference_error(other - one, users)
-        found.append(
-            Difference(
-                effect=paired_effect(one, other, users),
-                degrees_of_freedom=error.degrees_of_freedom,
-                p_value=p,
-                holm_p_value=adjusted,
-                could_be_seen=_seen(error),
-            )
+    errors = [difference_error(b - a, users) for a, b in pairs]
+    p_values = [t_p_value(float((b - a).mean()), error) for (a, b), error in zip(pairs, errors, strict=True)]
+    return [
+        Difference(
+            effect=paired_effect(a, b, users),
+            degrees_of_freedom=error.degrees_of_freedom,
+            users=error.clusters,
+            p_value=p_value,
+            holm_p_value=adjusted,
+            could_be_seen=_seen(error),
         )
-    return found
+        for (a, b), error, p_value, adjusted in zip(pairs, errors, p_values, holm(p_values), strict=True)
+    ]
 
 
 def pooled(differences: Sequence[Difference]) -> OverSeeds:
     """The differences of several trainings, of the same kind and of the same users, as one."""
-    errors = [ClusteredError(one.effect.standard_error, one.degrees_of_freedom) for one in differences]
-    return pooled_over_seeds([one.effect.difference for one in differences], errors, same_users=True)
-
-
-def _p_value(before: Floats, after: Floats, users: Codes) -> float:
-    codes = np.unique(users, return_inverse=True)[1]
-    sums = [np.bincount(codes, weights=shares)[:, None] / len(users) for shares in (after, before)]
-    return sign_flip_p_value(lambda found: found[..., 0], *sums)
+    errors = [
+        ClusteredError(shift.effect.standard_error, shift.degrees_of_freedom, shift.users) for shift in differences
+    ]
+    return pooled_over_seeds([shift.effect.difference for shift in differences], errors, same_users=True)
 
 
 def _seen(error: ClusteredError) -> float | None:

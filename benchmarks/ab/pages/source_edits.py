@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from replay_sessions.errors import BadConfig, BadSession
-
-__all__ = ["Edit", "Place", "SourcePage", "attribute_of", "replaced_in_texts", "spliced", "with_attribute"]
+from replay_sessions.foundation.errors import BadConfig, BadSession
 
 _MARK = "shop-r1-at"
 _ATTRIBUTES = r"""(?:[^>"']|"[^"]*"|'[^']*')*"""
@@ -28,13 +26,17 @@ _VOID = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|t
 Edit = tuple[int, int, str]  # from where to where in the source, and what comes there
 
 
-class Place(NamedTuple):
-    """Where an element stands in the source: `<a …>` from start to inner, its end tag from inner_end to end."""
+class ElementSpan(NamedTuple):
+    """Offsets of an element in the source: `<a …>` from start to inner, its end tag from inner_end to end."""
 
     start: int
     inner: int
     inner_end: int
     end: int
+
+    def tag(self, source: str) -> str:
+        """Its start tag."""
+        return source[self.start : self.inner]
 
 
 class SourcePage:
@@ -42,10 +44,10 @@ class SourcePage:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self._places, marked = _read(source)
+        self._spans, marked = _read(source)
         self._document = LexborHTMLParser(marked)
 
-    def select(self, selector: str) -> list[Place]:
+    def select(self, selector: str) -> list[ElementSpan]:
         """Where the elements that a CSS selector selects stand, in the order of the page.
 
         Raises:
@@ -59,22 +61,22 @@ class SourcePage:
         numbered = {number: node for node in nodes if (number := _number(node)) is not None}
         for number, node in numbered.items():
             self._check(number, node)
-        return [self._places[number] for number in sorted(numbered)]
+        return [self._spans[number] for number in sorted(numbered)]
 
     def _check(self, number: int, node: LexborNode) -> None:
         """What a browser puts inside an element must be what stands between its tags."""
-        place = self._places[number]
+        span = self._spans[number]
         inside = {_number(child) for child in node.css(f"[{_MARK}]")} - {number}
-        if inside != set(range(number + 1, bisect_left(self._places, (place.inner_end,)))):
+        if inside != set(range(number + 1, bisect_left(self._spans, (span.inner_end,)))):
             raise BadSession(
-                f"{self.source[place.start : place.inner]!r:.80} has no end tag of its own, so rules cannot change it: "
+                f"{span.tag(self.source)!r:.80} has no end tag of its own, so rules cannot change it: "
                 "give the change as a function"
             )
 
 
-def _read(source: str) -> tuple[list[Place], str]:
-    """The places of all elements in the order of their start tags, and the source with their numbers in them."""
-    places: list[Place] = []
+def _read(source: str) -> tuple[list[ElementSpan], str]:
+    """The spans of all elements in the order of their start tags, and the source with their numbers in them."""
+    spans: list[ElementSpan] = []
     marked: list[str] = []
     opened: list[tuple[str, int]] = []  # name and number of what has no end yet
     done = at = 0
@@ -84,12 +86,12 @@ def _read(source: str) -> tuple[list[Place], str]:
         if not name:  # a comment or a doctype
             continue
         if tag["end"]:
-            _close(name, opened, places, tag)
+            _close(name, opened, spans, tag)
             continue
-        number, after_name = len(places), tag.end("name")
+        number, after_name = len(spans), tag.end("name")
         marked += [source[done:after_name], f' {_MARK}="{number}"']
         done = after_name
-        places.append(Place(tag.start(), at, at, at))
+        spans.append(ElementSpan(tag.start(), at, at, at))
         if _VOID.fullmatch(name):
             continue
         opened.append((name, number))
@@ -97,18 +99,18 @@ def _read(source: str) -> tuple[list[Place], str]:
             end = re.compile(rf"</{name}", re.IGNORECASE).search(source, at)
             at = end.start() if end else len(source)
     for _, number in opened:
-        places[number] = places[number]._replace(inner_end=len(source), end=len(source))
-    return places, "".join([*marked, source[done:]])
+        spans[number] = spans[number]._replace(inner_end=len(source), end=len(source))
+    return spans, "".join([*marked, source[done:]])
 
 
-def _close(name: str, opened: list[tuple[str, int]], places: list[Place], tag: re.Match[str]) -> None:
+def _close(name: str, opened: list[tuple[str, int]], spans: list[ElementSpan], tag: re.Match[str]) -> None:
     """An end tag closes the last open element of its name, and what was opened inside it and never closed."""
     if all(name != other for other, _ in opened):
         return
     while opened:
         other, number = opened.pop()
         own = other == name
-        places[number] = places[number]._replace(inner_end=tag.start(), end=tag.end() if own else tag.start())
+        spans[number] = spans[number]._replace(inner_end=tag.start(), end=tag.end() if own else tag.start())
         if own:
             return
 
@@ -131,33 +133,36 @@ def spliced(source: str, edits: Iterable[Edit]) -> str:
 
 def attribute_of(tag: str, name: str) -> str | None:
     """The value of an attribute in a start tag; None where it has none."""
-    found = _attributes(tag).get(name)
-    return None if found is None else html.unescape((found[2] or "").strip("\"'"))
+    match = _attributes(tag).get(name)
+    return None if match is None else html.unescape((match[2] or "").strip("\"'"))
 
 
-def with_attribute(tag: str, name: str, value: str) -> str:
-    """A start tag with an attribute set.
+def with_attributes(tag: str, values: Mapping[str, str]) -> str:
+    """A start tag with attributes set.
 
-    >>> with_attribute('<input name="q" value=""/>', "value", 'a "b"')
+    >>> with_attributes('<input name="q" value=""/>', {"value": 'a "b"'})
     '<input name="q" value="a &quot;b&quot;"/>'
-    >>> with_attribute("<a href=x>", "title", "New")
+    >>> with_attributes("<a href=x>", {"title": "New"})
     '<a href=x title="New">'
     """
-    written = f'{name}="{html.escape(value, quote=False).replace(chr(34), "&quot;")}"'
-    if found := _attributes(tag).get(name):
-        return tag[: found.start()] + written + tag[found.end() :]
-    end = len(tag) - len("/>" if tag.endswith("/>") else ">")
-    return f"{tag[:end].rstrip()} {written}{tag[end:]}"
+    for name, value in values.items():
+        text = f'{name}="{html.escape(value, quote=False).replace(chr(34), "&quot;")}"'
+        if match := _attributes(tag).get(name):
+            tag = tag[: match.start()] + text + tag[match.end() :]
+        else:
+            end = len(tag) - len("/>" if tag.endswith("/>") else ">")
+            tag = f"{tag[:end].rstrip()} {text}{tag[end:]}"
+    return tag
 
 
 def _attributes(tag: str) -> dict[str, re.Match[str]]:
     """The attributes of a start tag, by name; of two of one name the first counts."""
     start = re.match(r"<[^\s/>]+", tag)
     assert start is not None  # it is a start tag
-    found: dict[str, re.Match[str]] = {}
+    attributes: dict[str, re.Match[str]] = {}
     for attribute in _ATTRIBUTE.finditer(tag, start.end()):
-        found.setdefault(attribute[1].lower(), attribute)
-    return found
+        attributes.setdefault(attribute[1].lower(), attribute)
+    return attributes
 
 
 def replaced_in_texts(inner: str, words: Mapping[str, str]) -> str:
@@ -176,5 +181,5 @@ def replaced_in_texts(inner: str, words: Mapping[str, str]) -> str:
 
 def _replaced(text: str, olds: re.Pattern[str], words: Mapping[str, str]) -> str:
     plain = html.unescape(text)
-    new = olds.sub(lambda found: words[found[0]], plain)
+    new = olds.sub(lambda match: words[match[0]], plain)
     return text if new == plain else html.escape(new, quote=False)

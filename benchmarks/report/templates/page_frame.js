@@ -1,7 +1,7 @@
 "use strict";
 // The page of a step with its marks, in a frame that may do nothing.
 //
-//     page_document (replay_sessions/page_view.py) -> parsed without being run -> marks set -> srcdoc of a sandboxed frame
+//     page_document (replay_sessions/simplify/page_view.py) -> parsed without being run -> marks set -> srcdoc of a sandboxed frame
 //
 // page_document has taken out whatever could act, and its own policy lets nothing load. The frame's sandbox allows nothing,
 // and the policy of this report stands above both: a link or a form has nowhere to go.

@@ -5,20 +5,17 @@ kind no two articles share a brand or a style, so that element names of differen
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from random import Random
+from typing import NamedTuple
 
 from replay_sessions.demo_shop.catalogue import BRANDS, NOUNS, STYLES, Product
-
-__all__ = ["Article", "article_of", "articles", "kind_of", "usual_price_cents"]
 
 _PRICE_SPREAD = 0.45  # standard deviation of log price within a kind
 _OUT_OF_STOCK = 0.08
 
 
-@dataclass(frozen=True)
-class Article:
+class Article(NamedTuple):
     """One article.
 
     Attributes:
@@ -31,7 +28,7 @@ class Article:
     rating: float
     reviews: int
     in_stock: bool
-    bestseller: bool
+    bestseller: bool = False
 
     @property
     def slug(self) -> str:
@@ -47,43 +44,34 @@ def articles() -> dict[str, Article]:
     """All of them by slug; the same in every shop."""
     random = Random("the realistic shop's catalogue")
     quality = {brand: random.gauss(4.1, 0.35) for brand in BRANDS}
-    found: dict[str, Article] = {}
+    catalogue: dict[str, Article] = {}
     for noun in NOUNS:
         usual = usual_price_cents(noun)
         brands, styles = random.sample(BRANDS, len(BRANDS)), random.sample(STYLES, len(STYLES))
-        drawn = [
-            (
+        # The order of the draws is part of the catalogue: another order is another shop.
+        kind = [
+            Article(
                 Product(brand, style, noun),
-                _price(usual * math.exp(random.gauss(0, _PRICE_SPREAD))),
+                # As shops write prices: on 99 or 49 cents.
+                max(199, round(usual * math.exp(random.gauss(0, _PRICE_SPREAD)) / 50) * 50 - 1),
                 min(5.0, max(2.0, round(random.gauss(quality[brand], 0.25), 1))),
                 int(math.exp(random.gauss(5, 1.5))) + 1,
                 random.random() >= _OUT_OF_STOCK,
             )
             for brand, style in zip(brands, styles, strict=True)
         ]
-        most = max(reviews for _, _, _, reviews, _ in drawn)
-        for product, price, rating, reviews, in_stock in drawn:
-            found[product.slug] = Article(product, price, rating, reviews, in_stock, reviews == most)
-    return found
+        most = max(article.reviews for article in kind)
+        catalogue |= {article.slug: article._replace(bestseller=article.reviews == most) for article in kind}
+    return catalogue
 
 
 def usual_price_cents(noun: str) -> int:
     """The middle of a kind's prices, 15 to 250 dollars."""
-    place = Random(f"the usual price of a {noun}").random()
-    return int(1500 * (250 / 15) ** place)
-
-
-def article_of(slug: str) -> Article | None:
-    """The article of that slug."""
-    return articles().get(slug)
+    quantile = Random(f"the usual price of a {noun}").random()
+    return int(1500 * (250 / 15) ** quantile)
 
 
 @cache
 def kind_of(noun: str) -> tuple[Article, ...]:
     """All articles of a kind."""
     return tuple(article for article in articles().values() if article.product.noun == noun)
-
-
-def _price(cents: float) -> int:
-    """As shops write prices: on 99 or 49 cents."""
-    return max(199, round(cents / 50) * 50 - 1)

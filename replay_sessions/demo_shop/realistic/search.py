@@ -5,14 +5,11 @@ A word of a query matches a word of a title where they are equal (1 point), or o
 article only those of that kind are shown. A query of which no word matches finds nothing.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from replay_sessions.demo_shop.catalogue import BRANDS, NOUNS, STYLES
 from replay_sessions.demo_shop.realistic.articles import Article, articles
 from replay_sessions.demo_shop.realistic.variant import Order
-
-__all__ = ["find_articles", "misspelt"]
 
 _WORDS = frozenset((*BRANDS, *STYLES, *NOUNS))
 
@@ -22,17 +19,19 @@ def find_articles(query: str, order: Order) -> tuple[Article, ...]:
     """All that match, best first."""
     points: dict[str, float] = {}
     for typed in query.lower().split():
-        for word, found in _meant(typed):
-            points[word] = max(points.get(word, 0.0), found)
-    nouns = {word for word in points if word in NOUNS}
-    scored = [
-        (sum(points.get(word, 0.0) for word in (one.product.brand, one.product.style, one.product.noun)), one)
-        for one in articles().values()
-        if not nouns or one.product.noun in nouns
-    ]
-    return tuple(
-        one for score, one in sorted(scored, key=lambda scored: (-scored[0], *_place(scored[1], order))) if score
-    )
+        if typed in _WORDS:
+            points[typed] = 1.0
+        else:
+            near = (word for word in _WORDS if len(word) >= 5 and _differs_by_a_letter(typed, word))
+            points |= {word: max(points.get(word, 0.0), 0.8) for word in near}
+    nouns = points.keys() & NOUNS
+    ranked = []
+    for article in articles().values():
+        score = sum(points.get(word, 0.0) for word in article.product)
+        if score and (not nouns or article.product.noun in nouns):
+            by = {"relevance": -article.reviews, "price": article.price_cents, "rating": -article.rating}[order]
+            ranked.append((-score, by, article.slug, article))
+    return tuple(article for *_, article in sorted(ranked))
 
 
 def misspelt(word: str) -> str:
@@ -44,22 +43,11 @@ def misspelt(word: str) -> str:
     return word[:2] + word[3:]
 
 
-def _meant(typed: str) -> Sequence[tuple[str, float]]:
-    if typed in _WORDS:
-        return [(typed, 1.0)]
-    return [(word, 0.8) for word in sorted(_WORDS) if len(word) >= 5 and _one_apart(typed, word)]
-
-
-def _one_apart(one: str, other: str) -> bool:
-    """Whether one letter more, less or other makes one of the other."""
-    if abs(len(one) - len(other)) > 1:
+def _differs_by_a_letter(typed: str, word: str) -> bool:
+    """Whether one letter more, less or other turns one word into the other."""
+    if abs(len(typed) - len(word)) > 1:
         return False
     same = 0
-    while same < min(len(one), len(other)) and one[same] == other[same]:
+    while same < min(len(typed), len(word)) and typed[same] == word[same]:
         same += 1
-    return one[same + (len(one) >= len(other)) :] == other[same + (len(other) >= len(one)) :]
-
-
-def _place(article: Article, order: Order) -> tuple[float, str]:
-    by = {"relevance": -article.reviews, "price": article.price_cents, "rating": -article.rating}[order]
-    return (by, article.slug)
+    return typed[same + (len(typed) >= len(word)) :] == word[same + (len(word) >= len(typed)) :]

@@ -4,47 +4,41 @@ RealisticShop(variant) ─► .page ─► shopper acts ─► .respond(action) 
 """
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Self
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, NOUNS, SIZES
-from replay_sessions.demo_shop.realistic import pages
-from replay_sessions.demo_shop.realistic.articles import Article, article_of
-from replay_sessions.demo_shop.realistic.pages import price_of
+from replay_sessions.demo_shop.realistic.articles import Article, articles
+from replay_sessions.demo_shop.realistic.pages import PAGE_ARTICLES, PageWriter
 from replay_sessions.demo_shop.realistic.search import find_articles
 from replay_sessions.demo_shop.realistic.variant import CONTROL, ShopVariant
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-
-__all__ = ["RealisticShop"]
+from replay_sessions.demo_shop.shop import Shop
 
 SEARCH_INPUT = "nav_bar.search_input"
 GOOD_RATING = 4.0
-BRANDS_SHOWN = 3
+MAX_BRANDS = 3
+_STARS = "refinements.customer_reviews.4_stars_up"
 
 
-class RealisticShop:
+class RealisticShop(Shop):
     """One visit.
 
     Args:
         is_surrounded: Whether each page has the hundreds of other goods, 100 kB, that surround those of a large shop.
-
-    Attributes:
-        page: The page shown now, as simplified HTML.
-        outcome: None while the visit lasts, then "purchase" or "terminate".
-        revenue_cents: Of the purchase, without shipping; 0 where there is none.
     """
+
+    search_input = SEARCH_INPUT
 
     def __init__(self, variant: ShopVariant = CONTROL, *, is_surrounded: bool = False) -> None:
         self.variant = variant
-        self._look = pages.Look(variant, is_surrounded)
-        self.outcome: Literal["purchase", "terminate"] | None = None
-        self.revenue_cents: int | None = 0
+        self.revenue_cents = 0  # until there is a purchase
         self._cart: list[Article] = []
-        self._found: Sequence[Article] = ()
+        self._pages = PageWriter(variant, is_surrounded, self._cart)
+        self._results: Sequence[Article] = ()
         self._query = ""
         self._number = 0
         self._refined: set[str] = set()
         self._opened: Article | None = None
-        self.page = pages.home_page(self._look, 0)
+        self.page = self._pages.home()
 
     def __copy__(self) -> Self:
         """The same visit in another tab: each is somewhere else, and the cart is the same."""
@@ -52,27 +46,17 @@ class RealisticShop:
         tab.__dict__ |= self.__dict__ | {"_refined": set(self._refined)}
         return tab
 
-    def respond(self, action: Action) -> None:
-        """Takes one action: changes `page`, or sets `outcome` where the action ends the visit."""
-        match action:
-            case Terminate():
-                self.outcome = "terminate"
-            case TypeAndSubmit(name=name, text=text) if name == SEARCH_INPUT:
-                self._search(text)
-            case Click(name=name):
-                self._click(name)
-            case _:
-                pass
-
     def _click(self, name: str) -> None:
         head, _, tail = name.partition(".")
         if name.endswith(".view_product"):
-            self._open(tail.removesuffix(".view_product"))
+            if (article := articles().get(tail.removesuffix(".view_product"))) is not None:
+                self._opened = article
+                self.page = self._pages.product(article, None)
         elif head == "departments" and tail in DEPARTMENTS:
-            self.page = pages.department_page(tail, self._look, len(self._cart))
+            self.page = self._pages.department(tail)
         elif head in ("categories", "nav_bar") and tail in NOUNS:
             self._search(tail)
-        elif head == "refinements" and name in {known for known, _, _ in self._refinements()}:
+        elif head == "refinements" and name in (refinement for refinement, _, _ in self._refinements()):
             self._refined ^= {name}
             self._show_results(0)
         elif head == "pagination":
@@ -84,93 +68,82 @@ class RealisticShop:
 
     def _search(self, query: str) -> None:
         self._query, self._refined = query, set()
-        self._found = find_articles(query, self.variant.order)
+        self._results = find_articles(query, self.variant.order)
         self._show_results(0)
 
     def _refinements(self) -> list[tuple[str, str, bool]]:
-        """By price, by stars and by the brands most bought among what was found."""
-        if len(self._found) < 2:
+        """By price, by stars and by the brands most bought among the results: name, label, and whether it is set."""
+        if len(self._results) < 2:
             return []
-        prices = sorted(price_of(one, self.variant) for one in self._found)
+        prices = sorted(map(self._pages.price_cents, self._results))
         bands = dict.fromkeys(-(-prices[len(prices) * part // 4] // 100) for part in (1, 2))
-        known = [(f"refinements.price.under_{band}", f"Under ${band}") for band in bands]
+        labels = {f"refinements.price.under_{band}": f"Under ${band}" for band in bands}
         if self.variant.ratings:
-            known.append(("refinements.customer_reviews.4_stars_up", "4 stars and up"))
-        most = sorted(self._found, key=lambda one: -one.reviews)
-        brands = list(dict.fromkeys(one.product.brand for one in most))[:BRANDS_SHOWN]
-        known += [(f"refinements.brand.{brand}", brand.title()) for brand in brands]
-        return [(name, label, name in self._refined) for name, label in known]
+            labels[_STARS] = "4 stars and up"
+        most_bought = sorted(self._results, key=lambda article: -article.reviews)
+        brands = list(dict.fromkeys(article.product.brand for article in most_bought))[:MAX_BRANDS]
+        labels |= {f"refinements.brand.{brand}": brand.title() for brand in brands}
+        return [(name, label, name in self._refined) for name, label in labels.items()]
 
     def _fits(self, article: Article) -> bool:
         """All set refinements, of which several brands are alternatives."""
         brands = {name.rsplit(".", 1)[1] for name in self._refined if name.startswith("refinements.brand.")}
         bands = [int(name.rsplit("_", 1)[1]) for name in self._refined if name.startswith("refinements.price.")]
-        stars = "refinements.customer_reviews.4_stars_up" in self._refined
         return (
             (not brands or article.product.brand in brands)
-            and all(price_of(article, self.variant) < 100 * band for band in bands)
-            and (not stars or article.rating >= GOOD_RATING)
+            and all(self._pages.price_cents(article) < 100 * band for band in bands)
+            and (_STARS not in self._refined or article.rating >= GOOD_RATING)
         )
 
     def _show_results(self, number: int) -> None:
-        found = [one for one in self._found if self._fits(one)]
-        self._number = max(0, min(number, (len(found) - 1) // pages.PAGE_ARTICLES))
-        self.page = pages.results_page(
-            self._query, found, self._number, self._refinements(), self._look, len(self._cart)
-        )
-
-    def _open(self, slug: str) -> None:
-        if (article := article_of(slug)) is not None:
-            self._opened = article
-            self._show_product(None)
-
-    def _show_product(self, chosen_size: str | None) -> None:
-        assert self._opened is not None
-        self.page = pages.product_page(self._opened, chosen_size, self._look, len(self._cart))
+        results = [article for article in self._results if self._fits(article)]
+        self._number = max(0, min(number, (len(results) - 1) // PAGE_ARTICLES))
+        self.page = self._pages.results(self._query, results, self._number, self._refinements())
 
     def _click_on_product(self, name: str) -> None:
-        if self._opened is None:
+        article = self._opened
+        if article is None:
             return
         size = name.removeprefix("product.options.size.")
         match name:
-            case "product.add_to_cart" if self._opened.in_stock:
-                self._cart.append(self._opened)
-                self.page = pages.cart_page(self._cart, self._look)
-            case "product.buy_now" if self._opened.in_stock:
-                self._cart.append(self._opened)
+            case "product.add_to_cart" if article.in_stock:
+                self._cart.append(article)
+                self.page = self._pages.cart_page()
+            case "product.buy_now" if article.in_stock:
+                self._cart.append(article)
                 self._pay()
             case "product.reviews" | "reviews.next" if self.variant.ratings:
-                self.page = pages.reviews_page(self._opened, self._look, len(self._cart))
+                self.page = self._pages.reviews(article)
             case "reviews.back_to_product":
-                self._show_product(None)
+                self.page = self._pages.product(article, None)
             case "product.back_to_results":
                 self._show_results(self._number)
             case _ if size in SIZES:
-                self._show_product(size)
+                self.page = self._pages.product(article, size)
 
     def _click_on_cart(self, name: str) -> None:
         match name:
             case "nav_bar.cart" | "checkout.back_to_cart":
-                self.page = pages.cart_page(self._cart, self._look)
+                self.page = self._pages.cart_page()
             case "cart.continue_shopping":
-                self.page = pages.home_page(self._look, len(self._cart))
+                self.page = self._pages.home()
             case "cart.checkout" if self._cart:
                 self._pay()
             case "checkout.place_order" if self._cart:
-                self._bought()
+                self._buy()
             case _:
                 slug = name.removeprefix("cart.").removesuffix(".remove")
-                kept = [one for one in self._cart if one.slug != slug]
-                if len(kept) < len(self._cart):
-                    self._cart[:] = kept
-                    self.page = pages.cart_page(self._cart, self._look)
+                rest = [article for article in self._cart if article.slug != slug]
+                if len(rest) < len(self._cart):
+                    self._cart[:] = rest  # in place: the other tabs have the same cart
+                    self.page = self._pages.cart_page()
 
     def _pay(self) -> None:
         if self.variant.checkout_page:
-            self.page = pages.checkout_page(self._cart, self._look)
+            self.page = self._pages.checkout()
         else:
-            self._bought()
+            self._buy()
 
-    def _bought(self) -> None:
+    def _buy(self) -> None:
         self.outcome = "purchase"
-        self.revenue_cents = sum(price_of(one, self.variant) for one in self._cart)
+        self.revenue_cents = sum(map(self._pages.price_cents, self._cart))

@@ -4,9 +4,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
-
-__all__ = ["CONTROL", "Order", "ShopVariant"]
+from replay_sessions.foundation.errors import BadConfig
 
 Order = Literal["relevance", "price", "rating"]
 
@@ -17,10 +15,10 @@ class ShopVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         price_factor: Times every price, rounded to whole cents.
         order: Of search results that match equally well: the most bought first, the cheapest, or the best rated.
-        badges: Whether the most bought article of a kind says so.
+        badges: Whether the most bought article of a kind has a badge.
         ratings: Whether stars and the number of reviews are shown, and reviews can be read.
         checkout_page: One more page between the cart and the purchase.
-        shipping_cents: What is added in the cart; 0 is said as free shipping.
+        shipping_cents: What is added in the cart; 0 is written as free shipping.
         wording: Another wording of headings and buttons, with the same names and the same content (a placebo).
     """
 

@@ -1,8 +1,8 @@
 """A log's own fields -> our records, declared in a TOML file: no code for a log that is already JSON lines.
 
-    pages = "raw"                         # simplified unless it says so; raw pages are simplified by a recipe, and what
-    recipe = "amazon"                     # was acted on is looked up in them; by default the site's own recipe
-    private_data = "remove"               # or keep: by default it is taken out of raw pages only
+    pages = "raw"                         # default: simplified; in raw pages what was acted on is looked up
+    recipe = "amazon"                     # how raw pages are simplified; default: the site's own recipe
+    private_data = "remove"               # or keep; default: it is taken out of raw pages only
     description = "Clicks and searches of our own site"
     source = "my_site"                    # Session.source
     recognised_by = ["visit", "visitor"]  # keys of a line that tell this log from others (for guessing)
@@ -26,25 +26,20 @@
     press = "click"                       # submitted), terminate; of a table of events (below) also purchase, view
     search = "type_and_submit"
     leave = "terminate"
-
     [of.search]                           # what stands elsewhere for one of the log's words; fields of [step]
     name = "form.field"
-
     [page]
-    notation = "html"                     # or bracket_lines, nested_angles (notations.py)
+    notation = "html"                     # or bracket_lines, nested_angles (page_notations.py)
     offset = 0                            # -1: the log holds each page beside the action that led to it, so the page
-                                          # of a step stands one step earlier (page_offset.py finds out)
+                                          # of a step stands one step earlier (shopcart.py finds out)
 
-A path goes on inside text that holds JSON, and more (record_paths.py): of several the first counts that is there, and
-what begins with `=` is no path but text of its own. What stands after the last page, or before the first, is an empty
-page.
-
-Types that [types] does not list are no action of ours: such a step is left out and counted, and the next step's `gap`
-says so. A key that is neither mapped nor ignored sets the line aside: nothing is dropped silently.
+Paths go on inside text that holds JSON, and more (record_paths.py). Beyond the last page or before the first, the page
+is empty. A step whose type [types] does not list is left out and counted, and the next step's `gap` counts it. A line
+with a key that is neither mapped nor ignored is rejected: nothing is dropped silently.
 
 A table of events (mappings/ga4.toml) is one event a record, and its pages are elsewhere: [step] then has no `page` but
 `url` and `timestamp`, by which the importer `raw` finds them (raw/event_rows.py). `order` are the paths of numbers that
-tell which of two events of one time came first.
+sort events of one time.
 """
 
 from collections.abc import Iterator
@@ -54,176 +49,206 @@ from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.config_errors import what_is_wrong
-from replay_sessions.errors import BadConfig, BadSession, did_you_mean
-from replay_sessions.importers.importer import LeftOut
-from replay_sessions.importers.mapped.mapped_steps import step_of, target_of
-from replay_sessions.importers.mapped.mapping_fields import (
-    STEP_TYPES,
-    EventFields,
-    EventType,
-    PageFields,
-    SessionFields,
-    StepFields,
-    paths_of,
-)
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
+    RecordPath,
     decoded,
+    optional_at,
     optional_text_at,
+    plain_paths,
     text_at,
     unknown_keys,
     value_at,
 )
-from replay_sessions.importers.page_reading import AS_LOGGED, PageReading
-from replay_sessions.importers.raw.targets import Target
-from replay_sessions.schema import Persona, Session, Split, Step
+from replay_sessions.importers.raw_page import TARGET_COLUMNS
+from replay_sessions.importers.sessions import ACTION_TYPES, VIEW, PageReading, Row, number_actions
 
-__all__ = ["FieldMapping", "built_in_mappings", "load_any_mapping", "load_mapping"]
+EventType = Literal["click", "type_and_submit", "input", "terminate", "purchase", "view"]
+_STEP_TYPES = ("click", "type_and_submit", "input", "terminate")
+_RAW_ONLY = ("element_id", "link_url", "selector", "element_text")
+_ROW_COLUMNS = (*TARGET_COLUMNS, "rationale", "timestamp")
+# What else a row of a type has.
+_TYPE_COLUMNS = {"click": "click_type", "purchase": "click_type", "type_and_submit": "text", "input": "text"}
+_SESSION_COLUMNS = {"user_id": "user_id", "goal": "goal", "persona": "persona", "split": "official_split"}
 
-_OF_RAW = ("element_id", "link_url", "selector", "element_text")
+
+class _Fields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields, by the paths at which a record has them (record_paths.py)."""
 
 
-class FieldMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SessionFields(_Fields, frozen=True, kw_only=True):
+    session_id: RecordPath
+    steps: str = "steps"
+    user_id: RecordPath | None = None
+    goal: RecordPath | None = None
+    persona: RecordPath | None = None
+    official_split: RecordPath | None = None
+
+
+class EventFields(_Fields, frozen=True, kw_only=True):
+    page: RecordPath | None = None
+    name: RecordPath | None = None
+    selector: RecordPath | None = None
+    element_id: RecordPath | None = None
+    element_text: RecordPath | None = None
+    link_url: RecordPath | None = None
+    text: RecordPath | None = None
+    submitted: RecordPath | None = None
+    click_type: RecordPath | None = None
+    rationale: RecordPath | None = None
+    url: RecordPath | None = None
+    timestamp: RecordPath | None = None
+    position: RecordPath | None = None
+    order: tuple[str, ...] | None = None
+
+
+class StepFields(EventFields, frozen=True, kw_only=True):
+    type: RecordPath
+
+
+class PageFields(_Fields, frozen=True, kw_only=True):
+    notation: Literal["html", "bracket_lines", "nested_angles"] = "html"
+    offset: int = 0
+
+
+class FieldMapping(PageReading, frozen=True, kw_only=True):
     """Where our fields stand in another log; see the module."""
 
     description: str
     source: str
-    pages: Literal["simplified", "raw"] = "simplified"
-    recipe: str | None = None
-    private_data: Literal["remove", "keep"] | None = None
     recognised_by: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     session: SessionFields
     step: StepFields
-    of: dict[str, EventFields] = {}
+    of: dict[str, EventFields] = msgspec.field(default_factory=dict)
     types: dict[str, EventType]
     page: PageFields = PageFields()
 
-    @property
-    def reading(self) -> PageReading:
-        return PageReading(pages=self.pages, recipe=self.recipe, private_data=self.private_data)
-
     def with_reading(self, reading: PageReading) -> "FieldMapping":
         """The mapping with what a command says of pages, where it says something."""
-        said = {
-            field: value
-            for field, value in msgspec.structs.asdict(reading).items()
-            if value != getattr(AS_LOGGED, field)
+        changes = {
+            name: value
+            for name, default in msgspec.structs.asdict(PageReading()).items()
+            if (value := getattr(reading, name)) != default
         }
-        return msgspec.structs.replace(self, **said)
-
-    def with_page_offset(self, offset: int) -> "FieldMapping":
-        return msgspec.structs.replace(self, page=msgspec.structs.replace(self.page, offset=offset))
+        return msgspec.structs.replace(self, **changes)
 
     def fields_of(self, word: str) -> StepFields:
         """Where the fields stand of a step that the log calls by a word."""
         if word not in self.of:
             return self.step
-        given = msgspec.structs.asdict(self.of[word])
-        return msgspec.structs.replace(self.step, **{name: path for name, path in given.items() if path is not None})
+        paths = msgspec.structs.asdict(self.of[word])
+        return msgspec.structs.replace(self.step, **{name: path for name, path in paths.items() if path is not None})
 
     def recognises(self, line: dict[str, Any]) -> bool:
         return bool(self.recognised_by) and all(key in line for key in self.recognised_by)
 
-    def read(self, line: Any) -> tuple[Session, list[LeftOut], list[Target]]:
-        """A line's session, the events that were left out of it, and what each step acts on in a raw page.
+    def session_rows(self, line: Any) -> list[Row]:
+        """The rows of the session in a line, numbered by its actions.
 
         Raises:
-            BadSession: A field is missing, unknown or of the wrong kind, or no step is an action of ours.
+            BadSession: A field is missing, unknown or of the wrong kind.
         """
         if not isinstance(line, dict):
             raise BadSession("the line is no JSON object")
-        if "*" not in self.ignored:
-            self._check_keys(line)
-        session_id = text_at(line, self.session.session_id)
-        raw_steps = decoded(value_at(line, self.session.steps))
-        if not isinstance(raw_steps, list) or not raw_steps:
-            raise BadSession(f"session {session_id!r} has no steps")
-        steps, left_out, targets = self._steps(raw_steps)
-        if not steps:
-            types = ", ".join(sorted({event.action_type for event in left_out}))
-            raise NoActions(f"session {session_id!r} has no step that is an action of ours (only {types})", left_out)
-        persona = optional_text_at(line, self.session.persona)
-        session = Session(
-            session_id=session_id,
-            user_id=optional_text_at(line, self.session.user_id) or session_id,
-            goal=optional_text_at(line, self.session.goal) or None,
-            persona=Persona(text=persona) if persona else None,
-            official_split=_split(optional_text_at(line, self.session.official_split)),
-            steps=tuple(steps),
-            source=self.source,
+        self._check_keys(
+            line, {*paths_of(self.session), *(f"{self.session.steps}.{path}" for path in self._step_paths())}
         )
-        return session, left_out, targets
-
-    def _steps(self, raw_steps: list[Any]) -> tuple[list[Step], list[LeftOut], list[Target]]:
-        steps: list[Step] = []
-        targets: list[Target] = []
-        left_out: list[LeftOut] = []
-        gap, expected = 0, 0
-        for number, raw in enumerate(raw_steps, start=1):
-            hole = 0
-            try:
-                position = value_at(raw, self.step.position) if self.step.position else None
-                if isinstance(position, int):
-                    hole = max(0, position - expected)
-                    gap += hole
-                    expected = position + 1
-                action_type = text_at(raw, self.step.type)
-                if self.types.get(action_type) not in STEP_TYPES:
-                    left_out.append(LeftOut(action_type=action_type))
-                    gap += 1
-                    continue
-                page = "" if hole and self.page.offset < 0 else self._page(raw_steps, number - 1)
-                fields = self.fields_of(action_type)
-                steps.append(step_of(raw, fields, page, self.types[action_type], gap))
-                targets.append(target_of(raw, fields))
-            except BadSession as error:
-                raise BadSession(f"step {number}: {error}") from error
+        about = self._session_columns(line)
+        records = decoded(value_at(line, self.session.steps))
+        if not isinstance(records, list) or not records:
+            raise BadSession(f"session {about['session_id']!r} has no steps")
+        rows: list[Row] = []
+        expected = 0
+        for index, record in enumerate(records):
             gap = 0
-        return steps, left_out, targets
+            try:
+                position = value_at(record, self.step.position) if self.step.position else None
+                if isinstance(position, int):
+                    gap = max(0, position - expected)
+                    expected = position + 1
+                word = text_at(record, self.step.type)
+                row = {**about, "type": None, "event": word, "gap": gap}
+                if self.types.get(word) in _STEP_TYPES:
+                    row["page"] = "" if gap and self.page.offset < 0 else self._page(records, index + self.page.offset)
+                    row |= self._step_columns(record, word, self.fields_of(word))
+            except BadSession as error:
+                raise BadSession(f"step {index + 1}: {error}") from error
+            rows.append(row)
+        return number_actions(rows)
 
-    def _page(self, raw_steps: list[Any], index: int) -> str:
-        index += self.page.offset
-        if not 0 <= index < len(raw_steps):
+    def event_row(self, record: Any) -> Row:
+        """An event, which is one record of a table, as a row.
+
+        Raises:
+            BadSession: A field is missing that must be there, unknown, or of the wrong kind.
+        """
+        if not isinstance(record, dict):
+            raise BadSession("the record is no JSON object")
+        self._check_keys(record, self.event_paths())
+        word = text_at(record, self.step.type)
+        fields = self.fields_of(word)
+        row = {**self._session_columns(record), **self._step_columns(record, word, fields)}
+        if not row["session_id"]:
+            raise BadSession("session_id is empty")
+        order = [optional_at(record, path) for path in fields.order or ()]
+        return {**row, "page": optional_text_at(record, fields.page), "order": order}
+
+    def _session_columns(self, record: Any) -> Row:
+        columns = {
+            name: optional_text_at(record, getattr(self.session, path)) for name, path in _SESSION_COLUMNS.items()
+        }
+        return {"session_id": text_at(record, self.session.session_id), **columns}
+
+    def _step_columns(self, record: Any, word: str, fields: StepFields) -> Row:
+        """The columns of a step or event; one whose type is not mapped keeps the log's word for it."""
+        kind = self.types.get(word)
+        row: Row = {name: optional_text_at(record, getattr(fields, name)) for name in _ROW_COLUMNS}
+        if kind is None:
+            is_ambiguous = word in (*ACTION_TYPES, VIEW)
+            return {**row, "type": f"{word} (of no type)" if is_ambiguous else word}
+        if column := _TYPE_COLUMNS.get(kind):
+            row[column] = optional_text_at(record, getattr(fields, column))
+        if kind == "type_and_submit":
+            submitted = optional_at(record, fields.submitted)
+            if submitted not in (None, True, False):
+                raise BadSession(f"{fields.submitted!r} is {submitted!r}, and true or false was expected")
+            kind = "input" if submitted is False else kind
+        return {**row, "type": kind}
+
+    def _page(self, records: list[Any], index: int) -> str:
+        if not 0 <= index < len(records):
             return ""
-        if self.pages == "raw":
-            return text_at(raw_steps[index], self.step.page or "")
-        return NOTATIONS[self.page.notation](text_at(raw_steps[index], self.step.page or ""))
-
-    def _check_keys(self, line: dict[str, Any]) -> None:
-        of_steps = (f"{self.session.steps}.{path}" for path in self._step_paths())
-        self._check(line, {*paths_of(self.session), *of_steps})
+        page = text_at(records[index], self.step.page or "")
+        return page if self.pages == "raw" else NOTATIONS[self.page.notation](page)
 
     def event_paths(self) -> set[str]:
         """The paths of a table of events, one a record."""
         return {*paths_of(msgspec.structs.replace(self.session, steps="=")), *self._step_paths()}
 
-    def check_event_keys(self, record: dict[str, Any]) -> None:
-        """Raises BadSession where an event has a key that is neither mapped nor ignored."""
-        if "*" not in self.ignored:
-            self._check(record, self.event_paths())
-
     def _step_paths(self) -> Iterator[str]:
         for fields in (self.step, *self.of.values()):
             yield from paths_of(fields)
 
-    def _check(self, line: dict[str, Any], mapped: set[str]) -> None:
-        known = mapped | set(self.ignored)
-        inner = {path[:end] for path in known for end, character in enumerate(path) if character == "."}
-        unknown = next(unknown_keys(line, "", known, inner), None)
+    def _check_keys(self, record: dict[str, Any], mapped: set[str]) -> None:
+        """Raises BadSession where a key is neither mapped nor ignored."""
+        if "*" in self.ignored:
+            return
+        expected = mapped | set(self.ignored)
+        inner = {path[:end] for path in expected for end, character in enumerate(path) if character == "."}
+        unknown = next(unknown_keys(record, "", expected, inner), None)
         if unknown is not None:
             raise BadSession(
                 f'unknown field {unknown!r}: map it, or list it under `ignored` in the mapping ("*" ignores all)'
             )
 
 
-class NoActions(BadSession):
-    """A session none of whose events is an action of ours; they are still counted."""
-
-    def __init__(self, message: str, left_out: list[LeftOut]) -> None:
-        super().__init__(message)
-        self.left_out = left_out
+def paths_of(fields: msgspec.Struct) -> Iterator[str]:
+    """All dotted paths in the fields of a mapping."""
+    for path in msgspec.structs.astuple(fields):
+        yield from plain_paths(path)
 
 
 def built_in_mappings() -> dict[str, FieldMapping]:
@@ -233,14 +258,28 @@ def built_in_mappings() -> dict[str, FieldMapping]:
     return {name.removesuffix(".toml"): _decode((folder / name).read_bytes(), name) for name in entries}
 
 
-def load_mapping(name_or_file: str) -> FieldMapping:
-    """A mapping of this package by name, or one of a user's own by file name, for a log that holds its pages.
+def load_mapping(name_or_file: str, *, has_pages: bool = True) -> FieldMapping:
+    """A mapping of this package by name, or one of a user's own by file name.
+
+    Args:
+        has_pages: The log holds its pages; else it may be a table of events.
 
     Raises:
-        BadConfig: There is none, or it does not say what it should.
+        BadConfig: There is none, or it does not hold what it should.
     """
-    mapping = load_any_mapping(name_or_file)
-    if mapping.step.page is None:
+    if name_or_file.endswith(".toml"):
+        path = Path(name_or_file).expanduser()
+        try:
+            mapping = _decode(path.read_bytes(), str(path))
+        except OSError as error:
+            raise BadConfig(f"cannot read the mapping '{path}': {error.strerror}") from error
+    else:
+        mappings = built_in_mappings()
+        if name_or_file not in mappings:
+            hint = did_you_mean(name_or_file, mappings)
+            raise BadConfig(f"unknown mapping {name_or_file!r}. {hint} One of your own is a file that ends in .toml.")
+        mapping = mappings[name_or_file]
+    if has_pages and mapping.step.page is None:
         raise BadConfig(
             f"mapping {name_or_file!r} is for a table of events, whose pages are elsewhere: give them to `import raw "
             f"PAGES --actions EVENTS --mapping {name_or_file}`; for a log that holds its pages [step] says where: page"
@@ -248,33 +287,18 @@ def load_mapping(name_or_file: str) -> FieldMapping:
     return mapping
 
 
-def load_any_mapping(name_or_file: str) -> FieldMapping:
-    """The same, also for a table of events."""
-    if name_or_file.endswith(".toml"):
-        path = Path(name_or_file).expanduser()
-        try:
-            return _decode(path.read_bytes(), str(path))
-        except OSError as error:
-            raise BadConfig(f"cannot read the mapping '{path}': {error.strerror}") from error
-    mappings = built_in_mappings()
-    if name_or_file not in mappings:
-        hint = did_you_mean(name_or_file, mappings)
-        raise BadConfig(f"unknown mapping {name_or_file!r}. {hint} One of your own is a file that ends in .toml.")
-    return mappings[name_or_file]
-
-
 def _decode(content: bytes, where: str) -> FieldMapping:
     try:
         mapping = msgspec.toml.decode(content, type=FieldMapping)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise BadConfig(f"mapping '{where}': {what_is_wrong(error, FieldMapping)}") from error
-    mapping.reading.rules()  # a recipe of no such name is told now
+    mapping.recipe_rules()  # a recipe of no such name is reported now
     if mapping.pages == "simplified":
         if mapping.step.name is None:
             raise BadConfig(f"mapping '{where}': [step] has no name, which only pages = \"raw\" can do without")
-        if mapping.recipe or any(getattr(mapping.step, name) for name in _OF_RAW):
+        if mapping.recipe or any(getattr(mapping.step, name) for name in _RAW_ONLY):
             raise BadConfig(
-                f"mapping '{where}': recipe, {', '.join(_OF_RAW[:-1])} and {_OF_RAW[-1]} are for pages = \"raw\""
+                f"mapping '{where}': recipe, {', '.join(_RAW_ONLY[:-1])} and {_RAW_ONLY[-1]} are for pages = \"raw\""
             )
     for word in mapping.of:
         if word not in mapping.types:
@@ -282,10 +306,3 @@ def _decode(content: bytes, where: str) -> FieldMapping:
                 f"mapping '{where}': [of.{word}] is of no word in [types]. {did_you_mean(word, mapping.types)}"
             )
     return mapping
-
-
-def _split(value: str | None) -> Split | None:
-    try:
-        return msgspec.convert(value, Split | None)  # type: ignore[no-any-return]
-    except msgspec.ValidationError as error:
-        raise BadSession(f"official split is {value!r}, and train, validation or test was expected") from error

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from html import escape
 
-__all__ = ["NOTATIONS"]
-
 _BUTTON_LINE = re.compile(r"\[([^\[\]]+)\]")
 # Titles hold brackets too ("Cable [2-Pack] red"): options begin in lower case and end with a bracket.
 _OPTION_LINE = re.compile(r"([a-z][\w /&-]*?) ?((?:\[[^\[\]]+\])+)")

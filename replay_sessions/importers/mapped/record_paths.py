@@ -16,15 +16,13 @@ from typing import Any
 
 import msgspec
 
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
 
-__all__ = ["Path", "decoded", "optional_at", "optional_text_at", "plain_paths", "text_at", "unknown_keys", "value_at"]
-
-Path = str | tuple[str, ...]
+RecordPath = str | tuple[str, ...]
 
 _TEXT = "="
 _ALL = "*"
-_PLACE = re.compile(r"\{([^{}]+)\}")
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _PAIR = {"key", "value"}
 _MOST_DIGITS = 9
 _TYPED = "_value"  # how the keys of a value end that is kept by its type
@@ -37,42 +35,42 @@ def plain_paths(path: Any) -> Iterator[str]:
     ['typed', 'items.0.id', 'shop']
     """
     if isinstance(path, tuple):
-        for one in path:
-            yield from plain_paths(one)
+        for item in path:
+            yield from plain_paths(item)
     elif isinstance(path, str):
-        yield from _PLACE.findall(path) if path.startswith(_TEXT) else [path]
+        yield from _PLACEHOLDER.findall(path) if path.startswith(_TEXT) else [path]
 
 
-def unknown_keys(value: Any, prefix: str, known: set[str], inner: set[str]) -> Iterator[str]:
+def unknown_keys(value: Any, prefix: str, expected: set[str], inner: set[str]) -> Iterator[str]:
     """Paths of keys that are neither mapped nor on the way to a mapped one."""
     if _holds_pairs(value):
-        yield from unknown_keys({pair["key"]: pair["value"] for pair in value}, prefix, known, inner)
+        yield from unknown_keys({pair["key"]: pair["value"] for pair in value}, prefix, expected, inner)
     elif isinstance(value, list):
         for item in value:
-            yield from unknown_keys(item, prefix, known, inner)
+            yield from unknown_keys(item, prefix, expected, inner)
     elif isinstance(value, dict):
         for key, below in value.items():
             path = f"{prefix}.{key}" if prefix else key
             if path in inner:
-                yield from unknown_keys(decoded(below), path, known, inner)
-            elif path not in known:
+                yield from unknown_keys(decoded(below), path, expected, inner)
+            elif path not in expected:
                 yield path
 
 
-def value_at(record: Any, path: Path) -> Any:
+def value_at(record: Any, path: RecordPath) -> Any:
     """The value at a path.
 
     Raises:
         BadSession: There is none.
     """
     if isinstance(path, tuple):
-        found = (value for one in path if (value := optional_at(record, one)) is not None)
-        value = next(found, None)
+        values = (value for item in path if (value := optional_at(record, item)) is not None)
+        value = next(values, None)
         if value is None:
             raise BadSession(f"field {' or '.join(map(repr, path))} is missing")
         return value
     if path.startswith(_TEXT):
-        return _PLACE.sub(lambda place: text_at(record, place[1]), path.removeprefix(_TEXT))
+        return _PLACEHOLDER.sub(lambda match: text_at(record, match[1]), path.removeprefix(_TEXT))
     value = record
     for key in path.split("."):
         value = _below(decoded(value), key, path)
@@ -85,7 +83,7 @@ def _below(value: Any, key: str, path: str) -> Any:
     if isinstance(value, list):
         if key.isdecimal() and len(key) < _MOST_DIGITS and int(key) < len(value):
             return value[int(key)]
-        if key == _ALL and all(isinstance(one, str) for one in value):
+        if key == _ALL and all(isinstance(item, str) for item in value):
             return " ".join(value)
         if _holds_pairs(value):
             for pair in value:
@@ -96,7 +94,7 @@ def _below(value: Any, key: str, path: str) -> Any:
 
 def _holds_pairs(value: Any) -> bool:
     """Whether a value is a list that stands for an object, `{key, value}` for each of its fields."""
-    return isinstance(value, list) and bool(value) and all(_is_pair(one) for one in value)
+    return isinstance(value, list) and bool(value) and all(_is_pair(item) for item in value)
 
 
 def _is_pair(value: Any) -> bool:
@@ -106,7 +104,7 @@ def _is_pair(value: Any) -> bool:
 def _untyped(value: Any) -> Any:
     """A value that is kept under the name of its type, beside the others, which are null."""
     if isinstance(value, dict) and value and all(name.endswith(_TYPED) for name in value):
-        return next((one for one in value.values() if one is not None), None)
+        return next((item for item in value.values() if item is not None), None)
     return value
 
 
@@ -120,7 +118,7 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def optional_at(record: Any, path: Path | None) -> Any:
+def optional_at(record: Any, path: RecordPath | None) -> Any:
     """The value at a path; None where there is none."""
     if path is None:
         return None
@@ -130,7 +128,7 @@ def optional_at(record: Any, path: Path | None) -> Any:
         return None
 
 
-def text_at(record: Any, path: Path) -> str:
+def text_at(record: Any, path: RecordPath) -> str:
     """The text (or number, as text) at a path.
 
     Raises:
@@ -142,12 +140,12 @@ def text_at(record: Any, path: Path) -> str:
     return value
 
 
-def optional_text_at(record: Any, path: Path | None) -> str | None:
+def optional_text_at(record: Any, path: RecordPath | None) -> str | None:
     """As `text_at`; None where there is none or it is null."""
     return _as_text(optional_at(record, path), path or "")
 
 
-def _as_text(value: Any, path: Path) -> str | None:
+def _as_text(value: Any, path: RecordPath) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -8,27 +8,17 @@ as the card states it (OPeRA_full likewise). Only the small columns are read her
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from replay_sessions.errors import ImportFailed
+from replay_sessions.foundation.durable_files import check_name
+from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.sources.parquet import ParquetSource
-from replay_sessions.store.file_names import check_name
-from replay_sessions.store.manifest import SetAside
-
-__all__ = [
-    "OperaFiles",
-    "OperaVersion",
-    "RowGroup",
-    "SessionPlace",
-    "find_files",
-    "find_sessions",
-    "read_table",
-]
+from replay_sessions.store.manifest import Rejected
 
 OperaVersion = Literal["filtered", "full"]
 OperaSplit = Literal["train", "test"]
@@ -37,43 +27,22 @@ _SHARD = re.compile(r"-(\d+)-of-(\d+)\.parquet$")
 # {user_id}_{start}_{end}
 _SESSION_ID = re.compile(r"(?P<user>.+)_\d{4}-\d\d-\d\d[T ][^_]*_\d{4}-\d\d-\d\d[T ][^_]*")
 
-
-class RowGroup(msgspec.Struct, frozen=True, order=True):
-    """Some rows of a file that are read together."""
-
-    file: Path
-    number: int
+RowGroup = tuple[Path, int]  # some rows of a file that are read together: the file, and which of its groups
+OperaTables = dict[str, dict[OperaSplit, list[Path]]]  # files of "action", "session" and "user" by split
 
 
-class SessionPlace(msgspec.Struct, frozen=True, kw_only=True):
+class OperaSession(msgspec.Struct, frozen=True, kw_only=True):
     """A session whose actions are still to be read."""
 
     session_id: str
     user_id: str
     split: OperaSplit
     rows: int
-    row_groups: tuple[RowGroup, ...]
+    row_groups: list[RowGroup]
 
 
-class OperaFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of one version; a split or table may be missing."""
-
-    actions: dict[OperaSplit, tuple[Path, ...]]
-    sessions: dict[OperaSplit, tuple[Path, ...]]
-    users: dict[OperaSplit, tuple[Path, ...]]
-
-    def all(self) -> list[Path]:
-        return [
-            path for table in (self.actions, self.sessions, self.users) for paths in table.values() for path in paths
-        ]
-
-    @property
-    def action_bytes(self) -> int:
-        return sum(path.stat().st_size for paths in self.actions.values() for path in paths)
-
-
-def find_files(folder: Path, version: OperaVersion, by_hand: str) -> OperaFiles:
-    """The files of a version below the data set's folder (or the version's own).
+def find_tables(folder: Path, version: OperaVersion, by_hand: str) -> OperaTables:
+    """The files of a version below the data set's folder (or the version's own); a split may lack some.
 
     Args:
         by_hand: How to get the data, for the error message.
@@ -84,100 +53,89 @@ def find_files(folder: Path, version: OperaVersion, by_hand: str) -> OperaFiles:
     root = folder / f"OPeRA_{version}"
     if not root.is_dir() and (folder / "action").is_dir():
         root = folder
-    actions = _tables(root / "action")
-    if not actions:
+    tables = {table: _files_by_split(root / table) for table in ("action", "session", "user")}
+    if not tables["action"]:
         raise ImportFailed(
             f"'{folder}' holds no OPeRA actions: 'OPeRA_{version}/action/train-*.parquet' was expected in it; {by_hand}"
         )
-    return OperaFiles(actions=actions, sessions=_tables(root / "session"), users=_tables(root / "user"))
+    return tables
 
 
-def read_table(files: dict[OperaSplit, tuple[Path, ...]], columns: list[str]) -> Iterator[dict[str, str | None]]:
+def read_table(files: dict[OperaSplit, list[Path]], columns: list[str]) -> Iterator[dict[str, str | None]]:
     """Rows of a small table, of both splits; columns that a file does not have are None."""
     for path in (path for paths in files.values() for path in paths):
         for row in ParquetSource(path).rows(columns):
             yield {name: None if value is None else str(value) for name, value in row.items()}
 
 
-def find_sessions(files: OperaFiles) -> tuple[list[SessionPlace], list[SetAside]]:
+def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected]]:
     """Every session in the order of the files, and what is no session: rows without id, sessions without actions."""
     users = {
         row["session_id"]: row["user_id"]
-        for row in read_table(files.sessions, ["session_id", "user_id"])
+        for row in read_table(tables["session"], ["session_id", "user_id"])
         if row["session_id"]
     }
-    places: list[SessionPlace] = []
-    set_aside: list[SetAside] = []
-    for split, paths in files.actions.items():
-        rows, groups, strays = _scan(paths)
-        set_aside += strays
-        for session_id, count in rows.items():
-            places.append(
-                SessionPlace(
+    entries: list[OperaSession] = []
+    rejected: list[Rejected] = []
+    for split, paths in tables["action"].items():
+        counts: Counter[str] = Counter()
+        groups: defaultdict[str, dict[RowGroup, None]] = defaultdict(dict)
+        for session_id, group, entry in _read_session_ids(paths):
+            if not session_id:
+                rejected.append(Rejected(where=entry, reason="the action names no session"))
+                continue
+            counts[session_id] += 1
+            groups[session_id][group] = None
+        for session_id, count in counts.items():
+            match = _SESSION_ID.fullmatch(session_id)
+            entries.append(
+                OperaSession(
                     session_id=session_id,
-                    user_id=users.get(session_id) or _user_of(session_id),
+                    user_id=users.get(session_id) or (match["user"] if match else session_id),
                     split=split,
                     rows=count,
-                    row_groups=tuple(groups[session_id]),
+                    row_groups=list(groups[session_id]),
                 )
             )
-    logged = {place.session_id for place in places}
+    logged = {entry.session_id for entry in entries}
     reason = "the session table lists it and no action belongs to it"
-    set_aside += [SetAside(where=name, reason=reason) for name in users if name and name not in logged]
-    return places, set_aside
+    rejected += [Rejected(where=name, reason=reason) for name in users if name and name not in logged]
+    return entries, rejected
 
 
-def _scan(paths: tuple[Path, ...]) -> tuple[dict[str, int], dict[str, list[RowGroup]], list[SetAside]]:
-    """Rows and row groups of each session of a split, in the order of first appearance."""
-    rows: defaultdict[str, int] = defaultdict(int)
-    groups: defaultdict[str, list[RowGroup]] = defaultdict(list)
-    strays: list[SetAside] = []
+def _read_session_ids(paths: list[Path]) -> Iterator[tuple[str, RowGroup, str]]:
+    """The id of the session of each action, the row group that it is in, and where that is for the user."""
     for path in paths:
         source = ParquetSource(path)
         if "session_id" not in source.columns:
             raise ImportFailed(f"'{path}' has no column session_id: is it a file of OPeRA's action table?")
-        row_number = 0
-        for number in range(source.row_groups):
-            group = RowGroup(path, number)
-            for row in source.rows(["session_id"], [number]):
-                row_number += 1
+        number = 0
+        for group in range(source.row_groups):
+            for row in source.rows(["session_id"], [group]):
+                number += 1
                 session_id = "" if row["session_id"] is None else str(row["session_id"])
-                if not session_id:
-                    where = f"{path.name}, row {row_number}"
-                    strays.append(SetAside(where=where, reason="the action names no session"))
-                    continue
-                rows[session_id] += 1
-                if group not in groups[session_id][-1:]:
-                    groups[session_id].append(group)
-    return rows, groups, strays
+                yield session_id, (path, group), f"{path.name}, row {number}"
 
 
-def _tables(folder: Path) -> dict[OperaSplit, tuple[Path, ...]]:
-    found = {
-        split: tuple(sorted([*folder.glob(f"{split}-*.parquet"), *folder.glob(f"{split}/*.parquet")]))
-        for split in _SPLITS
-    }
-    for paths in found.values():
+def _files_by_split(folder: Path) -> dict[OperaSplit, list[Path]]:
+    files: dict[OperaSplit, list[Path]] = {}
+    for split in _SPLITS:
+        paths = sorted([*folder.glob(f"{split}-*.parquet"), *folder.glob(f"{split}/*.parquet")])
         for path in paths:
             check_name(path)
         _check_complete(paths)
-    return {split: paths for split, paths in found.items() if paths}
+        if paths:
+            files[split] = paths
+    return files
 
 
-def _check_complete(paths: tuple[Path, ...]) -> None:
+def _check_complete(paths: list[Path]) -> None:
     """The hub numbers the files of a split: one that was not copied must not go unnoticed."""
     numbered = [match for path in paths if (match := _SHARD.search(path.name))]
-    if not numbered:
-        return
-    total = int(numbered[0][2])
+    total = int(numbered[0][2]) if numbered else 0
     missing = set(range(total)) - {int(match[1]) for match in numbered}
     if missing:
         name = _SHARD.sub(f"-{min(missing):05}-of-{total:05}.parquet", paths[0].name)
         raise ImportFailed(
             f"'{paths[0].parent}' holds {len(numbered)} of {total} files, '{name}' is missing: fetch the others too"
         )
-
-
-def _user_of(session_id: str) -> str:
-    match = _SESSION_ID.fullmatch(session_id)
-    return match["user"] if match else session_id

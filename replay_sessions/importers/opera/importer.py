@@ -4,45 +4,53 @@
     python -m replay_sessions import opera OPeRA --version full --split-by official --out STORE
     python -m replay_sessions import opera NEU-HAI/OPeRA --out STORE                 fetched, at a pinned revision
 
-Users, sessions and actions are joined: opera_files.py finds the rows of each session, opera_personas.py makes personas
-of surveys and interviews, opera_steps.py makes steps. The official splits stand in every session, and `--split-by
-official` uses them: their sessions are disjoint, their users are not (12 of the 15 test users are in train as well), so
-the default splits by user.
+Users, sessions and actions are joined: files.py finds the rows of each session, personas.py makes personas of surveys
+and interviews. The official splits stand in every session, and `--split-by official` uses them: their sessions are
+disjoint, their users are not (12 of the 15 test users are in train as well), so the default splits by user.
+
+    click                 a click; semantic_id is the name, verbatim, and click_type is kept
+    input                 typed and not known to be submitted: the log does not say that it was sent
+    terminate             terminate
+    scroll, navigation, tab_activate (also written tabActivate)    no action: left out, counted, Step.gap says so
+
+`simplified_html` is the page before the action; `simplified_html_new_page` is not needed, as the next action has its
+own. A null semantic_id becomes an empty name and a null page an empty page: the step is still scored by its type, and
+`check` warns of it.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Self
 
 import msgspec
 
-from replay_sessions.errors import ImportFailed
-from replay_sessions.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
+from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
+from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, too_long
 from replay_sessions.importers.opera.files import (
+    OperaSession,
     OperaVersion,
     RowGroup,
-    SessionPlace,
-    find_files,
     find_sessions,
+    find_tables,
     read_table,
 )
 from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
-from replay_sessions.importers.opera.steps import ACTION_COLUMNS, ActionRow, steps_of
-from replay_sessions.importers.page_reading import (
-    AS_LOGGED,
-    PageReading,
-    as_stored,
-    reading_of,
-)
+from replay_sessions.importers.sessions import InlinePages, PageReading, Row, build_session, number_actions
 from replay_sessions.importers.sources.parquet import ParquetSource
-from replay_sessions.importers.sources.session_rows import SessionRows, too_long
-from replay_sessions.schema import Persona, Session
-from replay_sessions.store.manifest import SetAside
+from replay_sessions.importers.sources.timestamps import in_time_order
+from replay_sessions.schema import Persona
+from replay_sessions.store.manifest import Rejected
 
-__all__ = ["HUB_ID", "REVISION", "OperaImporter"]
+ActionRow = dict[str, str | None]
 
+_COLUMNS = [
+    "session_id", "timestamp", "action_type", "click_type", "semantic_id", "url", "simplified_html", "rationale",
+    "input_text",
+]  # fmt: skip
+_TYPES = ("click", "input", "terminate")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 HUB_ID = "NEU-HAI/OPeRA"
 REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as others cite it; this project could not fetch it itself
 _PART_ROWS = 256  # pages are 100 kB in the middle and 600 kB at most
@@ -61,18 +69,18 @@ there is none, fetch it elsewhere and copy the folder:
 
 
 class _Sessions(msgspec.Struct, frozen=True):
-    """Sessions to read together, the personas of their users, and what was found to be no session."""
+    """Sessions to read together, the personas of their users, and what is no session."""
 
-    places: list[SessionPlace]
+    entries: list[OperaSession]
     personas: dict[str, Persona]
-    set_aside: list[SetAside]
+    rejected: list[Rejected]
 
 
 class OperaOptions(PageReading, frozen=True, kw_only=True):
     """How OPeRA is read.
 
     Attributes:
-        version: full also logs scrolling, navigation and tabs: left out, counted, and told by Step.gap.
+        version: full also logs scrolling, navigation and tabs: left out and counted, also in Step.gap.
         no_interviews: Make personas of the surveys alone, even where there are interviews.
         revision: The commit of the hub's data.
     """
@@ -85,128 +93,123 @@ class OperaOptions(PageReading, frozen=True, kw_only=True):
 class OperaImporter(Importer):
     """Reads OPeRA; see the module."""
 
-    Options: ClassVar[type[msgspec.Struct]] = OperaOptions
+    Options = OperaOptions
+    help_text = _HELP
 
-    def __init__(
-        self,
-        folder: Path,
-        version: OperaVersion = "filtered",
-        *,
-        interviews: bool = True,
-        revision: str = REVISION,
-        reading: PageReading = AS_LOGGED,
-    ) -> None:
+    def __init__(self, source: Path, options: OperaOptions = OperaOptions()) -> None:  # noqa: B008 - it is frozen
+        version = options.version
         self.source = "opera"
-        self.options = {"version": version, "interviews": str(interviews).lower(), **reading.told()}
-        self._recipe_rules = reading.rules()
-        self._reading = reading
+        self.options = {
+            "version": version,
+            "interviews": str(not options.no_interviews).lower(),
+            **options.described(),
+        }
+        self.rules = options.recipe_rules()
         self.notes = []
-        self._interviews = interviews
-        by_hand = how_to_fetch(HUB_ID, revision, _patterns(version), "opera")
-        if is_hub_id(folder):
-            folder = download(folder.as_posix(), revision=revision, patterns=_patterns(version), importer="opera")
-            self.options["revision"] = folder.name
-        elif not folder.is_dir():
-            raise ImportFailed(f"there is no folder '{folder}', and a copy of OPeRA was expected; {by_hand}")
-        self._files = find_files(folder.absolute(), version, by_hand)  # other machines read it too
-        self.size = self._files.action_bytes
-        if not self._files.users:
+        self._importer_options = options
+        # Without the screenshots, which are tens of gigabytes.
+        patterns = [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
+        by_hand = how_to_fetch(HUB_ID, options.revision, patterns, "opera")
+        if is_hub_id(source):
+            source = download(source.as_posix(), revision=options.revision, patterns=patterns, importer="opera")
+            self.options["revision"] = source.name
+        elif not source.is_dir():
+            raise ImportFailed(f"there is no folder '{source}', and a copy of OPeRA was expected; {by_hand}")
+        self._tables = find_tables(source.absolute(), version, by_hand)  # other machines read it too
+        self.files = [path for table in self._tables.values() for paths in table.values() for path in paths]
+        self.size = sum(path.stat().st_size for paths in self._tables["action"].values() for path in paths)
+        if not self._tables["user"]:
             self.notes.append("no user table was found: sessions come without personas")
-        if not self._files.sessions:
+        if not self._tables["session"]:
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
-    @classmethod
-    def from_options(cls, source: Path, options: OperaOptions) -> Self:
-        return cls(
-            source,
-            options.version,
-            interviews=not options.no_interviews,
-            revision=options.revision,
-            reading=reading_of(options),
-        )
-
-    @classmethod
-    def help(cls) -> str:
-        return _HELP
-
-    def state(self) -> str:
-        return state_of_files(self._files.all())
-
-    def rules(self) -> Any:
-        return self._recipe_rules
-
     def parts(self) -> Iterator[Part]:
-        people = personas(read_table(self._files.users, USER_COLUMNS), interviews=self._interviews)
-        places, set_aside = find_sessions(self._files)
-        total = sum(place.rows for place in places) or 1
-        for batch in _batches(places):
-            rows = sum(place.rows for place in batch)
-            mine = {place.user_id: people[place.user_id] for place in batch if place.user_id in people}
-            yield Part(content=_Sessions(batch, mine, []), size=self._files.action_bytes * rows // total)
-        if set_aside:
-            yield Part(content=_Sessions([], {}, set_aside), size=0)
+        users = personas(
+            read_table(self._tables["user"], USER_COLUMNS), interviews=not self._importer_options.no_interviews
+        )
+        entries, rejected = find_sessions(self._tables)
+        total = sum(entry.rows for entry in entries) or 1
+        for batch in _batches(entries):
+            rows = sum(entry.rows for entry in batch)
+            theirs = {entry.user_id: users[entry.user_id] for entry in batch if entry.user_id in users}
+            yield Part(_Sessions(batch, theirs, []), (self.size or 0) * rows // total)
+        if rejected:
+            yield Part(_Sessions([], {}, rejected), 0)
 
     def read(self, part: Part) -> Iterator[Imported]:
         content: _Sessions = part.content
-        yield from content.set_aside
-        rows = _read_rows(content.places, self.longest_session_bytes)
-        for place in content.places:
-            mine = rows[place.split, place.session_id]
-            if mine.is_too_long:
-                yield SetAside(where=place.session_id, reason=too_long(self.longest_session_bytes))
+        yield from content.rejected
+        sessions = _read_rows(content.entries, self.longest_session_bytes)
+        for entry in content.entries:
+            session = sessions[entry.split, entry.session_id]
+            if session.is_too_long:
+                yield Rejected(where=entry.session_id, reason=too_long(self.longest_session_bytes))
                 continue
-            steps, left_out = steps_of(mine.rows)
-            yield from left_out
-            if not steps:
-                types = ", ".join(sorted({event.action_type for event in left_out}))
-                yield SetAside(where=place.session_id, reason=f"no step is an action of ours (only {types})")
-                continue
-            session = Session(
-                session_id=place.session_id,
-                user_id=place.user_id,
-                persona=content.personas.get(place.user_id),
-                official_split=place.split,
-                steps=tuple(steps),
+            rows = [_row(row, entry) for row in in_time_order(session.rows, lambda row: row["timestamp"])]
+            yield from build_session(
+                number_actions(rows),
+                InlinePages(self._importer_options),
                 source=self.source,
+                longest_bytes=self.longest_session_bytes,
+                row_prefix=f"{entry.session_id}, step ",
+                persona=content.personas.get(entry.user_id),
             )
-            yield from as_stored(session, self._reading, place.session_id)
 
 
-def _patterns(version: OperaVersion) -> list[str]:
-    """The files of a version without its screenshots, which are tens of gigabytes."""
-    return [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
-
-
-def _batches(places: list[SessionPlace]) -> Iterator[list[SessionPlace]]:
-    batch: list[SessionPlace] = []
+def _batches(entries: list[OperaSession]) -> Iterator[list[OperaSession]]:
+    batch: list[OperaSession] = []
     rows = 0
-    for place in places:
-        if batch and rows + place.rows > _PART_ROWS:
+    for entry in entries:
+        if batch and rows + entry.rows > _PART_ROWS:
             yield batch
             batch, rows = [], 0
-        batch.append(place)
-        rows += place.rows
+        batch.append(entry)
+        rows += entry.rows
     if batch:
         yield batch
 
 
-def _read_rows(places: list[SessionPlace], longest_bytes: int) -> dict[tuple[str, str], SessionRows[ActionRow]]:
+def _read_rows(entries: list[OperaSession], longest_bytes: int) -> dict[tuple[str, str], SessionRows[ActionRow]]:
     """The action rows of some sessions by split and session, in the order of the files."""
-    wanted: defaultdict[RowGroup, set[tuple[str, str]]] = defaultdict(set)
-    for place in places:
-        for group in place.row_groups:
-            wanted[group].add((place.split, place.session_id))
-    rows: defaultdict[tuple[str, str], SessionRows[ActionRow]] = defaultdict(lambda: SessionRows(longest_bytes))
-    for group, sessions in sorted(wanted.items(), key=lambda item: item[0]):
-        split = next(iter(sessions))[0]
-        for row in _rows_of(group, {session_id for _, session_id in sessions}):
-            size_bytes = sum(len(text) for text in row.values() if text)
-            rows[split, row["session_id"] or ""].add(row, size_bytes)
-    return rows
+    wanted: defaultdict[RowGroup, set[str]] = defaultdict(set)
+    splits: dict[RowGroup, str] = {}
+    for entry in entries:
+        for group in entry.row_groups:
+            wanted[group].add(entry.session_id)
+            splits[group] = entry.split
+    sessions: defaultdict[tuple[str, str], SessionRows[ActionRow]] = defaultdict(lambda: SessionRows(longest_bytes))
+    for (file, number), session_ids in sorted(wanted.items()):
+        for values in ParquetSource(file).rows(_COLUMNS, [number]):
+            row = {name: None if value is None else str(value) for name, value in values.items()}
+            session_id = row["session_id"] or ""
+            if session_id in session_ids:
+                size_bytes = sum(len(text) for text in row.values() if text)
+                sessions[splits[file, number], session_id].add(row, size_bytes)
+    return sessions
 
 
-def _rows_of(group: RowGroup, session_ids: set[str]) -> Iterator[ActionRow]:
-    for row in ParquetSource(group.file).rows(ACTION_COLUMNS, [group.number]):
-        told = {name: None if value is None else str(value) for name, value in row.items()}
-        if told["session_id"] in session_ids:
-            yield told
+def _row(row: ActionRow, entry: OperaSession) -> Row:
+    """An action as the row of any log, without what is empty."""
+    event = row["action_type"]
+    name = row["semantic_id"] or ""
+    return {
+        "session_id": entry.session_id,
+        "user_id": entry.user_id,
+        "split": entry.split,
+        "type": event if event in _TYPES else None,
+        "event": _event_name(event),
+        "page": row["simplified_html"],
+        "name": name,
+        "element_text": name,
+        "text": row["input_text"],
+        "rationale": (row["rationale"] or "").strip(),
+        **{column: row[column] or None for column in ("click_type", "url", "timestamp")},
+    }
+
+
+def _event_name(action_type: str | None) -> str:
+    """
+    >>> _event_name("tabActivate"), _event_name("scroll"), _event_name(None)
+    ('tab_activate', 'scroll', 'without a type')
+    """
+    return _CAPITAL.sub("_", action_type).lower() if action_type else "without a type"

@@ -12,11 +12,9 @@ import msgspec
 
 from replay_sessions.schema import Persona
 
-__all__ = ["USER_COLUMNS", "personas"]
-
 USER_COLUMNS = ["user_id", "survey", "interview_transcript", "interview_transcript_processed"]
 _NOT_WORD = re.compile(r"[^\w]+")
-_LONGEST_TRAIT = 80  # characters; longer answers are told in the shopper's own words and group nobody
+_LONGEST_TRAIT = 80  # characters; longer answers are in the shopper's own words and group nobody
 _FREE_TEXT_SECTIONS = ("self_description",)
 
 
@@ -25,35 +23,37 @@ def personas(users: Iterable[dict[str, str | None]], *, interviews: bool = True)
 
     Args:
         users: Rows with USER_COLUMNS.
-        interviews: Whether what was said in the interview belongs to the persona.
+        interviews: Whether the interview is part of the persona.
     """
     merged: dict[str, dict[str, str]] = {}
     for user in users:
         answers = {key: value for key, value in user.items() if value and value.strip()}
         if user_id := user["user_id"]:
             merged[user_id] = {**answers, **merged.get(user_id, {})}
-    made = {user_id: _persona(answers, interviews=interviews) for user_id, answers in merged.items()}
-    return {user_id: persona for user_id, persona in made.items() if persona is not None}
+    texts = {user_id: _persona(answers, interviews=interviews) for user_id, answers in merged.items()}
+    return {user_id: persona for user_id, persona in texts.items() if persona is not None}
 
 
 def _persona(answers: dict[str, str], *, interviews: bool) -> Persona | None:
     survey, traits = _survey(answers.get("survey", ""))
     parts = [survey]
-    if interviews and (said := answers.get("interview_transcript_processed") or answers.get("interview_transcript")):
-        parts.append(f"Interview\n{said.strip()}")
+    if interviews and (
+        transcript := answers.get("interview_transcript_processed") or answers.get("interview_transcript")
+    ):
+        parts.append(f"Interview\n{transcript.strip()}")
     text = "\n\n".join(part for part in parts if part)
     return Persona(text=text, traits=traits) if text else None
 
 
-def _survey(given: str) -> tuple[str, dict[str, str]]:
+def _survey(content: str) -> tuple[str, dict[str, str]]:
     """The survey as text and traits; as it stands, without traits, where it is no JSON object of a sane depth."""
     try:
-        decoded = msgspec.json.decode(given)
+        decoded = msgspec.json.decode(content)
         if isinstance(decoded, dict):
             return "\n\n".join(_sections(decoded)), _traits(decoded)
     except (ValueError, RecursionError):
         pass
-    return given.strip(), {}
+    return content.strip(), {}
 
 
 def _sections(survey: dict[str, Any]) -> Iterator[str]:

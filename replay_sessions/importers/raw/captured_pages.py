@@ -1,38 +1,39 @@
-"""Actions that tell an address and a time -> where the page stands that was shown; what could not be joined, and why.
+"""Actions with an address and a time -> the captured page that was on the screen, or why there is none.
 
     captures of all files -> index (sources/capture_index.py) -> for each action its page, or the cause why it has none
 
-Every action without a page is counted by its cause, listed with the reason in the store's `set_aside.jsonl`, and told
-in a few lines with examples. Where they are more than a share of all actions, nothing is imported: pages and events are
-then seldom of one shop and time.
+Every action without a page is counted by its cause, listed with the reason in the store's `set_aside.jsonl`, and summed
+up in a few lines with examples. Where they are more than a share of all actions, nothing is imported: pages and events
+are then seldom of one shop and time.
 """
 
-from collections import Counter
-from collections.abc import Iterator
-from functools import lru_cache
+import gzip
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 
-from replay_sessions.errors import BadConfig, ImportFailed
-from replay_sessions.importers.raw.endings import ACTION_TYPES
-from replay_sessions.importers.raw.rows import NO_PAGE, NO_PAGE_WHY, ROW, ActionTable, Row
-from replay_sessions.importers.raw.steps import PageFolder
-from replay_sessions.importers.raw.targets import Unresolved
+from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed
+from replay_sessions.importers.importer import Part
+from replay_sessions.importers.raw.action_table import ROW, ActionTable
+from replay_sessions.importers.raw_page import RawPage, Unresolved
+from replay_sessions.importers.sessions import ACTION_TYPES, CACHED_PAGES, PURCHASE, Pages, Row
 from replay_sessions.importers.sources.addresses import TRACKING_PARAMETERS, AddressReader
-from replay_sessions.importers.sources.capture_index import CaptureIndex, CapturePlace, Tolerance
-from replay_sessions.importers.sources.captures import BadBody, Cause
+from replay_sessions.importers.sources.capture_index import CaptureIndex, CapturePosition, Tolerance
+from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile
 from replay_sessions.importers.sources.page_files import PAGE_FILE_ENDINGS, open_page_file
 from replay_sessions.importers.sources.timestamps import moment
+from replay_sessions.private_data import remove_from_text
 from replay_sessions.simplify import Recipe
-from replay_sessions.simplify.private_data import remove_from_text
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["AS_CAPTURED", "CaptureJoin", "CapturedPages", "Joining"]
+from replay_sessions.simplify.bounds import MAX_BYTES
+from replay_sessions.store.manifest import Rejected
 
 _JOINED_COLUMNS = ("session_id", "type", "page", "url", "timestamp", ROW)
-_STEP_BYTES = 64 << 20  # how much of a large file is read before it is told
+_STEP_BYTES = 64 << 20  # how much of a large file is read before progress is reported
 _EXAMPLES = 3
 _OPEN_FILES = 2
 _REMEDIES = {
@@ -69,143 +70,174 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
         if not 0 <= self.max_without_page <= 1:
             raise BadConfig(f"--max-without-page is {self.max_without_page:g}, and a share from 0 to 1 was expected")
 
-    def told(self) -> dict[str, str]:
-        """What of it differs from the defaults, for the manifest."""
-        given = msgspec.structs.asdict(self).items()
-        return {name: str(value) for name, value in given if value != getattr(AS_CAPTURED, name)}
-
     @property
     def tolerance(self) -> Tolerance:
         return Tolerance(late_s=self.late_s, stale_s=self.stale_minutes and self.stale_minutes * 60)
 
 
-AS_CAPTURED = Joining()
-
-
 class CaptureJoin:
-    """Joins the rows of a table to the captures of some files.
+    """Joins the rows of a table to the captures of some files."""
 
-    Attributes:
-        joined: How many actions have a page.
-        without: How many have none, by the cause.
-        examples: The first reasons of each cause.
-        captures: How many pages were found in the files.
-    """
-
-    def __init__(self, root: Path, files: list[Path], joining: Joining) -> None:
-        self.joined = 0
-        self.without: Counter[Cause] = Counter()
-        self.examples: dict[Cause, list[str]] = {}
-        self.captures = 0
+    def __init__(self, root: Path, files: list[Path], joining: Joining, table: ActionTable) -> None:
         self._root = root
         self._files = files
         self._joining = joining
-        ignored = filter(None, joining.ignore_parameters.split(","))
-        self._reader = AddressReader((*TRACKING_PARAMETERS, *ignored))
+        self._table = table
+        self._counts: Counter[Cause | None] = Counter()  # of actions, by why they have no page; None: they have one
+        self._examples: defaultdict[Cause, list[str]] = defaultdict(list)
         self._names = _names_of(root, files)
-        self._index: CaptureIndex | None = None
-
-    def read_captures(self, table: ActionTable) -> Iterator[tuple[int, list[SetAside]]]:
-        """Reads the files from beginning to end; yields how much was read, and what could not be."""
+        ignored = filter(None, joining.ignore_parameters.split(","))
         urls = (row["url"] for batch in table.batches(("url",)) for row in batch)
-        self._index = CaptureIndex(self._reader, (url for url in urls if url))
-        for number, path in enumerate(self._files):
-            read, set_aside = 0, []
-            for found in open_page_file(path).captures(self._index.wants):
-                if isinstance(found, SetAside):
-                    folder = path.relative_to(self._root).parent
-                    set_aside.append(SetAside(where=(folder / found.where).as_posix(), reason=found.reason))
-                    continue
-                self._index.add(number, found)
-                if found.done_bytes - read >= _STEP_BYTES:
-                    yield found.done_bytes - read, set_aside
-                    read, set_aside = found.done_bytes, []
-            yield path.stat().st_size - read, set_aside
-        self.captures = len(self._index)
+        self._index = CaptureIndex(AddressReader((*TRACKING_PARAMETERS, *ignored)), filter(None, urls))
 
-    def join(self, table: ActionTable) -> ActionTable:
-        """The table with the place of a page in each row, or why there is none.
+    def read_captures(self) -> Iterator[Part]:
+        """Reads the files from beginning to end; a part holds what of them could not be read."""
+        for number, path in enumerate(self._files):
+            done, rejected = 0, []
+            for item in open_page_file(path).captures(self._index.wants):
+                if isinstance(item, Rejected):
+                    folder = path.relative_to(self._root).parent
+                    rejected.append(Rejected(where=(folder / item.where).as_posix(), reason=item.reason))
+                    continue
+                self._index.add(number, item)
+                if item.done_bytes - done >= _STEP_BYTES:
+                    yield Part(rejected, item.done_bytes - done)
+                    done, rejected = item.done_bytes, []
+            yield Part(rejected, path.stat().st_size - done)
+
+    def join(self) -> ActionTable:
+        """The table with the name of a page in each row, or why there is none.
 
         Raises:
             ImportFailed: Too many actions have no page.
         """
-        columns: dict[str, list[str | None]] = {"page": [], NO_PAGE: [], NO_PAGE_WHY: []}
-        for batch in table.batches(_JOINED_COLUMNS):
+        columns: dict[str, list[str | None]] = {"page": [], "no_page": [], "no_page_why": []}
+        for batch in self._table.batches(_JOINED_COLUMNS):
             for row in batch:
-                found, why = self._find(row)
-                is_lost = isinstance(found, Cause)
-                columns["page"].append(None if isinstance(found, Cause) else self._shown(found))
-                columns[NO_PAGE].append(str(found) if is_lost else None)
-                columns[NO_PAGE_WHY].append(f"no page: {found}{why}" if is_lost else None)
+                match, detail = self._find(row)
+                cause = match if isinstance(match, Cause) else None
+                columns["page"].append(None if isinstance(match, Cause) else self._page_name(match))
+                columns["no_page"].append(cause and str(cause))
+                columns["no_page_why"].append(cause and f"no page: {cause}{detail}")
                 if row["type"] in ACTION_TYPES:
-                    self._count(row, found, why)
-        actions = self.joined + self.without.total()
-        if self.without.total() > self._joining.max_without_page * actions:
+                    self._counts[cause] += 1
+                    if cause and len(self._examples[cause]) < _EXAMPLES:
+                        self._examples[cause].append(remove_from_text(f"row {row[ROW]}{detail}"))
+        actions = self._counts.total()
+        if actions - self._counts[None] > self._joining.max_without_page * actions:
             raise ImportFailed(
                 f"{self._share()}, and at most {self._joining.max_without_page:.0%} may lack one (--max-without-page): "
                 f"{'; '.join(self._causes())}"
             )
-        return table.with_columns({name: pa.array(values, pa.string()) for name, values in columns.items()})
+        return self._table.with_columns({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
     def report(self) -> list[str]:
         """What could not be joined, in a few lines."""
-        if not self.without:
-            return [f"pages: {self._share()}"]
-        return [f"pages: {self._share()}; the rest is left out:", *(f"  {cause}" for cause in self._causes())]
+        causes = [f"  {cause}" for cause in self._causes()]
+        return [f"pages: {self._share()}{'; the rest is left out:' if causes else ''}", *causes]
 
     def _share(self) -> str:
-        actions = self.joined + self.without.total()
-        share = f" ({self.joined / actions:.0%})" if actions else ""
-        return f"{self.joined:,} of {actions:,} actions{share} have a page among {self.captures:,} captures"
+        joined, actions = self._counts[None], self._counts.total()
+        share = f" ({joined / actions:.0%})" if actions else ""
+        return f"{joined:,} of {actions:,} actions{share} have a page among {len(self._index):,} captures"
 
     def _causes(self) -> Iterator[str]:
-        for cause, count in self.without.most_common():
-            remedy = f" ({_REMEDIES[cause]})" if cause in _REMEDIES else ""
-            yield f"{count:,} {cause}{remedy}, such as {', '.join(self.examples[cause])}"
+        for cause, count in self._counts.most_common():
+            if cause:
+                remedy = f" ({_REMEDIES[cause]})" if cause in _REMEDIES else ""
+                yield f"{count:,} {cause}{remedy}, such as {', '.join(self._examples[cause])}"
 
-    def _count(self, row: Row, found: CapturePlace | Cause, why: str) -> None:
-        if not isinstance(found, Cause):
-            self.joined += 1
-            return
-        self.without[found] += 1
-        examples = self.examples.setdefault(found, [])
-        if len(examples) < _EXAMPLES:
-            examples.append(remove_from_text(f"row {row[ROW]}{why}"))
-
-    def _find(self, row: Row) -> tuple[CapturePlace | Cause, str]:
+    def _find(self, row: Row) -> tuple[CapturePosition | Cause, str]:
         """The page of a row, or the cause why there is none and what it was looked for by."""
-        assert self._index is not None
         address, time = row["url"] or "", moment(row["timestamp"])
-        sought = f" [{address[:200]} at {row['timestamp']}]"
+        query = f" [{address[:200]} at {row['timestamp']}]"
         if not address:
             return Cause.NO_ADDRESS, ""
         if time is None:
-            return Cause.NO_TIME, sought
-        named = row["session_id"] if self._joining.pages_by_session else row["page"]
-        file = self._names.get(named) if named else None
-        if named and file is None:
-            return Cause.NO_FILE, f" [{named}]"
-        found = self._index.find(address, time, self._joining.tolerance, file)
-        if found == Cause.NO_CAPTURE and self._index.has_path(address):
-            sought = f"{sought}, whose path was captured with other parameters"
-        return found, sought
+            return Cause.NO_TIME, query
+        name = row["session_id"] if self._joining.pages_by_session else row["page"]
+        file = self._names.get(name) if name else None
+        if name and file is None:
+            return Cause.NO_FILE, f" [{name}]"
+        match = self._index.find(address, time, self._joining.tolerance, file)
+        if match == Cause.NO_CAPTURE and self._index.has_path(address):
+            query = f"{query}, whose path was captured with other parameters"
+        return match, query
 
-    def _shown(self, place: CapturePlace) -> str:
-        return f"{self._files[place.file].relative_to(self._root).as_posix()}#{place.place}"
+    def _page_name(self, capture: CapturePosition) -> str:
+        return f"{self._files[capture.file].relative_to(self._root).as_posix()}#{capture.position}"
+
+
+class _NoPage(Unresolved):
+    """The page of an action was not captured."""
+
+    def __init__(self, cause: str, message: str) -> None:
+        super().__init__(message)
+        self.outcome = f"without a page: {cause}"
+
+
+class PageFolder(Pages):
+    """The pages of a raw log by the names of their files, the last few of them cached simplified.
+
+    Args:
+        purchase_selector: A click on what this CSS selector matches buys.
+    """
+
+    def __init__(
+        self, folder: Path, recipe: Recipe | None, *, private_data: bool = True, purchase_selector: str | None = None
+    ) -> None:
+        self.removes_private_data = private_data
+        self._folder = folder.resolve()
+        self._recipe = recipe
+        self._purchase_selector = purchase_selector
+        self._cached_page = lru_cache(CACHED_PAGES)(self._read_page)
+
+    def page(self, row: Row) -> RawPage:
+        if cause := row.get("no_page"):
+            raise _NoPage(cause, row.get("no_page_why") or cause)
+        return self._cached_page(row["page"] or "")
+
+    def is_purchase(self, row: Row, page: RawPage, name: str) -> bool:
+        selector = self._purchase_selector
+        return row["type"] == PURCHASE or (selector is not None and page.is_among(selector, name))
+
+    def content(self, file: str) -> bytes:
+        """The bytes of a page.
+
+        Raises:
+            Unresolved: There is none, or it cannot be read.
+        """
+        try:
+            path = (self._folder / file).resolve()
+            if not path.is_relative_to(self._folder):
+                raise Unresolved(f"page '{file}' lies outside the folder")
+            if path.suffix != ".gz":
+                return path.read_bytes()
+            with gzip.open(path) as unpacked:
+                return unpacked.read(MAX_BYTES + 1)  # a bomb is read no further than any page may be long
+        # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
+        except (OSError, EOFError, zlib.error, ValueError, RuntimeError) as error:
+            raise Unresolved(f"page '{file}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+    def _read_page(self, file: str) -> RawPage:
+        content = self.content(file)
+        try:
+            return RawPage(content, self._recipe, private_data=self.removes_private_data)
+        except BadSession as error:
+            raise Unresolved(f"page '{file}': {error}") from error
 
 
 class CapturedPages(PageFolder):
-    """Captured pages by the places that `CaptureJoin` found, the last few of them kept simplified."""
+    """Captured pages by the places that `CaptureJoin` found."""
 
-    def __init__(self, root: Path, recipe: Recipe | None, *, private_data: bool = True) -> None:
-        super().__init__(root, recipe, private_data=private_data)
-        self._root = root
-        self._open = lru_cache(_OPEN_FILES)(open_page_file)
+    @cached_property
+    def _open(self) -> Callable[[Path], PageFile]:
+        return lru_cache(_OPEN_FILES)(open_page_file)
 
     def content(self, file: str) -> bytes:
-        name, _, place = file.rpartition("#")
+        name, _, position = file.rpartition("#")
         try:
-            return self._open(self._root / name).body(int(place))
+            return self._open(self._folder / name).body(int(position))
         except (BadBody, OSError) as error:
             raise Unresolved(f"page '{file}': {getattr(error, 'strerror', None) or error}") from error
 
@@ -214,8 +246,7 @@ def _names_of(root: Path, files: list[Path]) -> dict[str, int]:
     """Files by what rows may call them: the path, or the name, with or without its endings, where only one has it."""
     names: dict[str, set[int]] = {}
     for number, path in enumerate(files):
-        shown = path.relative_to(root).as_posix()
-        for name in (shown, path.name):
+        for name in (path.relative_to(root).as_posix(), path.name):
             ending = next((ending for ending in PAGE_FILE_ENDINGS if name.lower().endswith(ending)), "")
             names.setdefault(name, set()).add(number)
             names.setdefault(name[: len(name) - len(ending)], set()).add(number)

@@ -4,40 +4,37 @@
       actions.csv                  python -m replay_sessions check stores/mine
       home.html  results.html.gz
 
-One row an action; raw/rows.py lists the columns, docs/raw_logs.md works an example through. The table may also be one
-of events of web analytics, read by a field mapping (raw/event_rows.py), and pages may be captured ones, HAR, WARC or
-MHTML, found by address and time (raw/captured_pages.py):
+One row an action; raw/action_table.py lists the columns, docs/raw_logs.md works an example through. The table may also
+be one of events of web analytics, read by a field mapping (raw/event_rows.py), and pages may be captured ones, HAR,
+WARC or MHTML, found by address and time (raw/captured_pages.py):
 
     python -m replay_sessions import raw crawl.warc.gz --actions events --mapping ga4 --out stores/mine
 
 Pages are simplified by the site's recipe, which also takes private data out of them; so it is of all else but ids. What
 was acted on is given by a CSS selector, the element's id, text, address or its name in the simplified page
-(raw/targets.py). An action whose page or element is not found is left out, counted and listed with the reason; the next
+(targets.py). An action whose page or element is not found is left out, counted and listed with the reason; the next
 step's `gap` says so.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
-from textwrap import fill
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated
 
-import msgspec
 import tyro
 
-from replay_sessions.errors import ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, Part, state_of_files
-from replay_sessions.importers.mapped.field_mapping import load_any_mapping
-from replay_sessions.importers.raw.captured_pages import AS_CAPTURED, CapturedPages, CaptureJoin, Joining
-from replay_sessions.importers.raw.endings import NO_ENDINGS, Endings, endings_of
+from replay_sessions.foundation.durable_files import check_name
+from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.importer import Imported, Importer, Part, changed_options, gather, table_of_names
+from replay_sessions.importers.mapped.field_mapping import load_mapping
+from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, ActionTable, read_actions
+from replay_sessions.importers.raw.captured_pages import CapturedPages, CaptureJoin, Joining, PageFolder
+from replay_sessions.importers.raw.endings import Endings, ended_sessions
 from replay_sessions.importers.raw.event_rows import find_event_files, read_events
-from replay_sessions.importers.raw.rows import COLUMNS, REQUIRED_COLUMNS, ActionTable, Row, read_actions
-from replay_sessions.importers.raw.steps import PageFolder, read_session
+from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.page_files import PAGE_LIST, find_page_files
+from replay_sessions.importers.sources.timestamps import in_time_order
 from replay_sessions.simplify import load_recipe
-from replay_sessions.store.file_names import check_name
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["RawImporter"]
+from replay_sessions.store.manifest import Rejected
 
 _ACTION_FILES = (
     "actions.csv", "actions.tsv", "actions.jsonl", "actions.csv.gz", "actions.jsonl.gz", "actions.parquet",
@@ -76,13 +73,6 @@ makes of one by
 docs/raw_logs.md goes through all of it."""
 
 
-class _Rows(msgspec.Struct, frozen=True):
-    """Rows by session, and what of the table is no row."""
-
-    sessions: list[list[Row]]
-    set_aside: list[SetAside]
-
-
 class RawOptions(Endings, frozen=True, kw_only=True):
     """How raw pages are read.
 
@@ -101,151 +91,120 @@ class RawOptions(Endings, frozen=True, kw_only=True):
     recipe: str | None = None
     ignore_columns: str = ""
     keep_private_data: bool = False
-    joining: Annotated[Joining, tyro.conf.arg(name="")] = AS_CAPTURED
+    joining: Annotated[Joining, tyro.conf.arg(name="")] = Joining()
 
 
 class RawImporter(Importer):
     """Reads raw pages and a table of actions; see the module."""
 
-    Options: ClassVar[type[msgspec.Struct]] = RawOptions
+    Options = RawOptions
 
-    def __init__(
-        self,
-        source: Path,
-        actions: Path | None = None,
-        *,
-        mapping: str | None = None,
-        recipe: str | None = None,
-        private_data: bool = True,
-        ignored_columns: frozenset[str] = frozenset(),
-        endings: Endings = NO_ENDINGS,
-        joining: Joining = AS_CAPTURED,
-    ) -> None:
-        endings.check()
-        joining.check()
+    def __init__(self, source: Path, options: RawOptions = RawOptions()) -> None:  # noqa: B008 - it is frozen
+        options.check()
+        options.joining.check()
         self.source = "raw"
-        self.notes = []
+        self._importer_options = options
         self._captures = find_page_files(source)
         self._root = source.absolute() if source.is_dir() else source.absolute().parent
-        self._actions = (actions or _find_actions(source)).absolute()
+        self._actions = (options.actions or _find_actions(source)).absolute()
         check_name(self._root)
         check_name(self._actions)
-        self._ignored = ignored_columns
-        self._mapping = load_any_mapping(mapping) if mapping else None
+        mapping = options.mapping
+        self._mapping = load_mapping(mapping, has_pages=False) if mapping else None
         if self._mapping and not self._captures and self._mapping.step.page is None:
             raise ImportFailed(
                 f"mapping {mapping!r} finds pages by address and time, and '{source}' is a folder of HTML files that "
                 f"tell neither: put a list of them beside them, {PAGE_LIST} with the columns file, url, timestamp"
             )
         table = self._table()  # read again for its parts: workers need not hold it
-        self._rows = len(table)
+        self._row_count = len(table)
         self._capture_bytes = sum(path.stat().st_size for path in self._captures)
         self.unit = "bytes" if self._captures else "actions"
-        self.size = 2 * self._capture_bytes if self._captures else self._rows  # each is read twice
-        self._recipe = load_recipe(recipe) if recipe else None
-        self._private_data = private_data
-        self.options = {"actions": self._actions.name, "recipe": recipe or "by site"}
-        self.options["private_data"] = "removed" if private_data else "kept"
-        self._endings = endings
-        self._joining = joining
-        self._joined: list[str] = []
-        self.options |= {**({"mapping": mapping} if mapping else {}), **endings.told()}
-        if self._captures:
-            self.options |= {"pages": source.name, **joining.told()}
-        elif joining != AS_CAPTURED:
-            given = ", ".join(f"--{name.replace('_', '-')}" for name in joining.told())
-            self.notes.append(f"{given}: of captured pages only; these are named by the table")
-        if endings == NO_ENDINGS and not table.has_type("terminate"):
+        self.size = 2 * self._capture_bytes if self._captures else self._row_count  # each is read twice
+        self._recipe = load_recipe(options.recipe) if options.recipe else None
+        recipe_rules = self._recipe.rules if self._recipe else None
+        self.rules = (recipe_rules, self._mapping) if self._mapping else recipe_rules
+        endings, joining = changed_options(options, Endings), changed_options(options.joining, Joining)
+        self.options = {
+            "actions": self._actions.name,
+            "recipe": options.recipe or "by site",
+            "private_data": "kept" if options.keep_private_data else "removed",
+            **({"mapping": mapping} if mapping else {}),
+            **endings,
+            **({"pages": source.name, **joining} if self._captures else {}),
+        }
+        self.notes = []
+        if joining and not self._captures:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in joining)
+            self.notes.append(f"{flags}: of captured pages only; these are named by the table")
+        if not endings and not table.has_type("terminate"):
             self.notes.append(
                 "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end "
                 "say where sessions end"
             )
-        if not private_data:
+        if options.keep_private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
-
-    @classmethod
-    def from_options(cls, source: Path, options: RawOptions) -> Self:
-        return cls(
-            source,
-            options.actions,
-            mapping=options.mapping,
-            recipe=options.recipe,
-            private_data=not options.keep_private_data,
-            ignored_columns=frozenset(filter(None, options.ignore_columns.split(","))),
-            endings=endings_of(options),
-            joining=options.joining,
-        )
 
     @classmethod
     def help(cls) -> str:
         columns = {name + "*" * (name in REQUIRED_COLUMNS): text for name, text in COLUMNS.items()}
-        lines = [
-            fill(f"{name:14}{text}", 80, initial_indent="  ", subsequent_indent=" " * 16)
-            for name, text in columns.items()
-        ]
-        return _HELP.format(columns="\n".join(lines))
+        return _HELP.format(columns=table_of_names(columns))
 
     def state(self) -> str:
+        has_lists = any(path.name == PAGE_LIST for path in self._captures)  # of pages in other files
         tables = find_event_files(self._actions) if self._mapping else [self._actions]
-        pages = self._captures if self._captures and not self._holds_lists() else self._root.rglob("*")
-        return state_of_files(sorted([*tables, *(path for path in pages if path.is_file())]))
-
-    def rules(self) -> Any:
-        recipe = self._recipe.rules if self._recipe else None
-        return (recipe, self._mapping) if self._mapping else recipe
-
-    def report(self) -> list[str]:
-        return self._joined
+        pages = self._root.rglob("*") if has_lists or not self._captures else self._captures
+        self.files = sorted([*tables, *(path for path in pages if path.is_file())])
+        return super().state()
 
     def parts(self) -> Iterator[Part]:
         table = self._table()
-        if table.set_aside:
-            yield Part(content=_Rows([], table.set_aside), size=0)
+        if table.rejected:
+            yield Part(table.rejected, 0)
         if self._captures:
-            join = CaptureJoin(self._root, self._captures, self._joining)
-            for size, set_aside in join.read_captures(table):
-                yield Part(content=_Rows([], set_aside), size=size)
-            table = join.join(table)
-            self._joined = join.report()
-        sessions: list[list[Row]] = []
-        rows = 0
-        for session in table.sessions():
-            sessions.append(session)
-            rows += len(session)
-            if rows >= _PART_ROWS:
-                yield Part(content=_Rows(sessions, []), size=self._size(rows))
-                sessions, rows = [], 0
-        if sessions:
-            yield Part(content=_Rows(sessions, []), size=self._size(rows))
+            join = CaptureJoin(self._root, self._captures, self._importer_options.joining, table)
+            yield from join.read_captures()
+            table = join.join()
+            self.report = join.report()
+        share = self._capture_bytes / self._row_count if self._captures else 1
+        done = 0
+        for part in gather((Part(rows, len(rows), len(rows)) for rows in table.sessions()), _PART_ROWS):
+            yield Part(part.content, int((done + part.size) * share) - int(done * share))
+            done += part.size
 
     def read(self, part: Part) -> Iterator[Imported]:
-        content: _Rows = part.content
-        yield from content.set_aside
-        kind = CapturedPages if self._captures else PageFolder
-        pages = kind(self._root, self._recipe, private_data=self._private_data)
-        for rows in content.sessions:
-            yield from read_session(
-                rows, pages, self.source, self._actions.name, self._endings, longest_bytes=self.longest_session_bytes
-            )
+        options = self._importer_options
+        pages = (CapturedPages if self._captures else PageFolder)(
+            self._root,
+            self._recipe,
+            private_data=not options.keep_private_data,
+            purchase_selector=options.purchase_selector,
+        )
+        for unit in part.content:
+            if isinstance(unit, Rejected):
+                yield unit
+                continue
+            for rows in ended_sessions(in_time_order(unit, lambda row: row.get("timestamp")), options):
+                yield from build_session(
+                    rows,
+                    pages,
+                    source=self.source,
+                    longest_bytes=self.longest_session_bytes,
+                    row_prefix=f"{self._actions.name}:",
+                )
 
     def _table(self) -> ActionTable:
         if self._mapping:
             return read_events(self._actions, self._mapping)
-        return read_actions(self._actions, self._ignored, are_captured=bool(self._captures))
-
-    def _size(self, rows: int) -> int:
-        """How much of the source some rows stand for."""
-        return self._capture_bytes * rows // self._rows if self._captures else rows
-
-    def _holds_lists(self) -> bool:
-        return any(path.name == PAGE_LIST for path in self._captures)
+        ignored = frozenset(filter(None, self._importer_options.ignore_columns.split(",")))
+        return read_actions(self._actions, ignored, are_captured=bool(self._captures))
 
 
 def _find_actions(folder: Path) -> Path:
-    found = [folder / name for name in _ACTION_FILES if (folder / name).is_file()]
-    if not found:
+    path = next((folder / name for name in _ACTION_FILES if (folder / name).is_file()), None)
+    if path is None:
         raise ImportFailed(
             f"'{folder}' holds no table of actions ({', '.join(_ACTION_FILES[:3])}): give it by --actions FILE; "
             "`import raw --help` says what stands in it"
         )
-    return found[0]
+    return path

@@ -5,16 +5,12 @@ A click into a field that is then typed into is no act of its own, nor are the c
 
 from collections.abc import Callable
 
-from replay_sessions.errors import BadSession
-from replay_sessions.importers.rrweb.acted_pages import ActedPage
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Event, Input, Node
-from replay_sessions.importers.rrweb.page_helpers import PageToCome
-from replay_sessions.importers.rrweb.targets import attribute, is_masked, meant, submit_button
-from replay_sessions.importers.rrweb.timeline import Act, Left, Timeline, View
+from replay_sessions.importers.rrweb.pages import View
+from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
 from replay_sessions.importers.rrweb.tree import option_value, subtree
-from replay_sessions.importers.rrweb.windows import Window
-
-__all__ = ["MAX_ACTS", "ActLog"]
+from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, meant, submit_button
 
 MAX_ACTS = 20_000
 _ECHO_MS = 100  # how soon after a click one follows that it caused
@@ -24,10 +20,10 @@ class ActLog:
     """The timeline while it grows.
 
     Args:
-        settle: Simplifies the page of a view; the text that it gives instead says why it cannot.
+        settle: Has the page of a view simplified.
     """
 
-    def __init__(self, settle: Callable[[View], ActedPage | str | PageToCome]) -> None:
+    def __init__(self, settle: Callable[[View], None]) -> None:
         self.timeline: Timeline = []
         self._settle = settle
         self._unsettled: Act | None = None  # the last one: what comes next may show that it is none
@@ -44,13 +40,13 @@ class ActLog:
         if press is not None and press.view is not None:
             node = press.node
             outward = press.path.index(node_id) if node_id in press.path else 0
-            view = press.view if not outward else View(press.view.html, outward, press.view.page)
+            view = View(press.view.html, outward) if outward and press.view.html else press.view
         elif node is not None and window.page is not None:
-            node = meant(window.page.tree, node)
+            node = meant(window.page, node)
             view = window.view(node)
         else:
-            why = window.lost or f"node {node_id} is not in the page"
-            self.leave("click", event.number, why)
+            reason = window.lost or f"node {node_id} is not in the page"
+            self.leave("click", event.number, reason)
             return
         if not by_pointer:
             if self._is_sent(window, node):
@@ -106,21 +102,21 @@ class ActLog:
             act = self._act("click", event, window, chosen, window.view(chosen))
         self._add(act)
 
-    def leave(self, what: str, number: int, reason: str = "") -> None:
+    def leave(self, name: str, number: int, reason: str = "") -> None:
         """Notes what was done and is no action."""
-        self.timeline.append(Left(what, number, reason))
+        self.timeline.append(NoAction(name, number, reason))
 
-    def leave_once(self, what: str, number: int) -> None:
+    def leave_once(self, name: str, number: int) -> None:
         """Notes it, unless it was what was noted last: the next key of the same."""
         last = self.timeline[-1] if self.timeline else None
-        if not (isinstance(last, Left) and last.what == what):
-            self.leave(what, number)
+        if not (isinstance(last, NoAction) and last.name == name):
+            self.leave(name, number)
 
     def settle(self) -> None:
-        """Simplifies the page of the last act: it counts."""
+        """Has the page of the last act simplified: it counts."""
         act, self._unsettled = self._unsettled, None
-        if act is not None and act.view is not None:
-            act.page, act.view = self._settle(act.view), None
+        if act is not None:
+            self._settle(act.view)
 
     def _act(self, kind: str, event: Event, window: Window, node: Node, view: View) -> Act:
         return Act(

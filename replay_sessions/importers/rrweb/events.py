@@ -13,12 +13,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import Raw
 
-from replay_sessions.errors import BadSession
-
-__all__ = [
-    "Add", "AttributeChange", "Event", "EventType", "Input", "Interaction", "Mutation", "Node", "NodeType", "Packed",
-    "Pointer", "Remove", "Source", "TextChange", "Unpacker", "Unread",
-]  # fmt: skip
+from replay_sessions.foundation.errors import BadSession
 
 _SOURCE = re.compile(rb'\{"source":(\d{1,9})[,}]')
 _ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
@@ -68,13 +63,17 @@ class NodeType:
     COMMENT = 5
 
 
-class Node(msgspec.Struct, eq=False):
+_OWN_FIELDS = ("parent", "first", "last", "previous", "next", "inner", "depth", "written", "html", "changed_at")
+
+
+# A name with a blank is no name that a recorder gives.
+class Node(msgspec.Struct, eq=False, rename=lambda name: f" {name}" if name in _OWN_FIELDS else name):
     """A node of a page, as an event brings it and as the page holds it: links to its neighbours are set in `tree`.
 
     Attributes:
         inner: The root of its shadow tree, or the document in an iframe.
         written: Its start tag or text as HTML, until it changes (page_writer.py).
-        whole: It and all in it as HTML, until anything in it changes.
+        html: It and all in it as HTML, until anything in it changes.
         changed_at: After how many writes of the page something in it changed last (tree.py).
     """
 
@@ -86,17 +85,16 @@ class Node(msgspec.Struct, eq=False):
     textContent: str | None = None  # noqa: N815
     isShadow: bool = False  # noqa: N815
     rootId: int | None = None  # noqa: N815
-    # A name with a blank is no name that a recorder gives.
-    parent: "Node | None" = msgspec.field(default=None, name=" parent")
-    first: "Node | None" = msgspec.field(default=None, name=" first")
-    last: "Node | None" = msgspec.field(default=None, name=" last")
-    previous: "Node | None" = msgspec.field(default=None, name=" previous")
-    next: "Node | None" = msgspec.field(default=None, name=" next")
-    inner: "Node | None" = msgspec.field(default=None, name=" inner")
-    depth: int = msgspec.field(default=0, name=" depth")
-    written: str | None = msgspec.field(default=None, name=" written")
-    whole: str | None = msgspec.field(default=None, name=" whole")
-    changed_at: int = msgspec.field(default=0, name=" changed_at")
+    parent: "Node | None" = None
+    first: "Node | None" = None
+    last: "Node | None" = None
+    previous: "Node | None" = None
+    next: "Node | None" = None
+    inner: "Node | None" = None
+    depth: int = 0
+    written: str | None = None
+    html: str | None = None
+    changed_at: int = 0
 
 
 class FullSnapshot(msgspec.Struct):
@@ -156,15 +154,6 @@ class Custom(msgspec.Struct):
 
 class _Incremental(msgspec.Struct):
     source: int
-
-
-class _Lists(msgspec.Struct):
-    """A mutation whose lists may each be packed."""
-
-    removes: Raw = Raw(b"[]")
-    adds: Raw = Raw(b"[]")
-    texts: Raw = Raw(b"[]")
-    attributes: Raw = Raw(b"[]")
 
 
 class Packed(msgspec.Struct):
@@ -242,16 +231,10 @@ class Unpacker:
         try:
             return msgspec.json.decode(event.data, type=Mutation)
         except (ValueError, RecursionError):  # a list is packed, or damaged
-            return self._unpacked_mutation(event)
-
-    def _unpacked_mutation(self, event: Event) -> Mutation:
-        lists = msgspec.json.decode(event.data, type=_Lists)
-        return Mutation(
-            removes=msgspec.json.decode(self._plain(lists.removes), type=list[Remove]),
-            adds=msgspec.json.decode(self._plain(lists.adds), type=list[Add]),
-            texts=msgspec.json.decode(self._plain(lists.texts), type=list[TextChange]),
-            attributes=msgspec.json.decode(self._plain(lists.attributes), type=list[AttributeChange]),
-        )
+            fields = msgspec.json.decode(event.data, type=dict[str, Raw])
+            lists = {name: fields[name] for name in Mutation.__struct_fields__ if name in fields}
+            unpacked = {name: Raw(self._plain(data)) for name, data in lists.items()}
+            return msgspec.json.decode(msgspec.json.encode(unpacked), type=Mutation)
 
     def _plain(self, data: Raw) -> Raw | bytes:
         return self._inflated(data) if memoryview(data)[0] == ord('"') else data

@@ -13,18 +13,16 @@ from collections import defaultdict
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Add, Mutation, Node, NodeType
-from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, children
-
-__all__ = ["Rebuilder"]
+from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, children
 
 _TO_COME = -1
 
 
-class Rebuilder:
-    """A page, and what waits for parts of it that are still to come."""
+class Page(Tree):
+    """A page that changes, and what waits for parts of it that are still to come."""
 
     def __init__(self, root: Node, width: float | None = None) -> None:
-        self.tree = Tree(root, width)
+        super().__init__(root, width)
         self._documents: dict[int, Add] = {}  # by the iframe that they wait for
         self._siblings: dict[int, tuple[Node, Add]] = {}  # -1: by their own ids
 
@@ -34,19 +32,18 @@ class Rebuilder:
         Raises:
             BadSession: The page grows beyond its bounds.
         """
-        tree = self.tree
-        tree.version += 1
+        self.version += 1
         for remove in mutation.removes:
-            node = tree.nodes.get(remove.id)
-            if node is not None and node is not tree.root:
-                tree.remove(node)
+            node = self.nodes.get(remove.id)
+            if node is not None and node is not self.root:
+                self.remove(node)
         self._add_all(mutation.adds)
         for node_id, text in {change.id: change.value for change in mutation.texts}.items():
-            node = tree.nodes.get(node_id)
+            node = self.nodes.get(node_id)
             if node is not None and node.type in (NodeType.TEXT, NodeType.CDATA):
-                tree.set_text(node, text or "")
+                self.set_text(node, text or "")
         for change in mutation.attributes:
-            node = tree.nodes.get(change.id)
+            node = self.nodes.get(change.id)
             if node is not None and node.type == NodeType.ELEMENT:
                 for name, value in change.attributes.items():
                     self._set(node, name, value)
@@ -75,7 +72,7 @@ class Rebuilder:
 
     def _missing(self, add: Add) -> int | None:
         """The id that an add waits for."""
-        nodes = self.tree.nodes
+        nodes = self.nodes
         if add.parentId not in nodes:
             return add.parentId
         if add.nextId is not None and add.nextId != _TO_COME and add.nextId not in nodes:
@@ -83,49 +80,48 @@ class Rebuilder:
         return None
 
     def _add(self, add: Add) -> None:
-        tree = self.tree
         node = add.node
-        parent = tree.nodes[add.parentId]
-        if node.rootId and node.rootId not in tree.nodes:
+        parent = self.nodes[add.parentId]
+        if node.rootId and node.rootId not in self.nodes:
             return  # of a document that is gone
-        before = tree.nodes.get(node.id)
-        if before is tree.root:
+        before = self.nodes.get(node.id)
+        if before is self.root:
             return
         if before is not None:
-            tree.remove(before)
-            if add.parentId not in tree.nodes:
+            self.remove(before)
+            if add.parentId not in self.nodes:
                 return  # it was to go into itself
         if node.type == NodeType.DOCUMENT:
             if parent.inner is not None:
-                tree.remove(parent.inner)
-            tree.append(parent, node)
-            tree.take_in(node)
+                self.remove(parent.inner)
+            self.append(parent, node)
+            self.take_in(node)
             return
         node.childNodes.clear()
         node.depth = parent.depth + 1
-        tree.take_in(node)
+        self.take_in(node)
         if add.nextId == _TO_COME or add.previousId == _TO_COME:
             self._siblings[node.id] = (node, add)
             return
         if parent.type == NodeType.DOCUMENT or parent.tagName == "textarea":
             self._make_room(parent, node)
         if add.nextId is None and add.previousId is None:
-            tree.append(parent, node)
+            self.append(parent, node)
         else:
             self._put(parent, node, add)
         if self._siblings:
             self._bring_siblings(node, add)
 
     def _put(self, parent: Node, node: Node, add: Add) -> None:
-        nodes = self.tree.nodes
+        nodes = self.nodes
         previous = nodes.get(add.previousId) if add.previousId is not None else None
         following = nodes.get(add.nextId) if add.nextId is not None else None
         if previous is not None and previous.parent is not None and _host(previous.parent) is parent:
-            self.tree.insert(previous.parent, node, previous.next)
+            self.insert(previous.parent, node, previous.next)
         elif following is not None and following.parent is not None and _host(following.parent) is parent:
-            self.tree.insert(following.parent, node, following)
+            self.insert(following.parent, node, following)
         else:
-            self.tree.append(parent, node)
+            self.append(parent, node)
 
     def _make_room(self, parent: Node, node: Node) -> None:
         """Removes what can stand only once in a document or a textarea, which the parent is."""
@@ -136,43 +132,34 @@ class Rebuilder:
             is_single = is_html or node.type == NodeType.DOCTYPE
             alike = [child for child in children(parent) if is_single and child.type == node.type]
         for child in alike:
-            self.tree.remove(child)
+            self.remove(child)
 
     def _bring_siblings(self, node: Node, add: Add) -> None:
         """Puts nodes that waited for a neighbour to name them beside it."""
-        tree = self.tree
         named = [(node, add)]
         while named:
             node, add = named.pop()
             for neighbour, is_next in ((add.previousId, False), (add.nextId, True)):
-                found = self._siblings.pop(neighbour, None) if neighbour is not None else None
-                if found is None or node.parent is None or _is_around(found[0], node):
+                sibling, its_add = self._siblings.pop(neighbour or 0, (None, None))
+                if sibling is None or its_add is None or node.parent is None or sibling in ancestors(node):
                     continue
-                if tree.nodes.get(found[0].id) is not found[0]:
-                    continue
-                tree.insert(node.parent, found[0], node.next if is_next else node)
-                named.append(found)
+                if self.nodes.get(sibling.id) is sibling:
+                    self.insert(node.parent, sibling, node.next if is_next else node)
+                    named.append((sibling, its_add))
 
     def _set(self, node: Node, name: str, value: Any) -> None:
         if isinstance(value, dict):
             value = _changed_style(node.attributes.get("style"), value) if name == "style" else None
         if name == "value" and node.tagName == "textarea" and isinstance(value, str):
-            self.tree.set_value(node, value)
+            self.set_value(node, value)
         else:
-            self.tree.set_attribute(node, name, value)
+            self.set_attribute(node, name, value)
 
 
 def _host(node: Node) -> Node:
     """The element that a node is the shadow root of; else the node itself."""
     parent = node.parent
     return parent if parent is not None and parent.inner is node and parent.tagName not in IFRAMES else node
-
-
-def _is_around(outer: Node, node: Node) -> bool:
-    around: Node | None = node
-    while around is not None and around is not outer:
-        around = around.parent
-    return around is not None
 
 
 def _changed_style(style: Any, changes: dict[str, Any]) -> str:

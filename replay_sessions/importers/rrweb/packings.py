@@ -18,10 +18,8 @@ import zlib
 import msgspec
 from msgspec import Raw
 
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Event, EventType, Packed, Unpacker, Unread
-
-__all__ = ["Recording", "recordings_in"]
 
 _WRAPPERS = ("result", "snapshots", "events", "data")
 _BATCH = frozenset({"window_id", "number", "data"})
@@ -72,13 +70,13 @@ def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
             if line := line.strip():
                 reader.read(Raw(line))
     reader.end()
-    found = [recording for recording in reader.recordings if recording.events]
-    if not all(recording.has_page() for recording in found):
-        found = [Recording([event for recording in found for event in recording.events])]
-    if not any(isinstance(event, Event) for recording in found for event in recording.events):
-        reasons = [event.reason for recording in found for event in recording.events if isinstance(event, Unread)]
+    recordings = [recording for recording in reader.recordings if recording.events]
+    if not all(recording.has_page() for recording in recordings):
+        recordings = [Recording([event for recording in recordings for event in recording.events])]
+    if not any(isinstance(event, Event) for recording in recordings for event in recording.events):
+        reasons = [event.reason for recording in recordings for event in recording.events if isinstance(event, Unread)]
         raise BadSession("; ".join(["it holds no rrweb event", *reasons[:1]]))
-    return found
+    return recordings
 
 
 def _is_one_document(content: bytes) -> bool:

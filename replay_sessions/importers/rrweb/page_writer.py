@@ -9,7 +9,7 @@ around it.
 A tick box or radio button with a label is written as shown, for shops hide it and draw the label instead, and a label
 cannot be acted on by itself.
 
-Little of a page changes between two presses, so what does not is kept as it was written, in pieces of some size; but
+Little of a page changes between two presses, so what does not is cached as it was written, in pieces of some size; but
 not around ticks and labels, which depend on each other, nor around what was acted on.
 
 The mark is a class: another attribute could make something to act on of an `<a>` that leads nowhere.
@@ -22,8 +22,6 @@ from typing import Any
 
 from replay_sessions.importers.rrweb.events import Node, NodeType
 from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, text_in
-
-__all__ = ["MARK", "write_page"]
 
 MARK = "shop-r1-acted-on"
 
@@ -41,104 +39,115 @@ _HIDING = frozenset({"hidden", "inert", "popover"})
 _TAG = re.compile(r"[a-zA-Z][\w:.-]*")
 _ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
 _HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE)
-_LEAST_KEPT = 16  # pieces that are joined and kept as one
+_LEAST_CACHED = 16  # pieces that are joined and cached as one
 _SHOWN_STYLE = "display: revert; visibility: visible"
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d+(?:\.\d*)?|\.\d+)(px|r?em)\s*\)", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 
 
-def write_page(tree: Tree, acted_on: Node | None = None) -> str:  # noqa: C901, PLR0915 - the hot loop: calls would show
+def write_page(tree: Tree, acted_on: Node | None = None) -> str:
     """The page as HTML.
 
     Args:
         acted_on: The element that gets the mark. It was in sight, so nothing about it or what is around it hides it.
     """
-    marked = None if acted_on is None else acted_on.id
-    shown = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
     tree.writes += 1
-    pieces = ["<!DOCTYPE html>"]
-    ticks: list[tuple[int, Node, bool]] = []  # their places among the pieces, and whether they lie in labels
-    labelled: set[Any] = set()
-    frames = labels = 0  # how many are open
-    unkept = 0  # how many elements began that are not to be kept, nor what is around them
-    # End tags, what comes after them, the tags; then the elements, where they begin, and what was unkept before them.
-    stack: list[tuple[str, Node | None, str, Node | None, int, int]] = []
-    append, text_type, element_type = pieces.append, NodeType.TEXT, NodeType.ELEMENT
-    node = tree.root.first
-    while True:
-        if node is None:
-            if not stack:
-                break
-            end, node, tag, ended, start, unkept_before = stack.pop()
-            append(end)
-            if tag:
-                frames -= tag in IFRAMES
-                labels -= tag == "label"
-            if ended is not None and unkept == unkept_before and len(pieces) - start >= _LEAST_KEPT:
-                ended.whole = "".join(pieces[start:])
-                pieces[start:] = [ended.whole]
-            continue
-        kind = node.type
-        if kind == text_type:
-            written = node.written
-            if written is None:
-                written = node.written = _escaped(node.textContent or "")
-            append(written)
-            node = node.next
-            continue
-        if node.whole is not None and node.id not in shown:
-            append(node.whole)
-            node = node.next
-            continue
-        tag = node.tagName
-        if (
-            kind == element_type and tag not in _UNUSUAL and not frames and node.written is not None
-            and node.inner is None and node.id not in shown and "_cssText" not in node.attributes
-        ):  # fmt: skip
-            stack.append((_end(tag), node.next, "", node, len(pieces), unkept))
-            append(node.written)  # as below, of what needs nothing else; most elements do not
-            node = node.first
-            continue
-        if kind != element_type or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
-            node = node.next
-            continue
+    return _Writer(tree, acted_on).write()
+
+
+class _Writer:
+    """A page while it is written."""
+
+    def __init__(self, tree: Tree, acted_on: Node | None) -> None:
+        self.tree = tree
+        self.marked = None if acted_on is None else acted_on.id
+        self.visible = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
+        self.pieces = ["<!DOCTYPE html>"]
+        self.ticks: list[tuple[int, Node, bool]] = []  # their indices among the pieces, and whether they lie in labels
+        self.labelled: set[Any] = set()
+        self.frames = self.labels = 0  # how many are open
+        self.uncached = 0  # how many elements began that are not to be cached, nor what is around them
+        # End tags, what comes after them, the tags; the elements, where they begin, and `uncached` before them.
+        self.stack: list[tuple[str, Node | None, str, Node | None, int, int]] = []
+
+    def write(self) -> str:
+        """The hot loop: what most nodes need is written here, without a call."""
+        pieces, stack, visible = self.pieces, self.stack, self.visible
+        append, text_type, element_type = pieces.append, NodeType.TEXT, NodeType.ELEMENT
+        node = self.tree.root.first
+        while True:
+            if node is None:
+                if not stack:
+                    break
+                end, node, tag, ended, start, uncached = stack.pop()
+                append(end)
+                if tag:
+                    self.frames -= tag in IFRAMES
+                    self.labels -= tag == "label"
+                if ended is not None and self.uncached == uncached and len(pieces) - start >= _LEAST_CACHED:
+                    ended.html = "".join(pieces[start:])
+                    pieces[start:] = [ended.html]
+            elif node.type == text_type:
+                written = node.written
+                if written is None:
+                    written = node.written = _escaped(node.textContent or "")
+                append(written)
+                node = node.next
+            elif node.html is not None and node.id not in visible:
+                append(node.html)
+                node = node.next
+            elif (
+                node.type == element_type and node.tagName not in _UNUSUAL and not self.frames
+                and node.written is not None and node.inner is None and node.id not in visible
+                and "_cssText" not in node.attributes
+            ):  # fmt: skip
+                stack.append((_end(node.tagName), node.next, "", node, len(pieces), self.uncached))
+                append(node.written)
+                node = node.first
+            else:
+                node = self._begin(node)
+        for index, tick, is_in_label in self.ticks:
+            if is_in_label or tick.attributes.get("id") in self.labelled:
+                pieces[index] = _start("input", _singled_out(tick, tick.id == self.marked))
+        return "".join(pieces)
+
+    def _begin(self, node: Node) -> Node | None:
+        """Writes what a node of any kind begins with, or nothing, and returns the node that comes next."""
+        tag, pieces, frames = node.tagName, self.pieces, self.frames
+        if node.type != NodeType.ELEMENT or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
+            return node.next
         if tag == "style" or "_cssText" in node.attributes:
-            pieces.append(_sheet(node, tree.width) if not frames else "")
-            node = node.next
-            continue
+            pieces.append(_sheet(node, self.tree.width) if not frames else "")
+            return node.next
         is_frame = tag in IFRAMES
         written_tag = "div" if is_frame or (frames and tag in _FRAME_PARTS) else tag
-        start, unkept_before = len(pieces), unkept
-        if node.id in shown:
-            unkept += 1
-            pieces.append(_start(written_tag, _singled_out(node, node.id == marked)))
+        start, uncached = len(pieces), self.uncached
+        if node.id in self.visible:
+            self.uncached += 1
+            pieces.append(_start(written_tag, _singled_out(node, node.id == self.marked)))
         else:
             if node.written is None:
                 node.written = _start(written_tag, node.attributes if not is_frame else {}).replace(MARK, "")
             pieces.append(node.written)
         if tag in _VOID:
             if tag == "input" and node.attributes.get("type") in _TICKED:
-                unkept += 1
-                ticks.append((start, node, labels > 0))
-            node = node.next
-            continue
+                self.uncached += 1
+                self.ticks.append((start, node, self.labels > 0))
+            return node.next
         if is_frame:
-            frames += 1
+            self.frames += 1
         elif tag == "label":
-            unkept += 1
-            labels += 1
-            labelled.add(node.attributes.get("for", ""))
-        stack.append((_end(written_tag), node.next, tag, node, start, unkept_before))
-        inner, node = node.inner, node.first if not is_frame else None
-        if inner is not None and inner.first is not None:
-            if not is_frame:
-                pieces.append("<shadow-root>")
-                stack.append(("</shadow-root>", node, "", None, 0, 0))
-            node = inner.first
-    for place, tick, is_in_label in ticks:
-        if is_in_label or tick.attributes.get("id") in labelled:
-            pieces[place] = _start("input", _singled_out(tick, tick.id == marked))
-    return "".join(pieces)
+            self.uncached += 1
+            self.labels += 1
+            self.labelled.add(node.attributes.get("for", ""))
+        self.stack.append((_end(written_tag), node.next, tag, node, start, uncached))
+        following = None if is_frame else node.first
+        if node.inner is None or node.inner.first is None:
+            return following
+        if not is_frame:
+            pieces.append("<shadow-root>")
+            self.stack.append(("</shadow-root>", following, "", None, 0, 0))
+        return node.inner.first
 
 
 def _start(tag: str, attributes: Mapping[str, Any]) -> str:
@@ -195,15 +204,15 @@ def _sheet(node: Node, width: float | None) -> str:
             node.written = ""
             return ""
         if width is not None:
-            css, media = (_WIDTH.sub(lambda asked: _decided(asked, width), text) for text in (css, media))
+            css, media = (_WIDTH.sub(lambda query: _decide(query, width), text) for text in (css, media))
         node.written = f"{_start('style', {'media': media} if media else {})}{_STYLE_END.sub('', css)}</style>"
     return node.written
 
 
-def _decided(asked: re.Match[str], width: float) -> str:
+def _decide(query: re.Match[str], width: float) -> str:
     """A question for the width of the window, put so that the answer is plain."""
-    pixels = float(asked[2]) * (1 if asked[3].lower() == "px" else 16)
-    holds = width >= pixels if asked[1].lower() == "min" else width <= pixels
+    pixels = float(query[2]) * (1 if query[3].lower() == "px" else 16)
+    holds = width >= pixels if query[1].lower() == "min" else width <= pixels
     return f"(min-width: {0 if holds else 1_000_000}px)"
 
 

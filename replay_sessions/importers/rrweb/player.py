@@ -1,11 +1,11 @@
-"""Events -> timeline: the windows of a recording are played, and what a person did in them is noted.
+"""Events -> timeline: the windows of a recording are played, and what a person did in them is recorded.
 
     a click       with the page as it was when button or finger went down, before handlers changed it
     a typed text  with the page as it was before the first key: all keys into one field are one text, and the clicks
                   that put the cursor there are part of it
     a choice      in a list is a click on the option
 
-A click without a press before it, where the recorder tells of presses, was made by the keyboard, or by the page: the
+A click without a press before it, where the recorder records presses, was made by the keyboard, or by the page: the
 return key in a field "clicks" the button of its form, and a label the field that it stands for. What the page types and
 ticks itself is none of it: rrweb says so (`userTriggered`), or the field was not in use.
 """
@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.act_log import ActLog
-from replay_sessions.importers.rrweb.acted_pages import ActedPage
 from replay_sessions.importers.rrweb.events import (
     Custom,
     Event,
@@ -30,15 +29,21 @@ from replay_sessions.importers.rrweb.events import (
     Unpacker,
     Unread,
 )
-from replay_sessions.importers.rrweb.page_helpers import PageToCome
-from replay_sessions.importers.rrweb.remarks import ADDRESS_TAGS, REMARK_TAGS, VIEW_TAG, texts_of
-from replay_sessions.importers.rrweb.targets import attribute, field_kind
-from replay_sessions.importers.rrweb.timeline import Address, NotRead, Pause, Remark, Timeline, View
-from replay_sessions.importers.rrweb.windows import Window
+from replay_sessions.importers.rrweb.pages import View
+from replay_sessions.importers.rrweb.timeline import (
+    ADDRESS_TAGS,
+    REMARK_TAGS,
+    VIEW_TAG,
+    Address,
+    NotRead,
+    Pause,
+    Remark,
+    Timeline,
+    texts_of,
+)
+from replay_sessions.importers.rrweb.windows import Window, attribute, field_kind
 
-__all__ = ["Player"]
-
-_SMALL = 4_096  # bytes: what tells of a pointer or a field is shorter
+_SMALL = 4_096  # bytes: records of pointers and fields are shorter
 _ACTIVITY = frozenset({
     Source.DRAG, Source.INPUT, Source.MOUSE_INTERACTION, Source.MOUSE_MOVE, Source.SCROLL, Source.SELECTION,
     Source.TOUCH_MOVE,
@@ -50,16 +55,14 @@ class Player:
     """Plays one recording.
 
     Args:
-        settle: Simplifies the page of a view.
-        idle_s: How long nothing is done in a pause; None: there are none.
+        settle: Has the page of a view simplified.
+        idle_minutes: How long nothing is done in a pause; None: there are none.
     """
 
-    def __init__(
-        self, unpacker: Unpacker, settle: Callable[[View], ActedPage | str | PageToCome], idle_s: float | None
-    ) -> None:
+    def __init__(self, unpacker: Unpacker, settle: Callable[[View], None], idle_minutes: float | None) -> None:
         self._unpacker = unpacker
         self._log = ActLog(settle)
-        self._idle_ms = idle_s * 1000 if idle_s is not None else float("inf")
+        self._idle_ms = float("inf") if idle_minutes is None else idle_minutes * 60_000
         self._windows: dict[str, Window] = {}
         self._active: Window | None = None  # where something was done last, or what came into sight since
         self._active_at: float | None = None  # None: there was a pause since
@@ -75,8 +78,8 @@ class Player:
         last: Event | None = None
         for event in events:
             if isinstance(event, Unread):
-                known = self._windows.values()
-                self._not_read(event.number, event.reason, *(one for one in known if event.window in (None, one.name)))
+                windows = (window for window in self._windows.values() if event.window in (None, window.name))
+                self._not_read(event.number, event.reason, *windows)
                 continue
             if last is not None and self._active_at is not None and event.timestamp - self._active_at > self._idle_ms:
                 self._pause(last, is_end=False)
@@ -95,7 +98,7 @@ class Player:
         return self._log.timeline
 
     def _learn(self, events: Iterable[Event]) -> None:
-        """Whether the recorder tells of presses, and of who gave an input."""
+        """Whether the recorder records presses, and who made an input."""
         for event in events:
             if event.type != EventType.INCREMENTAL or len(data := memoryview(event.data)) > _SMALL:
                 continue
@@ -123,14 +126,14 @@ class Player:
             case EventType.INCREMENTAL:
                 self._change(event, window, event.source())
             case EventType.CUSTOM:
-                said = msgspec.json.decode(event.data, type=Custom)
-                fields = texts_of(said.payload)
-                if said.tag in ADDRESS_TAGS and fields.get("href"):
+                remark = msgspec.json.decode(event.data, type=Custom)
+                fields = texts_of(remark.payload)
+                if remark.tag in ADDRESS_TAGS and fields.get("href"):
                     self._address(window, fields["href"])
-                elif said.tag == VIEW_TAG:
+                elif remark.tag == VIEW_TAG:
                     self._active = window
-                elif said.tag in REMARK_TAGS:
-                    self._log.timeline.append(Remark(said.tag, event.window, fields))
+                elif remark.tag in REMARK_TAGS:
+                    self._log.timeline.append(Remark(remark.tag, event.window, fields))
 
     def _change(self, event: Event, window: Window, source: int) -> None:
         if source in _ACTIVITY:
@@ -141,7 +144,7 @@ class Player:
         elif source == Source.MOUSE_INTERACTION:
             self._interact(event, window, msgspec.json.decode(event.data, type=Interaction))
         elif source == Source.INPUT:
-            self._give(event, window, msgspec.json.decode(event.data, type=Input))
+            self._change_field(event, window, msgspec.json.decode(event.data, type=Input))
 
     def _interact(self, event: Event, window: Window, done: Interaction) -> None:
         match done.type:
@@ -158,36 +161,35 @@ class Player:
             case Pointer.BLUR:
                 window.focused = None
 
-    def _give(self, event: Event, window: Window, given: Input) -> None:
+    def _change_field(self, event: Event, window: Window, change: Input) -> None:
         """What was typed, chosen or ticked, by a person or by the page."""
-        node = window.node(given.id)
+        node = window.node(change.id)
         if node is None or window.page is None:
-            if given.userTriggered:
-                why = window.lost or f"node {given.id} is not in the page"
-                self._log.leave("input", event.number, why)
+            if change.userTriggered:
+                reason = window.lost or f"node {change.id} is not in the page"
+                self._log.leave("input", event.number, reason)
             return
         kind = field_kind(node)
         window.keep_press()
-        if kind is not None and self._is_persons(window, given, attribute(node, "value")):
+        if kind is not None and self._is_persons(window, change, attribute(node, "value")):
             if kind == "type":
-                self._log.type(event, window, node, given)
+                self._log.type(event, window, node, change)
             else:
-                self._log.choose(event, window, node, given)
-        elif kind is not None and not self._knows_users and given.text not in ("", attribute(node, "value")):
+                self._log.choose(event, window, node, change)
+        elif kind is not None and not self._knows_users and change.text not in ("", attribute(node, "value")):
             self._log.leave_once("input into a field that was not in use", event.number)
-        tree = window.page.tree
-        tree.version += 1
+        window.page.version += 1
         if kind is not None:
-            tree.set_value(node, given.text)
+            window.page.set_value(node, change.text)
         else:
-            tree.set_attribute(node, "checked", True if given.isChecked else None)
+            window.page.set_attribute(node, "checked", True if change.isChecked else None)
 
-    def _is_persons(self, window: Window, given: Input, value: str) -> bool:
+    def _is_persons(self, window: Window, change: Input, value: str) -> bool:
         if self._knows_users:
-            return given.userTriggered is True
+            return change.userTriggered is True
         if window.focused is not None:
-            return window.focused == given.id
-        return given.text not in ("", value)
+            return window.focused == change.id
+        return change.text not in ("", value)
 
     def _address(self, window: Window, href: str) -> None:
         if href != window.href or window.is_loading:

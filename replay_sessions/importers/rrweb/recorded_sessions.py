@@ -5,31 +5,37 @@ that holds `leave_url`; in a pause of `idle_minutes`, after which another begins
 `terminate_at_end` says so. A terminate stands on the page that was shown then.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.importer import Imported
-from replay_sessions.importers.raw.endings import PURCHASE, Endings
-from replay_sessions.importers.raw.rows import Row
-from replay_sessions.importers.raw.steps import read_rows
-from replay_sessions.importers.raw.targets import Unresolved
-from replay_sessions.importers.rrweb.acted_pages import ActedPage
-from replay_sessions.importers.rrweb.page_helpers import kept
-from replay_sessions.importers.rrweb.remarks import PERSONA, PURCHASE_TAG, RATIONALE, SESSION
-from replay_sessions.importers.rrweb.timeline import Act, Address, Left, NotRead, Pause, Remark, Timeline, View
+from replay_sessions.importers.raw.endings import Endings
+from replay_sessions.importers.raw_page import Unresolved
+from replay_sessions.importers.rrweb.pages import ActedPage, Settler
+from replay_sessions.importers.rrweb.timeline import (
+    PERSONA,
+    PURCHASE_TAG,
+    RATIONALE,
+    SESSION,
+    Act,
+    Address,
+    NoAction,
+    NotRead,
+    Pause,
+    Remark,
+    Timeline,
+)
 from replay_sessions.importers.rrweb.typed_texts import learn_from, without_secrets
-from replay_sessions.simplify.private_data import remove_from_text
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["Leaving", "SessionReader"]
+from replay_sessions.importers.sessions import Pages, Row, build_session
+from replay_sessions.store.manifest import Rejected
 
 _NOTHING_THERE = "click on nothing that can be acted on"
 _TAKEN_BACK = "typed text that was taken back"
 _SESSION_FIELDS = ("session_id", "user_id", "goal")
-_MOST_TOLD = 20  # faults of one recording that are listed one by one
+_MOST_LISTED = 20  # faults of one recording that are listed one by one
 
 
 class Leaving(Endings, frozen=True, kw_only=True):
@@ -59,93 +65,95 @@ class Leaving(Endings, frozen=True, kw_only=True):
         return tuple(selector for selector in (self.purchase_selector, self.leave_selector) if selector)
 
 
-class SessionReader:
-    """Reads sessions of timelines.
+class RrwebOptions(Leaving, frozen=True, kw_only=True):
+    """How recordings are read.
 
-    Args:
-        settle: Simplifies the page of a view.
-        max_masked: A recording whose pages' letters are masked beyond this share is set aside.
+    Attributes:
+        recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
+        pieces: The files in one folder are pieces of one recording.
+        max_masked: Recordings of whose pages a larger share is masked (***) are rejected.
+        keep_private_data: Do not take names, addresses and numbers out.
     """
 
-    def __init__(
-        self,
-        leaving: Leaving,
-        settle: Callable[[View], ActedPage | str],
-        *,
-        max_masked: float,
-        private_data: bool,
-        source: str,
-        longest_bytes: int,
-    ) -> None:
-        self._leaving = leaving
-        self._settle = settle
-        self._max_masked = max_masked
-        self._private_data = private_data
-        self._source = source
-        self._longest_bytes = longest_bytes
+    recipe: str | None = None
+    pieces: bool = False
+    max_masked: float = 0.5
+    keep_private_data: bool = False
 
-    def read(self, timeline: Timeline, session_id: str, where: str) -> Iterator[Imported]:
-        """The sessions of a recording, what was left out of them, and why.
 
-        Args:
-            session_id: That of the first, if the recording names none.
-            where: The recording, as it is told of.
-        """
-        faults = [entry for entry in timeline if isinstance(entry, NotRead)]
-        for fault in faults[:_MOST_TOLD]:
-            yield SetAside(where=f"{where}:{fault.number}", reason=fault.reason)
-        if len(faults) > _MOST_TOLD:
-            yield SetAside(where=where, reason=f"{len(faults) - _MOST_TOLD} more events cannot be read")
-        masked = _masked_share(timeline)
-        if masked > self._max_masked:
-            allowed = f"more than --max-masked {self._max_masked:g}"
-            reason = f"{masked:.0%} of the letters on its pages are masked (***): {allowed}"
-            yield SetAside(where=where, reason=reason)
-            return
-        said_and_done = list(self._parts(timeline))
-        about: dict[str, str] = {name: text for _, said in said_and_done for name, text in said.items()}
-        first_id = about.pop("session_id", session_id)
-        user_id = about.pop("user_id", first_id)
-        parts = [rows for rows, _ in said_and_done if rows]
-        if not parts:
-            yield SetAside(where=where, reason="nothing was done in it: neither a click nor a typed text")
-        for number, part in enumerate(parts, start=1):
-            own_id = first_id if number == 1 else f"{first_id} ({number})"
-            own: Row = {"session_id": own_id, "user_id": user_id, **about}
-            rows = [{**row, **own, "page": str(place)} for place, (row, _) in enumerate(part)]
-            pages = _Pages([page for _, page in part], private_data=self._private_data)
-            yield from read_rows(
-                rows, pages, self._source, where, has_bought=_has_bought, longest_bytes=self._longest_bytes
-            )
+def read_sessions(
+    timeline: Timeline, options: RrwebOptions, settler: Settler, *, session_id: str, location: str, longest_bytes: int
+) -> Iterator[Imported]:
+    """The sessions of a recording, what was left out of them, and what was rejected.
 
-    def _parts(self, timeline: Timeline) -> Iterator[tuple[list[tuple[Row, ActedPage | str]], dict[str, str]]]:
-        """The rows between two pauses, with their pages, and what is said there of the session."""
-        part = _Part()
-        for entry in timeline:
-            match entry:
-                case Act():
-                    part.do(entry, self._leaving)
-                case Left():
-                    part.done.append(entry)
-                case Address():
-                    part.go(entry, self._leaving)
-                case Remark():
-                    part.remark(entry)
-                case Pause():
-                    rows = part.rows()
-                    ends_here = part.is_open and (self._leaving.terminate_at_end or not entry.is_end)
-                    if ends_here and isinstance(seen := self._settle(entry.view), ActedPage):
-                        rows.append((_row("terminate", entry), seen))
-                    yield rows, part.about
-                    part = _Part()
+    Args:
+        session_id: That of the first, if the recording names none.
+        location: How the user reads of the recording.
+    """
+    faults = [entry for entry in timeline if isinstance(entry, NotRead)]
+    for fault in faults[:_MOST_LISTED]:
+        yield Rejected(where=f"{location}:{fault.number}", reason=fault.reason)
+    if len(faults) > _MOST_LISTED:
+        yield Rejected(where=location, reason=f"{len(faults) - _MOST_LISTED} more events cannot be read")
+    pages = [act.page for act in timeline if isinstance(act, Act) and isinstance(act.page, ActedPage)]
+    masked = sum(page.masked for page in pages) / (sum(page.letters for page in pages) or 1)
+    if masked > options.max_masked:
+        bound = f"more than --max-masked {options.max_masked:g}"
+        yield Rejected(where=location, reason=f"{masked:.0%} of the letters on its pages are masked (***): {bound}")
+        return
+    about: dict[str, str] = {}
+    parts: list[_Rows] = []
+    for part in _read_parts(timeline, options, settler):
+        about |= part.about
+        parts += [part.rows] if part.rows else []
+    first_id = about.pop("session_id", session_id)
+    user_id = about.pop("user_id", first_id)
+    if not parts:
+        yield Rejected(where=location, reason="nothing was done in it: neither a click nor a typed text")
+    for number, rows in enumerate(parts, start=1):
+        own_id = first_id if number == 1 else f"{first_id} ({number})"
+        shared = {"session_id": own_id, "user_id": user_id, **about}
+        yield from build_session(
+            [{**row, **shared, "page": page} for row, page in rows],
+            _RecordedPages(private_data=not options.keep_private_data),
+            source="rrweb",
+            longest_bytes=longest_bytes,
+            row_prefix=f"{location}:",
+        )
+
+
+_Rows = list[tuple[Row, ActedPage | str]]  # the page of each row, or why there is none
+
+
+def _read_parts(timeline: Timeline, options: Leaving, settler: Settler) -> Iterator["_Part"]:
+    """What was done between two pauses."""
+    part = _Part()
+    for entry in timeline:
+        match entry:
+            case Act():
+                part.do(entry, options)
+            case NoAction():
+                part.done.append(entry)
+            case Address():
+                part.go(entry, options)
+            case Remark():
+                part.remark(entry)
+            case Pause():
+                part.add_rows()
+                ends_here = part.is_open and (options.terminate_at_end or not entry.is_end)
+                if ends_here and isinstance(page := settler.page(entry.view), ActedPage):
+                    part.rows.append((_row("terminate", entry), page))
+                yield part
+                part = _Part()
 
 
 class _Part:
-    """What was done between two pauses."""
+    """What was done between two pauses, its rows, and what remarks say there of the session."""
 
     def __init__(self) -> None:
-        self.done: list[Act | Left] = []
+        self.done: list[Act | NoAction] = []
         self.about: dict[str, str] = {}
+        self.rows: _Rows = []
         self._since_address: dict[str, list[Act]] = {}
 
     @property
@@ -162,7 +170,7 @@ class _Part:
             act.leaves = not act.buys and leaving.leave_selector in act.page.matched
 
     def go(self, address: Address, leaving: Leaving) -> None:
-        """Notes what an address tells of what was done before it."""
+        """Adds what an address shows to the acts before it."""
         click = self._last_click(address.window)
         if click is not None and not self._has_ended():
             click.buys = bool(leaving.purchase_url and leaving.purchase_url in address.href)
@@ -170,7 +178,7 @@ class _Part:
         learn_from(address, self._since_address.pop(address.window, []))
 
     def remark(self, remark: Remark) -> None:
-        """Notes what our own recorder says."""
+        """Adds what our own recorder noted."""
         acts = [act for act in self._acts() if not act.is_part]
         here = [act for act in acts if act.window == remark.window] or acts
         click = self._last_click(remark.window)
@@ -183,21 +191,19 @@ class _Part:
         elif remark.tag == SESSION:
             self.about |= {name: remark.fields[name] for name in _SESSION_FIELDS if name in remark.fields}
 
-    def rows(self) -> list[tuple[Row, ActedPage | str]]:
-        """Rows of what was done, and the page of each or why there is none."""
-        rows: list[tuple[Row, ActedPage | str]] = []
+    def add_rows(self) -> None:
+        """Makes rows of what was done."""
         has_left = False
         for entry in self.done:
-            if isinstance(entry, Left):
-                rows.append(({"type": entry.what, "row": str(entry.number)}, entry.reason))
+            if isinstance(entry, NoAction):
+                self.rows.append(({"type": entry.name, "row": str(entry.number)}, entry.reason))
             elif not entry.is_part:
                 kind = f"{_kind(entry)} after leaving" if has_left else "terminate" if entry.leaves else _kind(entry)
                 has_left = has_left or entry.leaves
-                page = kept(entry.page)
+                page = entry.page
                 if entry.kind == "click" and entry.is_masked and isinstance(page, ActedPage):
                     page = msgspec.structs.replace(page, name="")  # which option it was is unknown
-                rows.append((_row(kind, entry), page))
-        return rows
+                self.rows.append((_row(kind, entry), page))
 
     def _acts(self) -> list[Act]:
         return [entry for entry in self.done if isinstance(entry, Act)]
@@ -212,21 +218,20 @@ class _Part:
         return here[-1] if here else clicks[-1] if clicks else None
 
 
-class _Pages:
-    """The pages of a part's rows, as the importer `raw` asks for them: by their numbers."""
+class _RecordedPages(Pages):
+    """Pages that stand in the rows, simplified, or why there is none."""
 
-    def __init__(self, pages: list[ActedPage | str], *, private_data: bool) -> None:
-        self.private_data = private_data
-        self._pages = pages
+    def __init__(self, *, private_data: bool) -> None:
+        self.removes_private_data = private_data
 
-    def page(self, file: str) -> ActedPage:
-        page = self._pages[int(file)]
-        if isinstance(page, str):
+    def page(self, row: Row) -> ActedPage:
+        page = row["page"]
+        if not isinstance(page, ActedPage):
             raise Unresolved(page)
         return page
 
-    def told(self, reason: str) -> str:
-        return remove_from_text(reason) if self.private_data else reason
+    def is_purchase(self, row: Row, page: ActedPage, name: str) -> bool:
+        return bool(row.get("buys"))
 
 
 def _kind(act: Act) -> str:
@@ -249,12 +254,8 @@ def _row(kind: str, act: Act | Pause) -> Row:
     if isinstance(act, Act):
         row["text"] = None if act.is_masked or act.is_secret else act.text
         row["rationale"] = act.rationale
-        row["click_type"] = PURCHASE if act.buys else None
+        row["buys"] = act.buys
     return row
-
-
-def _has_bought(row: Row, action: object, page: object) -> bool:
-    return row.get("click_type") == PURCHASE
 
 
 def _time(milliseconds: float) -> str | None:
@@ -262,9 +263,3 @@ def _time(milliseconds: float) -> str | None:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _masked_share(timeline: Timeline) -> float:
-    pages = [act.page for act in timeline if isinstance(act, Act) and isinstance(act.page, ActedPage)]
-    letters = sum(page.letters for page in pages)
-    return sum(page.masked for page in pages) / letters if letters else 0.0

@@ -1,34 +1,39 @@
-"""What a recording tells of a shopper, in the order of time: what was done, which addresses came, pauses, remarks."""
+"""The timeline of a recording: acts, addresses, pauses and remarks, in the order of time.
 
-from typing import Literal
+Remarks are custom events of our own recorder; addresses are noted by others, too.
+
+    rrweb.record.addCustomEvent("shop_r1.session", {session_id: "s17", user_id: "u4", goal: "a red kettle"})
+
+| tag | payload |
+|---|---|
+| `shop_r1.session` | `session_id`, `user_id`, `goal`, each optional: pseudonyms |
+| `shop_r1.persona` | `text`: who the shopper is |
+| `shop_r1.rationale` | `text`: why the last action in this tab was done, in the shopper's words |
+| `shop_r1.purchase` | the last click in this tab bought |
+| `shop_r1.view` | this tab came into sight: who leaves now, leaves its page |
+| `shop_r1.address`, PostHog's `$pageview` and `$url_changed` | `href`: the address changed without a new page |
+"""
+
+from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.importers.rrweb.acted_pages import ActedPage
-from replay_sessions.importers.rrweb.page_helpers import PageToCome
+from replay_sessions.importers.rrweb.pages import ActedPage, View
 
-__all__ = ["Act", "Address", "Left", "NotRead", "Pause", "Remark", "Timeline", "View"]
-
-
-class View(msgspec.Struct, eq=False):
-    """A page at one moment.
-
-    Attributes:
-        html: With a mark on what was acted on; "" once its page was asked for.
-        outward: How many elements further out than the mark the click landed.
-        page: The simplified page, once it was needed, or why there is none; a promise of it while others work on it.
-    """
-
-    html: str
-    outward: int = 0
-    page: ActedPage | str | PageToCome | None = None
+SESSION = "shop_r1.session"
+PERSONA = "shop_r1.persona"
+RATIONALE = "shop_r1.rationale"
+PURCHASE_TAG = "shop_r1.purchase"
+REMARK_TAGS = frozenset({SESSION, PERSONA, RATIONALE, PURCHASE_TAG})
+VIEW_TAG = "shop_r1.view"
+ADDRESS_TAGS = frozenset({"shop_r1.address", "$pageview", "$url_changed"})
 
 
 class Act(msgspec.Struct, eq=False):
     """A click or a typed text.
 
     Attributes:
-        view: The page; None once it is simplified, or promised, and stands in `page`.
+        view: The page; its simplified page is there once the recording is played.
         node_id, form_id: What was acted on, and the form that it belongs to.
         text: What was typed.
         is_masked: Whether the recorder hid what was typed or chosen.
@@ -43,9 +48,8 @@ class Act(msgspec.Struct, eq=False):
     number: int
     timestamp: float
     href: str
-    view: View | None
+    view: View
     node_id: int
-    page: ActedPage | str | PageToCome = ""
     form_id: int | None = None
     text: str = ""
     is_masked: bool = False
@@ -58,11 +62,16 @@ class Act(msgspec.Struct, eq=False):
     buys: bool = False
     leaves: bool = False
 
+    @property
+    def page(self) -> ActedPage | str:
+        """The simplified page, or why there is none."""
+        return self.view.page or ""
 
-class Left(msgspec.Struct, frozen=True):
+
+class NoAction(msgspec.Struct, frozen=True):
     """Something that was done and is no action, and why, if that is to be listed."""
 
-    what: str
+    name: str
     number: int
     reason: str = ""
 
@@ -93,11 +102,22 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """What our own recorder notes beside rrweb's events; see `remarks`."""
+    """What our own recorder notes beside rrweb's events; see the module."""
 
     tag: str
     window: str
     fields: dict[str, str]
 
 
-Timeline = list[Act | Left | NotRead | Address | Pause | Remark]
+Timeline = list[Act | NoAction | NotRead | Address | Pause | Remark]
+
+
+def texts_of(payload: Any) -> dict[str, str]:
+    """The fields of a payload that hold text.
+
+    >>> texts_of({"user_id": "u4", "age": 40}), texts_of("u4")
+    ({'user_id': 'u4'}, {})
+    """
+    if not isinstance(payload, dict):
+        return {}
+    return {str(name): value for name, value in payload.items() if isinstance(value, str) and value}

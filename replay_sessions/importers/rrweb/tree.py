@@ -6,21 +6,8 @@ is not copied when it moves: rrweb removes it and brings it anew.
 
 from collections.abc import Iterator
 
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Node, NodeType
-
-__all__ = [
-    "IFRAMES",
-    "MAX_DEPTH",
-    "MAX_NODES",
-    "Tree",
-    "ancestors",
-    "children",
-    "closest",
-    "option_value",
-    "subtree",
-    "text_in",
-]
 
 IFRAMES = frozenset({"frame", "iframe"})
 MAX_NODES = 500_000
@@ -188,7 +175,7 @@ class Tree:
         writes = self.writes
         while node is not None and node.changed_at != writes:
             node.changed_at = writes
-            node.whole = None
+            node.html = None
             if node.tagName == "style":
                 node.written = None
             node = node.parent
@@ -231,11 +218,6 @@ def ancestors(node: Node) -> Iterator[Node]:
         if around.type == NodeType.ELEMENT or around is node:
             yield around
         around = around.parent
-
-
-def closest(node: Node, *tags: str) -> Node | None:
-    """A node, or the nearest one around it, that has one of some tags."""
-    return next((around for around in ancestors(node) if around.tagName in tags), None)
 
 
 def text_in(node: Node) -> str:

@@ -1,4 +1,4 @@
-"""What an address tells of what was typed before it: that it was sent, and what a masked text was.
+"""What an address shows of the texts typed before it: that they were sent, and what a masked one was.
 
     typed, then another address                        it was sent: by the return key, or a script
     typed, the form's button pressed, then an address that holds the text      so it was, and the press is part of it
@@ -12,21 +12,19 @@ from urllib.parse import parse_qsl, urlsplit
 
 from replay_sessions.importers.rrweb.timeline import Act, Address
 
-__all__ = ["learn_from", "values_of", "without_secrets"]
-
 _SECRET = re.compile(r"(?i)([?&;#](?:[\w.%-]*pass(?:word|wd|phrase|code)?|pwd|pin|cv[cv]2?|otp|[\w-]*secret)=)[^&;#]+")
 _SURE = 3  # characters: a shorter text of the same length may be anything
 
 
 def learn_from(address: Address, acts: list[Act]) -> None:
-    """Notes in what was done in a window since its last address what the next one tells."""
+    """Adds what an address shows to the acts in its window since the last one."""
     new = values_of(address.href)
     old = values_of(address.before)
     for act in acts:
         if act.kind == "type_and_submit" and act.is_masked and not act.is_secret:
-            found = _unmasked(act, new, [pair for pair in new if pair not in old])
-            if found is not None:
-                act.text, act.is_masked = found, False
+            text = _unmask(act, new, [pair for pair in new if pair not in old])
+            if text is not None:
+                act.text, act.is_masked = text, False
     if not acts:
         return
     last = acts[-1]
@@ -62,14 +60,14 @@ def _is_sent(typed: Act, press: Act, values: list[tuple[str, str]]) -> bool:
     return is_one_form and not typed.is_masked and _plain(typed.text) in {_plain(value) for _, value in values}
 
 
-def _unmasked(act: Act, values: list[tuple[str, str]], new: list[tuple[str, str]]) -> str | None:
-    named = [
+def _unmask(act: Act, values: list[tuple[str, str]], new: list[tuple[str, str]]) -> str | None:
+    values_of_name = [
         value
         for name, value in values
         if act.field_name and name == act.field_name and (_length(value) == len(act.text) or (name, value) in new)
     ]
-    if named:
-        return named[-1]
+    if values_of_name:
+        return values_of_name[-1]
     as_long = [value for _, value in new if _length(value) == len(act.text) >= _SURE]
     return as_long[0] if len(as_long) == 1 else None
 

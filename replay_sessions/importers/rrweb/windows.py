@@ -1,15 +1,84 @@
 """One tab of a recording: its page, what is pressed in it, and how it looks at a moment."""
 
+from typing import Literal
+
 import msgspec
 
-from replay_sessions.importers.rrweb.events import Node
-from replay_sessions.importers.rrweb.mutations import Rebuilder
+from replay_sessions.importers.rrweb.events import Node, NodeType
+from replay_sessions.importers.rrweb.mutations import Page
 from replay_sessions.importers.rrweb.page_writer import write_page
-from replay_sessions.importers.rrweb.targets import form_of, meant, submit_button
-from replay_sessions.importers.rrweb.timeline import Act, View
-from replay_sessions.importers.rrweb.tree import ancestors
+from replay_sessions.importers.rrweb.pages import View
+from replay_sessions.importers.rrweb.timeline import Act
+from replay_sessions.importers.rrweb.tree import Tree, ancestors, subtree
+from replay_sessions.simplify.targets import acts_by_attributes, acts_by_tag
 
-__all__ = ["Press", "Window"]
+_ACTING_TAGS = frozenset({"a", "button", "input", "option", "select", "summary", "textarea"})
+_CONTROLS = frozenset({"button", "input", "meter", "output", "progress", "select", "textarea"})
+_NOT_TYPED = frozenset({"button", "checkbox", "color", "file", "hidden", "image", "radio", "range", "reset", "submit"})
+_SUBMITTING = frozenset({"image", "submit"})
+
+
+def attribute(node: Node, name: str) -> str:
+    """An attribute's text; "" where there is none."""
+    value = node.attributes.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def field_kind(node: Node) -> Literal["type", "choose"] | None:
+    """How a field takes what a person gives it; None where clicks do that, or it is no field."""
+    if node.tagName == "textarea":
+        return "type"
+    if node.tagName == "select":
+        return "choose"
+    is_typed = node.tagName == "input" and attribute(node, "type").strip().lower() not in _NOT_TYPED
+    return "type" if is_typed else None
+
+
+def meant(tree: Tree, pressed: Node) -> Node:
+    """What a press means: what was pressed, or the control of the label that it lies in."""
+    for node in ancestors(pressed):
+        if node.type != NodeType.ELEMENT:
+            continue
+        if _acts(node):
+            return pressed
+        if node.tagName == "label":
+            return _control_of(tree, node) or pressed
+    return pressed
+
+
+def _control_of(tree: Tree, label: Node) -> Node | None:
+    """The field that a label stands for."""
+    if field_id := attribute(label, "for"):
+        return next((node for node in subtree(tree.root) if node.attributes.get("id") == field_id), None)
+    return next((node for node in subtree(label) if node.tagName in _CONTROLS), None)
+
+
+def submit_button(node: Node) -> Node | None:
+    """The button that submits a form which a node is or lies in."""
+    for around in ancestors(node):
+        kind = attribute(around, "type").strip().lower()
+        if around.tagName == "button":
+            return around if kind not in ("button", "reset") else None
+        if around.tagName == "input":
+            return around if kind in _SUBMITTING else None
+    return None
+
+
+def is_masked(text: str) -> bool:
+    """Whether a recorder hid a text.
+
+    >>> is_masked("******"), is_masked("5 * 3"), is_masked("")
+    (True, False, False)
+    """
+    return bool(text) and not text.strip("*")
+
+
+def _acts(node: Node) -> bool:
+    attributes = {name: None if value is None else str(value) for name, value in node.attributes.items()}
+    if node.tagName in _ACTING_TAGS:
+        return acts_by_tag(node.tagName, attributes)
+    return acts_by_attributes(attributes)
+
 
 _LONGEST_TAP_MS = 1_000
 _UNKNOWN = "no full snapshot came before it"
@@ -33,7 +102,7 @@ class Press(msgspec.Struct, eq=False):
     is_submit: bool = False
 
 
-class Window:
+class Window(msgspec.Struct, eq=False):
     """A tab.
 
     Attributes:
@@ -46,46 +115,52 @@ class Window:
         clicked_at: When the last click was, in milliseconds.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.page: Rebuilder | None = None
-        self.lost = _UNKNOWN
-        self.href = ""
-        self.width: float | None = None
-        self.is_loading = False
-        self.press: Press | None = None
-        self.focused: int | None = None
-        self.typing: Act | None = None
-        self.clicked_at = float("-inf")
-        self._view: tuple[int, int | None, View] | None = None
+    name: str
+    page: Page | None = None
+    lost: str = _UNKNOWN
+    href: str = ""
+    width: float | None = None
+    is_loading: bool = False
+    press: Press | None = None
+    focused: int | None = None
+    typing: Act | None = None
+    clicked_at: float = float("-inf")
+    _view: tuple[int, int | None, View] | None = None
 
     def show(self, root: Node) -> None:
         """Shows the page of a full snapshot: another one, or the same once more."""
         self.keep_press()
-        page = Rebuilder(root, self.width)
+        page = Page(root, self.width)
         self.forget()
         self.page, self.lost = page, ""
 
-    def forget(self, why: str = _UNKNOWN) -> None:
-        """Shows nothing that is known."""
+    def forget(self, reason: str = _UNKNOWN) -> None:
+        """Shows no page."""
         if self.page is not None:
-            self.page.tree.dissolve()
-        self.page, self.lost, self._view = None, why, None
+            self.page.dissolve()
+        self.page, self.lost, self._view = None, reason, None
 
     def node(self, node_id: int) -> Node | None:
-        return self.page.tree.nodes.get(node_id) if self.page is not None else None
+        return self.page.nodes.get(node_id) if self.page is not None else None
 
     def form_of(self, node: Node) -> int | None:
-        return form_of(self.page.tree, node) if self.page is not None else None
+        """The id of the form that a field or button belongs to."""
+        if self.page is None:
+            return None
+        if form_id := attribute(node, "form"):
+            forms = (form for form in subtree(self.page.root) if form.attributes.get("id") == form_id)
+        else:
+            forms = (form for form in ancestors(node) if form.tagName == "form")
+        return next((form.id for form in forms), None)
 
     def view(self, acted_on: Node | None) -> View:
         """The page as it is, with a mark on what is acted on."""
         if self.page is None or self.lost:
             return View("", page=self.lost)
-        tree = self.page.tree
+        page = self.page
         marked = acted_on.id if acted_on is not None else None
-        if self._view is None or self._view[:2] != (tree.version, marked):
-            self._view = tree.version, marked, View(write_page(tree, acted_on))
+        if self._view is None or self._view[:2] != (page.version, marked):
+            self._view = page.version, marked, View(write_page(page, acted_on))
         return self._view[2]
 
     def begin_press(self, node_id: int, at: float, *, is_touch: bool) -> None:
@@ -101,7 +176,7 @@ class Window:
         press = self.press
         if press is not None and press.view is None and self.page is not None:
             pressed = press.node
-            press.node = meant(self.page.tree, pressed)
+            press.node = meant(self.page, pressed)
             press.view = self.view(press.node)
             press.path = tuple(node.id for node in ancestors(pressed)) if press.node is pressed else ()
             press.form_id, press.is_submit = self.form_of(press.node), submit_button(press.node) is not None

@@ -1,29 +1,57 @@
-"""Where the parts of an import are done: in this process, in many, or on the machines of a Ray cluster.
+"""The parts of an import, done in this process, in many, or on the machines of a Ray cluster.
 
 At most one part more than there are workers is in flight, so memory does not grow with the source. Nothing is handed
 back but the part's size: its result lies in the work folder, where it outlives every process.
+
+    WORK/store/shards/1f0c….parquet    the part's sessions; the name follows from the content
+    WORK/parts/000012.rejected.jsonl   what was rejected, if anything was
+    WORK/parts/000012.json             index rows, counts, the shard, the other file's size; written last, by renaming
+
+A part is done when its JSON file is there and the others have the sizes that it gives: what a killed process was
+writing is then no part, and is done again. Each file is on the disk before it gets its name, so that this holds after
+a power cut too.
 """
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import chain, islice
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.errors import MissingExtra
-from replay_sessions.importers.importer import Importer, Part
-from replay_sessions.importers.running.part_files import do_part
+from replay_sessions.foundation.durable_files import sync_file, writing
+from replay_sessions.foundation.errors import BadSession, first_line
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.importers.importer import Importer, LeftOut, Part
 from replay_sessions.importers.running.worker_processes import WorkerDied, worker_processes
-from replay_sessions.splits import SplitPlan
+from replay_sessions.store.manifest import SHARD_FOLDER, IndexRow, Rejected, Shard
+from replay_sessions.store.shards import ShardWriter
+from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store.writer import RejectionLog, action_counts, index_row
 
-__all__ = ["Engine", "Job", "run_jobs"]
+_PART_FOLDER = "parts"
 
-Engine = Literal["processes", "ray"]
-STARTING_S = 1.0  # about what it takes to start processes
+
+class PartSession(msgspec.Struct, frozen=True):
+    """A session of the part: its index row (without the shard's number) and its actions by type."""
+
+    row: IndexRow
+    actions: dict[str, int]
+
+
+class PartRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What became of a part."""
+
+    sessions: tuple[PartSession, ...]
+    rejected: int
+    left_out: dict[str, int]
+    shard: Shard | None
+    rejected_bytes: int
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -36,6 +64,95 @@ class Job(msgspec.Struct, frozen=True):
     plan: SplitPlan
 
 
+def make_folders(work: Path) -> None:
+    for folder in (_shard_folder(work), work / _PART_FOLDER):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def do_part(job: Job) -> int:
+    """Reads a part, writes its files and returns its size.
+
+    Raises:
+        WriteFailed: The system refused.
+    """
+    work = job.work
+    sessions: list[PartSession] = []
+    left_out: Counter[str] = Counter()
+    unfinished = work / _PART_FOLDER / f"{token_hex(8)}.unfinished"  # several machines may do one part
+    rejected = RejectionLog(unfinished.with_suffix(".rejected"))
+    shard: ShardWriter | None = None
+    try:
+        for record in job.importer.read(job.part):
+            if isinstance(record, LeftOut):
+                left_out[record.action_type] += 1
+            elif isinstance(record, Rejected):
+                rejected.add(record)
+            else:
+                try:
+                    row = index_row(record, job.plan)
+                except BadSession as error:
+                    location = record.session_id.encode("utf-8", errors="backslashreplace").decode()
+                    rejected.add(Rejected(where=location, reason=str(error)))
+                    continue
+                shard = shard or ShardWriter(_shard_folder(work))
+                row = msgspec.structs.replace(row, row_group=shard.write(record))
+                sessions.append(PartSession(row, dict(action_counts(record))))
+        result = PartRecord(
+            sessions=tuple(sessions),
+            rejected=rejected.count,
+            left_out=dict(left_out),
+            shard=shard.finish() if shard else None,
+            rejected_bytes=rejected.close(),
+        )
+        with writing(unfinished):
+            if result.rejected:
+                _finish(rejected.path, rejections_path(work, job.number))
+            unfinished.write_bytes(msgspec.json.encode(result))
+            _finish(unfinished, _record_path(work, job.number))
+    except BaseException:  # a full disk is not made fuller by each attempt
+        if shard is not None:
+            shard.discard()
+        rejected.discard()
+        unfinished.unlink(missing_ok=True)
+        raise
+    return job.part.size
+
+
+def read_part(work: Path, number: int) -> PartRecord | None:
+    """What became of a part; None when it is not done."""
+    try:
+        record = msgspec.json.decode(_record_path(work, number).read_bytes(), type=PartRecord)
+        if record.shard and (work / "store" / record.shard.file).stat().st_size != record.shard.size_bytes:
+            return None
+        if record.rejected and rejections_path(work, number).stat().st_size != record.rejected_bytes:
+            return None
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    return record
+
+
+def rejections_path(work: Path, number: int) -> Path:
+    """Where the records lie that a part rejected, if there are any."""
+    return work / _PART_FOLDER / f"{number:06}.rejected.jsonl"
+
+
+def _shard_folder(work: Path) -> Path:
+    return work / "store" / SHARD_FOLDER
+
+
+def _record_path(work: Path, number: int) -> Path:
+    return work / _PART_FOLDER / f"{number:06}.json"
+
+
+def _finish(unfinished: Path, path: Path) -> None:
+    sync_file(unfinished)
+    os.replace(unfinished, path)
+
+
+Engine = Literal["processes", "ray"]
+STARTING_S = 1.0  # about how long processes take to start
+
+
 def run_jobs(jobs: Iterator[Job], *, workers: int | None, engine: Engine = "processes") -> Iterator[int]:
     """Does the jobs and yields the size of each part as it is done, in any order.
 
@@ -46,20 +163,20 @@ def run_jobs(jobs: Iterator[Job], *, workers: int | None, engine: Engine = "proc
     if engine == "ray":
         yield from _on_ray(jobs)
         return
-    jobs, several = _looked_ahead(jobs)
+    jobs, several = _look_ahead(jobs)
     processes = workers or os.cpu_count() or 1
     if several and workers is None:
         yield from _alone_at_first(jobs)
-        jobs, several = _looked_ahead(jobs)
+        jobs, several = _look_ahead(jobs)
     if several and processes > 1:
         yield from _in_processes(jobs, processes)
         return
     for job in jobs:
         job.importer.helpers = processes - 1  # no other part needs them
-        yield _do(job)
+        yield do_part(job)
 
 
-def _looked_ahead(jobs: Iterator[Job]) -> tuple[Iterator[Job], bool]:
+def _look_ahead(jobs: Iterator[Job]) -> tuple[Iterator[Job], bool]:
     """The same jobs, and whether there is more than one."""
     first = list(islice(jobs, 2))
     return chain(first, jobs), len(first) > 1
@@ -67,23 +184,18 @@ def _looked_ahead(jobs: Iterator[Job]) -> tuple[Iterator[Job], bool]:
 
 def _alone_at_first(jobs: Iterator[Job]) -> Iterator[int]:
     """Does jobs for as long as it takes to start processes."""
-    begun = time.monotonic()
+    start = time.monotonic()
     for job in jobs:
-        yield _do(job)
-        if time.monotonic() - begun > STARTING_S:
+        yield do_part(job)
+        if time.monotonic() - start > STARTING_S:
             return
-
-
-def _do(job: Job) -> int:
-    do_part(job.importer, job.part, job.number, job.work, job.plan)
-    return job.part.size
 
 
 def _in_processes(jobs: Iterator[Job], workers: int) -> Iterator[int]:
     with worker_processes(workers) as pool:
         running: set[Future[int]] = set()
         for job in jobs:
-            running.add(pool.submit(_do, job))
+            running.add(pool.submit(do_part, job))
             while len(running) > workers:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
@@ -92,10 +204,8 @@ def _in_processes(jobs: Iterator[Job], workers: int) -> Iterator[int]:
 
 
 def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
-    try:
+    with requires_extra("ray"):
         import ray  # noqa: PLC0415 - the extra ray is optional
-    except ImportError as error:
-        raise MissingExtra("--engine ray needs Ray: pip install 'shop-r1[ray]'") from error
     is_ours = not ray.is_initialized()
     try:
         if is_ours:  # a cluster's address comes from RAY_ADDRESS; else Ray starts on this machine
@@ -104,10 +214,9 @@ def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
     except ray.exceptions.RayTaskError as error:  # holds what the task raised, and a traceback of many lines
         raise error.cause from error
     except (ray.exceptions.RayError, ConnectionError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise WorkerDied(
-            f"Ray failed ({reason}): see that its machines live, share the folders and have shop-r1 installed, then "
-            "run the same command again; it goes on where it was"
+            f"Ray failed ({first_line(error)}): see that its machines live, share the folders and have shop-r1 "
+            "installed, then run the same command again; it goes on where it was"
         ) from error
     finally:
         if is_ours:
@@ -115,7 +224,7 @@ def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
 
 
 def _in_tasks(ray: Any, jobs: Iterator[Job]) -> Iterator[int]:
-    do = ray.remote(_do)
+    do = ray.remote(do_part)
     in_flight = int(ray.cluster_resources().get("CPU", 1)) + 1
     running: list[Any] = []
     for job in jobs:

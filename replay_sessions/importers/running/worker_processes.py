@@ -10,9 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, get_context, parent_process
 from typing import Any
 
-from replay_sessions.errors import ImportFailed
-
-__all__ = ["WorkerDied", "worker_processes"]
+from replay_sessions.foundation.errors import ImportFailed
 
 
 class WorkerDied(ImportFailed):
@@ -21,7 +19,7 @@ class WorkerDied(ImportFailed):
 
 @contextlib.contextmanager
 def worker_processes(
-    workers: int, set_up: Callable[..., None] | None = None, *given: Any
+    workers: int, set_up: Callable[..., None] | None = None, *arguments: Any
 ) -> Iterator[ProcessPoolExecutor]:
     """Processes to hand work to; what nobody has begun when they are left is never done.
 
@@ -32,7 +30,7 @@ def worker_processes(
         WorkerDied: One of them was killed.
     """
     # "spawn": a fork would copy the locks of this process's threads (progress bar, Arrow).
-    begin = (set_up, given)
+    begin = (set_up, arguments)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start, initargs=begin) as pool:
         try:
             yield pool
@@ -45,11 +43,11 @@ def worker_processes(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _start(set_up: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+def _start(set_up: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if set_up is not None:
-        set_up(*given)
+        set_up(*arguments)
 
 
 def _end_with_parent() -> None:

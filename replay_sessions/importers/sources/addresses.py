@@ -11,8 +11,6 @@ from fnmatch import fnmatchcase
 from hashlib import blake2b
 from urllib.parse import quote, urljoin, urlsplit
 
-__all__ = ["TRACKING_PARAMETERS", "AddressReader", "is_page_address", "key_of"]
-
 TRACKING_PARAMETERS = (
     "utm_*", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "gad_*", "_gl", "_ga", "fbclid", "msclkid", "ttclid",
     "twclid", "yclid", "srsltid", "igshid", "mc_cid", "mc_eid", "_hsenc", "_hsmi",
@@ -54,8 +52,8 @@ class AddressReader:
         except ValueError:
             return None
         host = _ascii(host.removesuffix(_DEFAULT_PORTS.get(parts.scheme, " ")))
-        kept = [pair for pair in parts.query.split("&") if pair and not self._ignores(pair.partition("=")[0])]
-        query = f"?{_escaped('&'.join(kept))}" if kept else ""
+        pairs = [pair for pair in parts.query.split("&") if pair and not self._ignores(pair.partition("=")[0])]
+        query = f"?{_escaped('&'.join(pairs))}" if pairs else ""
         return f"{parts.scheme}://{host}{_escaped(parts.path) or '/'}{query}"
 
     def _ignores(self, parameter: str) -> bool:

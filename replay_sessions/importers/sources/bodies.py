@@ -1,18 +1,16 @@
 """The body of a response, as it went over the wire -> a page's bytes: chunks joined, unpacked, in UTF-8.
 
-Whatever ends too early is told, since half a page looks like a whole one; what a bomb unpacks to is read no further
-than any page may be long. The charset that a response declares goes before the page's own, as in a browser.
+Whatever ends too early is an error, since half a page looks like a complete one; what a bomb unpacks to is read no
+further than any page may be long. The charset that a response declares goes before the page's own, as in a browser.
 """
 
 import codecs
 import zlib
 from email.message import Message
 
-from replay_sessions.errors import MissingExtra
+from replay_sessions.foundation.errors import MissingExtra
 from replay_sessions.importers.sources.captures import BadBody, Cause
 from replay_sessions.simplify.bounds import MAX_BYTES
-
-__all__ = ["as_utf8", "charset_of", "is_html", "joined_chunks", "unpacked"]
 
 _HTML = ("text/html", "application/xhtml+xml")
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -65,20 +63,20 @@ def joined_chunks(body: bytes) -> bytes:
         BadBody: It ends before its last chunk.
     """
     chunks: list[bytes] = []
-    place = 0
+    position = 0
     while True:
-        end = body.find(b"\n", place, place + 1024)
-        size = _chunk_size(body[place:end]) if end >= 0 else None
+        end = body.find(b"\n", position, position + 1024)
+        size = _chunk_size(body[position:end]) if end >= 0 else None
         if size is None:
             if not chunks:
                 return body
-            raise BadBody(Cause.TRUNCATED, f"after {place:,} bytes")
+            raise BadBody(Cause.TRUNCATED, f"after {position:,} bytes")
         if size == 0:
             return b"".join(chunks)
         chunk = body[end + 1 : end + 1 + size]
         chunks.append(chunk)
-        place = end + 1 + size + len(b"\r\n")
-        if len(chunk) < size or place > len(body):
+        position = end + 1 + size + len(b"\r\n")
+        if len(chunk) < size or position > len(body):
             raise BadBody(Cause.TRUNCATED, f"after {len(body):,} bytes")
 
 

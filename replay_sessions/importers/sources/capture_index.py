@@ -18,15 +18,13 @@ import numpy.typing as npt
 from replay_sessions.importers.sources.addresses import AddressReader, key_of
 from replay_sessions.importers.sources.captures import Capture, Cause
 
-__all__ = ["CaptureIndex", "CapturePlace", "Tolerance"]
-
 _CAUSES = tuple(Cause)
 _USABLE = 255  # in the place of a cause's number
 _LEADS = 254
 _MOST_TURNS = 20  # redirects of redirects; browsers give up there, too
 Rows = npt.NDArray[np.intp]
 Column = npt.NDArray[Any]
-_COLUMNS = {"key": "Q", "time": "d", "file": "I", "place": "Q", "state": "B", "leads_to": "Q", "leads_before": "d"}
+_COLUMNS = {"key": "Q", "time": "d", "file": "I", "position": "Q", "state": "B", "leads_to": "Q", "leads_before": "d"}
 
 
 class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,18 +39,18 @@ class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
     stale_s: float | None = None
 
 
-class CapturePlace(msgspec.Struct, frozen=True):
+class CapturePosition(msgspec.Struct, frozen=True):
     """Where a page stands: the number of its file, and the place in it."""
 
     file: int
-    place: int
+    position: int
 
 
 class CaptureIndex:
     """Captures are added, then looked up.
 
     Args:
-        wanted: The addresses that are looked up later; of others it is not kept what is no page.
+        wanted: The addresses that are looked up later; of other addresses, what is no page is dropped.
     """
 
     def __init__(self, reader: AddressReader, wanted: Iterable[str]) -> None:
@@ -94,7 +92,7 @@ class CaptureIndex:
                 before = capture.leads_before
             elif leads_to == key:
                 return  # a redirect that only takes a tracking parameter away
-        row = (key, capture.time, file, capture.place, state, leads_to, before)
+        row = (key, capture.time, file, capture.position, state, leads_to, before)
         for column, value in zip(self._added.values(), row, strict=True):
             column.append(value)
         self._captured_paths |= self._wanted_paths & {_path_key(plain)}
@@ -107,7 +105,7 @@ class CaptureIndex:
 
     def find(
         self, address: str, time: float, tolerance: Tolerance | None = None, file: int | None = None
-    ) -> CapturePlace | Cause:
+    ) -> CapturePosition | Cause:
         """The page of an address at a time (seconds since 1970), or why there is none.
 
         Args:
@@ -128,7 +126,7 @@ class CaptureIndex:
             return Cause.STALE
         return self._followed(rows, time, tolerance.late_s, file)
 
-    def _followed(self, rows: Rows, time: float, late_s: float, file: int | None) -> CapturePlace | Cause:
+    def _followed(self, rows: Rows, time: float, late_s: float, file: int | None) -> CapturePosition | Cause:
         """The page that the last of the rows shows, or leads to."""
         for _ in range(_MOST_TURNS):
             if not len(rows):
@@ -136,7 +134,7 @@ class CaptureIndex:
             last = rows[-1]
             state = int(self._column("state")[last])
             if state == _USABLE:
-                return CapturePlace(int(self._column("file")[last]), int(self._column("place")[last]))
+                return CapturePosition(int(self._column("file")[last]), int(self._column("position")[last]))
             if state != _LEADS:
                 return _CAUSES[state]
             key, leads_to = self._column("key")[last], self._column("leads_to")[last]

@@ -1,4 +1,4 @@
-"""Pages as they were captured: what a file of them tells of each, and why one may be of no use.
+"""Captured pages: what a file has of each, and why one may be of no use.
 
 A file of captures (HAR, WARC, MHTML, or a page of HTML that a list says the address of) is read twice: once from
 beginning to end for what is in it (`captures`), which is what an index is made of, and then page by page, where a
@@ -12,9 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["BadBody", "Capture", "Cause", "PageFile", "fault_of"]
+from replay_sessions.store.manifest import Rejected
 
 
 class Cause(StrEnum):
@@ -47,7 +45,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         time: When it was made, in seconds since 1970.
-        place: Where in its file it stands.
+        position: Where in its file it stands.
         cause: Why it is of no use.
         leads_to: The address whose page was seen: of a redirect, or a capture that says that nothing had changed.
         leads_before: That capture was made no later than this; None: it may be newer than this one.
@@ -56,7 +54,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
 
     address: str
     time: float
-    place: int
+    position: int
     cause: Cause | None = None
     leads_to: str | None = None
     leads_before: float | None = None
@@ -70,14 +68,14 @@ class PageFile(ABC):
         self.path = path
 
     @abstractmethod
-    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | SetAside]:
+    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
         """What is in the file: all pages, whatever else stands at an address that is wanted, and what cannot be read.
 
         Bodies are looked at only where the address is wanted.
         """
 
     @abstractmethod
-    def body(self, place: int) -> bytes:
+    def body(self, position: int) -> bytes:
         """The page of a capture, in UTF-8 or an encoding that it declares itself.
 
         Raises:

@@ -2,8 +2,9 @@
 
     {"log": {"entries": [{"startedDateTime": …, "request": {"url": …}, "response": {"status": …, "content": {…}}}, …]}}
 
-Pages are documents; what a script fetched from an address is none, where the recorder tells them apart. A response that
-says that nothing had changed (304) shows the page that was captured before it, a redirect the page that it leads to.
+Pages are documents; what a script fetched from an address is none, where the recorder distinguishes them. A response
+that says that nothing had changed (304) shows the page that was captured before it, a redirect the page that it leads
+to.
 """
 
 import gzip
@@ -24,9 +25,7 @@ from replay_sessions.importers.sources.bodies import as_utf8, charset_of, is_htm
 from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
 from replay_sessions.importers.sources.timestamps import seconds
 from replay_sessions.simplify.bounds import MAX_BYTES
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["HarFile"]
+from replay_sessions.store.manifest import Rejected
 
 _LONGEST_BYTES = 512 << 20  # unpacked; browsers give up before
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -91,25 +90,25 @@ class HarFile(PageFile):
         super().__init__(path)
         self._last: tuple[int, _Entry] | None = None
 
-    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | SetAside]:
+    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
         try:
             entries = self._entries
         except BadBody as error:
-            yield SetAside(where=self.path.name, reason=str(error))
+            yield Rejected(where=self.path.name, reason=str(error))
             return
-        for place in range(len(entries)):
+        for position in range(len(entries)):
             try:
-                capture = self._capture(place, self._entry(place), wanted)
+                capture = self._capture(position, self._entry(position), wanted)
             except BadBody as error:
-                yield SetAside(where=f"{self.path.name}, entry {place + 1}", reason=str(error))
+                yield Rejected(where=f"{self.path.name}, entry {position + 1}", reason=str(error))
                 continue
             if capture is not None:
                 yield capture
 
-    def body(self, place: int) -> bytes:
-        return self._body(self._entry(place))
+    def body(self, position: int) -> bytes:
+        return self._body(self._entry(position))
 
-    def _capture(self, place: int, entry: _Entry, wanted: Callable[[str], bool]) -> Capture | None:
+    def _capture(self, position: int, entry: _Entry, wanted: Callable[[str], bool]) -> Capture | None:
         address, response = entry.request.url, entry.response
         if not is_page_address(address):
             return None
@@ -118,7 +117,7 @@ class HarFile(PageFile):
             raise BadBody(
                 Cause.UNDECODABLE, f"startedDateTime is {entry.startedDateTime[:40]!r}, and a time was expected"
             )
-        capture = partial(Capture, address=address, time=time, place=place)
+        capture = partial(Capture, address=address, time=time, position=position)
         content = response.content
         if 300 <= response.status < 400 and not (response.status == _NOT_MODIFIED and content.has_text):
             if response.status == _NOT_MODIFIED:
@@ -152,10 +151,10 @@ class HarFile(PageFile):
             raise BadBody(Cause.TRUNCATED, f"{len(body):,} of {content.size:,.0f} bytes")
         return body
 
-    def _entry(self, place: int) -> _Entry:
-        if self._last is None or self._last[0] != place:
+    def _entry(self, position: int) -> _Entry:
+        if self._last is None or self._last[0] != position:
             try:
-                self._last = (place, msgspec.json.decode(self._entries[place], type=_Entry))
+                self._last = (position, msgspec.json.decode(self._entries[position], type=_Entry))
             except (IndexError, ValueError, RecursionError) as error:
                 raise BadBody(Cause.UNDECODABLE, f"no entry of a HAR file: {' '.join(str(error).split())}") from error
         return self._last[1]

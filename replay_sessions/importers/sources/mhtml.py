@@ -18,9 +18,7 @@ from replay_sessions.importers.sources.bodies import as_utf8, is_html
 from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
 from replay_sessions.importers.sources.timestamps import seconds
 from replay_sessions.simplify.bounds import MAX_BYTES
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["MhtmlFile"]
+from replay_sessions.store.manifest import Rejected
 
 _HEADER_BYTES = 64 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -30,7 +28,7 @@ _DAMAGED = (MessageError, ValueError, LookupError, RecursionError, AssertionErro
 class MhtmlFile(PageFile):
     """An MHTML file, which is one capture."""
 
-    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | SetAside]:
+    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
         try:
             headers = BytesHeaderParser().parsebytes(self._content(_HEADER_BYTES))
             address = _text(headers, "Snapshot-Content-Location") or _text(headers, "Content-Location")
@@ -38,19 +36,19 @@ class MhtmlFile(PageFile):
                 address = _text(_page_of(self._message()), "Content-Location")
             time = _time_of(_text(headers, "Date"))
         except BadBody as error:
-            yield SetAside(where=self.path.name, reason=str(error))
+            yield Rejected(where=self.path.name, reason=str(error))
             return
         except _DAMAGED as error:
-            yield SetAside(where=self.path.name, reason=f"its headers cannot be read: {' '.join(str(error).split())}")
+            yield Rejected(where=self.path.name, reason=f"its headers cannot be read: {' '.join(str(error).split())}")
             return
         if time is None or not is_page_address(address):
             lacking = "Date" if time is None else "Snapshot-Content-Location or Content-Location"
-            yield SetAside(where=self.path.name, reason=f"it has no header {lacking} that tells one")
+            yield Rejected(where=self.path.name, reason=f"it has no header {lacking} that tells one")
             return
         cause = fault_of(partial(self.body, 0)) if wanted(address) else None
-        yield Capture(address=address, time=time, place=0, cause=cause)
+        yield Capture(address=address, time=time, position=0, cause=cause)
 
-    def body(self, place: int) -> bytes:
+    def body(self, position: int) -> bytes:
         message = self._message()
         page = _page_of(message)
         try:
@@ -104,7 +102,9 @@ def _page_of(message: Message) -> Message:
 
 
 def _is_cut(message: Message) -> bool:
-    return any(isinstance(one, CloseBoundaryNotFoundDefect | StartBoundaryNotFoundDefect) for one in message.defects)
+    return any(
+        isinstance(defect, CloseBoundaryNotFoundDefect | StartBoundaryNotFoundDefect) for defect in message.defects
+    )
 
 
 def _text(message: Message, name: str) -> str:

@@ -11,19 +11,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from replay_sessions.errors import ImportFailed
+from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.importer import find_files, listed
 from replay_sessions.importers.sources.addresses import is_page_address
 from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
-from replay_sessions.importers.sources.field_names import listed
 from replay_sessions.importers.sources.har import HarFile
 from replay_sessions.importers.sources.mhtml import MhtmlFile
 from replay_sessions.importers.sources.timestamps import moment
 from replay_sessions.importers.sources.warc import WarcFile
 from replay_sessions.simplify.bounds import MAX_BYTES
-from replay_sessions.store.file_names import check_name
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["PAGE_FILE_ENDINGS", "PAGE_LIST", "PageList", "find_page_files", "open_page_file"]
+from replay_sessions.store.manifest import Rejected
 
 PAGE_LIST = "pages.csv"
 _COLUMNS = ("file", "url", "timestamp")
@@ -42,20 +39,20 @@ class PageList(PageFile):
         super().__init__(path)
         self._rows: list[dict[str, str]] | None = None
 
-    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | SetAside]:
-        for place, row in enumerate(self._table()):
-            where = f"{self.path.name}:{place + 2}"
+    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
+        for position, row in enumerate(self._table()):
+            where = f"{self.path.name}:{position + 2}"
             time = moment(row["timestamp"])
             if time is None or not is_page_address(row["url"] or ""):
                 lacking = "timestamp" if time is None else "url"
-                yield SetAside(where=where, reason=f"its {lacking} is none: {row[lacking]!r}")
+                yield Rejected(where=where, reason=f"its {lacking} is none: {row[lacking]!r}")
                 continue
-            cause = fault_of(partial(self.body, place)) if wanted(row["url"]) else None
-            yield Capture(address=row["url"], time=time, place=place, cause=cause)
+            cause = fault_of(partial(self.body, position)) if wanted(row["url"]) else None
+            yield Capture(address=row["url"], time=time, position=position, cause=cause)
 
-    def body(self, place: int) -> bytes:
+    def body(self, position: int) -> bytes:
         folder = self.path.parent.resolve()
-        name = self._table()[place]["file"] or ""
+        name = self._table()[position]["file"] or ""
         try:
             path = (folder / name).resolve()
             if not path.is_relative_to(folder):
@@ -96,18 +93,13 @@ def find_page_files(source: Path) -> list[Path]:
     Raises:
         ImportFailed: It is a file of another kind, or not there.
     """
-    if not source.exists():
-        raise ImportFailed(f"there is no file or folder '{source}', and pages were expected")
-    paths = sorted(source.absolute().rglob("*")) if source.is_dir() else [source.absolute()]
-    found = [path for path in paths if _is_page_file(path) and path.is_file()]
-    if not found and not source.is_dir():
-        raise ImportFailed(
-            f"'{source}' is no file of captured pages, one that ends in {', '.join(PAGE_FILE_ENDINGS)}; a folder of "
-            f"HTML files, with a list of their addresses called {PAGE_LIST} or without, is read too"
-        )
-    for path in found:
-        check_name(path)
-    return found
+    empty = (
+        f"'{source}' is no file of captured pages, one that ends in {', '.join(PAGE_FILE_ENDINGS)}; a folder of "
+        f"HTML files, with a list of their addresses called {PAGE_LIST} or without, is read too"
+    )
+    missing = f"there is no file or folder '{source}', and pages were expected"
+    files = find_files(source, (*PAGE_FILE_ENDINGS, PAGE_LIST), None if source.is_dir() else empty, missing)
+    return [path for path in files if path.name == PAGE_LIST or path.name.lower().endswith(PAGE_FILE_ENDINGS)]
 
 
 def open_page_file(path: Path) -> PageFile:
@@ -115,7 +107,3 @@ def open_page_file(path: Path) -> PageFile:
     if path.name == PAGE_LIST:
         return PageList(path)
     return next(kind for ending, kind in _KINDS.items() if path.name.lower().endswith(ending))(path)
-
-
-def _is_page_file(path: Path) -> bool:
-    return path.name == PAGE_LIST or path.name.lower().endswith(PAGE_FILE_ENDINGS)

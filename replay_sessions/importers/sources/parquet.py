@@ -12,9 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.errors import ImportFailed
-
-__all__ = ["ParquetSource"]
+from replay_sessions.foundation.errors import ImportFailed, first_line
 
 _BATCH_ROWS = 64  # pages of 100 kB
 
@@ -28,7 +26,7 @@ class ParquetSource:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._told():
+        with self._reporting():
             self._parquet = pq.ParquetFile(path)
             self.columns: list[str] = self._parquet.schema_arrow.names
             self.row_count: int = self._parquet.metadata.num_rows
@@ -46,17 +44,17 @@ class ParquetSource:
         present = None if columns is None else [name for name in columns if name in self.columns]
         lacking = dict.fromkeys(name for name in columns or () if name not in self.columns)
         groups = range(self.row_groups) if row_groups is None else row_groups
-        with self._told():
+        with self._reporting():
             for batch in self._parquet.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present):
                 for row in _plain(batch).to_pylist():
                     yield {**row, **lacking}
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reporting(self) -> Iterator[None]:
         try:
             yield
         except (OSError, pa.ArrowException, ValueError, OverflowError) as error:  # bad text, times beyond all calendars
-            reason = " ".join((str(error).splitlines() or [type(error).__name__])[0].split())
+            reason = " ".join(first_line(error).split())
             raise ImportFailed(f"'{self.path}' is damaged ({reason}): nothing was imported; fetch it again") from error
 
 

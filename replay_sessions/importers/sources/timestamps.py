@@ -2,14 +2,12 @@
 
 Logs write times as ISO 8601 (with or without zone) or as numbers since some start. Where only their order counts,
 numbers need no unit; a log that mixes both, or leaves some out, is kept in the order of the file where it says nothing.
-Where pages are found by time (`moment`), numbers are since 1970, and how large they are tells their unit.
+Where pages are found by time (`moment`), numbers are since 1970, and their size gives their unit.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
-
-__all__ = ["in_time_order", "moment", "seconds"]
 
 Event = TypeVar("Event")
 _UNITS = (1, 1e3, 1e6, 1e9)  # numbers in a second

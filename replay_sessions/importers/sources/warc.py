@@ -11,20 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from replay_sessions.foundation.plugins import load_with_extra
 from replay_sessions.importers.sources.addresses import is_page_address
 from replay_sessions.importers.sources.bodies import as_utf8, charset_of, is_html, joined_chunks, unpacked
 from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile
 from replay_sessions.importers.sources.timestamps import seconds
-from replay_sessions.plugins import load_with_extra
 from replay_sessions.simplify.bounds import MAX_BYTES
-from replay_sessions.store.manifest import SetAside
-
-__all__ = ["WarcFile"]
+from replay_sessions.store.manifest import Rejected
 
 _RECORDS = ("response", "resource", "revisit")
 _LONGEST_LINE = 64 << 10
 _MOST_LINES = 1_000  # of one record's headers
-_SHOWN = 300  # characters of what warcio tells
+_LONGEST_MESSAGE = 300  # characters of warcio's message
 
 
 class WarcFile(PageFile):
@@ -42,53 +40,53 @@ class WarcFile(PageFile):
             ValueError,
         )
 
-    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | SetAside]:
+    def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
         with self.path.open("rb") as file:
             records = self._records(file)
             while True:
-                place = records.offset
+                position = records.offset
                 try:
                     with redirect_stderr(io.StringIO()):  # warcio writes there what stands in a record's place
                         record = next(records, None)
                         if record is None:
                             break
-                        place = records.offset  # behind members of the file that hold nothing
-                        capture = self._capture(record, place, wanted)
+                        position = records.offset  # behind members of the file that hold nothing
+                        capture = self._capture(record, position, wanted)
                         records.read_to_end()
                     is_cut = record.length is None or record.raw_stream.limit > 0
                 except self._failures as error:
-                    yield SetAside(where=self._where(place), reason=f"what follows is not read: {_told(error)}")
+                    yield Rejected(where=self._where(position), reason=f"what follows is not read: {_reason_of(error)}")
                     return
                 if capture is not None:
                     yield capture
                 if is_cut:
-                    yield SetAside(where=self._where(place), reason="the file is damaged here, or cut")
-            if place < self.path.stat().st_size:
-                yield SetAside(where=self._where(place), reason="what follows is no record that can be read")
+                    yield Rejected(where=self._where(position), reason="the file is damaged here, or cut")
+            if position < self.path.stat().st_size:
+                yield Rejected(where=self._where(position), reason="what follows is no record that can be read")
 
-    def body(self, place: int) -> bytes:
+    def body(self, position: int) -> bytes:
         with self.path.open("rb") as file:
-            file.seek(place)
+            file.seek(position)
             try:
                 with redirect_stderr(io.StringIO()):
                     record = next(self._records(file))
                     return self._body(record, self._http_headers(record))
             except (StopIteration, *self._failures) as error:
-                raise BadBody(Cause.UNDECODABLE, _told(error)) from error
+                raise BadBody(Cause.UNDECODABLE, _reason_of(error)) from error
 
     def _records(self, file: Any) -> Any:
         records = self._iterator(file, no_record_parse=True, arc2warc=True)
         records.reader = _bounded(type(records.reader))(file)
         return records
 
-    def _capture(self, record: Any, place: int, wanted: Callable[[str], bool]) -> Capture | SetAside | None:
+    def _capture(self, record: Any, position: int, wanted: Callable[[str], bool]) -> Capture | Rejected | None:
         address = record.rec_headers.get_header("WARC-Target-URI") or ""
         if record.rec_type not in _RECORDS or not is_page_address(address):
             return None
         time = seconds(record.rec_headers.get_header("WARC-Date"))
         if time is None:
-            return SetAside(where=self._where(place), reason="a record whose WARC-Date is no time")
-        capture = partial(Capture, address=address, time=time, place=place, done_bytes=place)
+            return Rejected(where=self._where(position), reason="a record whose WARC-Date is no time")
+        capture = partial(Capture, address=address, time=time, position=position, done_bytes=position)
         if record.rec_type == "revisit":
             referred = seconds(record.rec_headers.get_header("WARC-Refers-To-Date"))
             target = record.rec_headers.get_header("WARC-Refers-To-Target-URI") or address
@@ -140,16 +138,16 @@ class WarcFile(PageFile):
             raise BadBody(Cause.NOT_SAVED)
         return as_utf8(body, charset_of(_content_type(record, headers)))
 
-    def _where(self, place: int) -> str:
-        return f"{self.path.name}, byte {place:,}"
+    def _where(self, position: int) -> str:
+        return f"{self.path.name}, byte {position:,}"
 
 
-def _told(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """What warcio says, in a line; of a file that is gzip'd as a whole it says much."""
     reason = " ".join(str(error).split())
     if "recompress" in reason:
         return "it is gzip'd as a whole; pack it record by record: warcio recompress OLD NEW"
-    return reason[:_SHOWN] or "it ends too early"
+    return reason[:_LONGEST_MESSAGE] or "it ends too early"
 
 
 def _status(headers: Any) -> int:

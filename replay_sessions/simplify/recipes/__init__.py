@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.config_errors import what_is_wrong
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.recipes.selectors import SelectorSet
 
@@ -79,14 +79,14 @@ class _Merged(dict[tuple[int, ...], Rule]):
         self._rules = rules
 
     def __missing__(self, fitting: tuple[int, ...]) -> Rule:
-        said: dict[str, str | bool] = {}
+        settings: dict[str, str | bool] = {}
         for index in fitting:
             for field in Rule.__struct_fields__[1:]:
                 value = getattr(self._rules[index], field)
                 if value is not None:
-                    said.setdefault(field, value)
-        said = {field: value for field, value in said.items() if value or field == "card"}
-        rule = self[fitting] = msgspec.convert(said, Rule) if said else NO_RULE
+                    settings.setdefault(field, value)
+        settings = {field: value for field, value in settings.items() if value or field == "card"}
+        rule = self[fitting] = msgspec.convert(settings, Rule) if settings else NO_RULE
         return rule
 
 

@@ -11,9 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from replay_sessions.errors import BadConfig
-
-__all__ = ["Choice", "Compound", "SelectorSet", "fits", "parse_compound"]
+from replay_sessions.foundation.errors import BadConfig
 
 Attributes = Mapping[str, str | None]
 
@@ -135,10 +133,10 @@ class SelectorSet:
         gained: tuple[int, ...] = ()
         for attribute, steps in conditional:
             if attribute in attributes:
-                given = attributes[attribute] or ""
+                actual = attributes[attribute] or ""
                 for value, step in steps:
                     # A value that fits stands in the attribute, however it is compared; few do.
-                    if value in given and fits(attributes, step.conditions):
+                    if value in actual and fits(attributes, step.conditions):
                         granted |= step.grants
                         gained += step.rules
         if not self.attribute_names.isdisjoint(attributes) or attributes.get("id") in self.ids:
@@ -214,11 +212,11 @@ def _holding(filed: list[tuple[Compound, _Step]], tag: str, classes: frozenset[s
 
 def _decided(steps: tuple[_Step, ...], class_attribute: str | None) -> tuple[_Step, ...]:
     """The steps that an element's class attribute allows, without their conditions on it."""
-    known = {} if class_attribute is None else {"class": class_attribute}
+    attributes = {} if class_attribute is None else {"class": class_attribute}
     decided: list[_Step] = []
     for step in steps:
         on_class = tuple(condition for condition in step.conditions if condition[0] == "class")
-        if on_class and not fits(known, on_class):
+        if on_class and not fits(attributes, on_class):
             continue
         rest = tuple(condition for condition in step.conditions if condition[0] != "class")
         decided.append(step._replace(conditions=rest) if on_class else step)
@@ -227,11 +225,11 @@ def _decided(steps: tuple[_Step, ...], class_attribute: str | None) -> tuple[_St
 
 def _by_attribute(steps: Iterable[_Step]) -> tuple[tuple[str, tuple[tuple[str, _Step], ...]], ...]:
     """Steps by the attribute that their first condition is about, each with the value that it asks for."""
-    found: dict[str, list[tuple[str, _Step]]] = {}
+    by_attribute: dict[str, list[tuple[str, _Step]]] = {}
     for step in steps:
         attribute, _, value = step.conditions[0]
-        found.setdefault(attribute, []).append((value, step))
-    return tuple((attribute, tuple(asking)) for attribute, asking in found.items())
+        by_attribute.setdefault(attribute, []).append((value, step))
+    return tuple((attribute, tuple(asking)) for attribute, asking in by_attribute.items())
 
 
 def parse_compound(compound: str, selector: str) -> Compound:
@@ -264,15 +262,15 @@ def fits(attributes: Attributes, conditions: Conditions) -> bool:
     for name, operator, value in conditions:
         if name not in attributes:
             return False
-        given = attributes[name] or ""
+        actual = attributes[name] or ""
         if operator == "=":
-            fits = given == value
+            fits = actual == value
         elif operator == "^=":
-            fits = given.startswith(value)
+            fits = actual.startswith(value)
         elif operator == "$=":
-            fits = given.endswith(value)
+            fits = actual.endswith(value)
         else:
-            fits = value in given
+            fits = value in actual
         if not fits:
             return False
     return True

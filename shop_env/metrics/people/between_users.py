@@ -15,14 +15,20 @@ is the correlation of the two over users. An agent that is one average shopper f
 each user as another has the ICC of people and an agreement of 0. Where an agent hardly tells users apart (its between
 is less than a tenth of people's) nothing could agree, and where people hardly differ (an ICC below 0.02) there is
 nothing to compare with: no figure.
-"""
 
-from typing import NamedTuple
+How varied what one person does is: the entropy of kinds of action within a user, in bits,
+
+    H(kind | user) = Σ_u (n_u / N) · (Σ_k -p_uk log2 p_uk + (K_u - 1) / (2 n_u ln 2))
+
+p_uk user u's shares of the K_u kinds that it shows; the last term makes up for most of what few steps hide (Miller
+1955). Range 0 to log2 of the number of kinds, a little more where the correction overshoots. An over-sharp agent, which
+always does what its person does most often, has less than people; one average shopper for all has more.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PEOPLE_DIFFER", "UserVariance", "user_agreement", "user_variance"]
+from shop_env.metrics.statistics.effective_size import variance_components
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -31,35 +37,14 @@ TELLS_USERS_APART = 0.1
 PEOPLE_DIFFER = 0.02
 
 
-class UserVariance(NamedTuple):
-    """Variance between users and within a user, summed over columns; estimates, so `between` may lie below 0."""
-
-    between: float
-    within: float
-
-    @property
-    def correlation(self) -> float:
-        """The intra-class correlation: the share of the variance that lies between users."""
-        total = self.between + self.within
-        return self.between / total if total > 0 else float("nan")
-
-
-def user_variance(values: Floats, users: Codes) -> UserVariance | None:
-    """The parts of the variance of rows, (rows, columns), by user; None with one user, or one row for each.
-
-    >>> user_variance(np.array([[0.0], [2.0], [3.0], [5.0]]), np.array([0, 0, 1, 1]))  # MSB 9, MSW 2
-    UserVariance(between=3.5, within=2.0)
-    """
-    return _parts(values, values, users)
-
-
 def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | None:
     """The correlation over users of what they do, simulated and human, on the same rows.
 
     None where the agent hardly tells users apart, people do not, or it cannot be told.
     """
     together, agent, people = (
-        _parts(one, other, users) for one, other in ((simulated, human), (simulated, simulated), (human, human))
+        variance_components(left, right, users)
+        for left, right in ((simulated, human), (simulated, simulated), (human, human))
     )
     if together is None or agent is None or people is None:
         return None
@@ -68,18 +53,17 @@ def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | No
     return together.between / float(np.sqrt(agent.between * people.between))
 
 
-def _parts(one: Floats, other: Floats, users: Codes) -> UserVariance | None:
-    _, numbers, sizes = np.unique(users, return_inverse=True, return_counts=True)
-    total, groups = len(users), len(sizes)
-    if groups < 2 or total == groups:
-        return None
-    means = [_sums(side, numbers) / sizes[:, None] for side in (one, other)]
-    off = [side.mean(axis=0) for side in (one, other)]
-    between = float(np.sum(sizes[:, None] * (means[0] - off[0]) * (means[1] - off[1]))) / (groups - 1)
-    within = float(np.sum((one - means[0][numbers]) * (other - means[1][numbers]))) / (total - groups)
-    size = float(total - np.sum(sizes**2) / total) / (groups - 1)
-    return UserVariance((between - within) / size, within)
+def entropy_within(kinds: Codes, users: Codes) -> float:
+    """The entropy of kinds within a user, in bits; NaN without a step.
 
-
-def _sums(values: Floats, numbers: Codes) -> Floats:
-    return np.stack([np.bincount(numbers, weights=column) for column in values.T], axis=1)
+    >>> round(entropy_within(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])), 3)  # 1 bit, and 1 / (4 ln 2)
+    1.361
+    """
+    if not len(kinds):
+        return float("nan")
+    bits = 0.0
+    for user in np.unique(users):
+        counts = np.unique(kinds[users == user], return_counts=True)[1]
+        shares = counts / counts.sum()
+        bits += counts.sum() * float(-np.sum(shares * np.log2(shares))) + (len(counts) - 1) / (2 * np.log(2))
+    return float(bits / len(kinds))

@@ -19,16 +19,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.people.between_users import PEOPLE_DIFFER, user_agreement, user_variance
-from shop_env.metrics.people.covered_sessions import coverage
-from shop_env.metrics.people.session_counts import session_vectors
-from shop_env.metrics.people.variety import entropy_within
+from shop_env.metrics.people.between_users import PEOPLE_DIFFER, entropy_within, user_agreement
+from shop_env.metrics.people.session_vectors import coverage, session_vectors
 from shop_env.metrics.populations import ActionTrace, trace_of
-from shop_env.metrics.presets import MetricChoices
 from shop_env.metrics.records import StepRecord
-from shop_env.metrics.step_table import FINE_TYPES, StepTable
-
-__all__ = ["KINDS", "KIND_NAMES", "PeopleFigures", "people_figures", "traces_by_user"]
+from shop_env.metrics.statistics.effective_size import user_variance
+from shop_env.metrics.step_table import FINE_TYPES, MetricChoices, StepTable
 
 KIND_NAMES = (*FINE_TYPES, "invalid")
 KINDS = len(KIND_NAMES)
@@ -52,7 +48,7 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
     users, _ = table.clusters("user")
     sessions, _ = table.clusters("session")
     ours, theirs = (user_variance(_one_hot(kinds), users) for kinds in (answered, logged))
-    icc, logged_icc = (None if found is None else _known(found.correlation) for found in (ours, theirs))
+    icc, logged_icc = (None if parts is None else _known(parts.correlation) for parts in (ours, theirs))
     varied, people_s = (entropy_within(kinds, users) for kinds in (answered, logged))
     vectors = [session_vectors(kinds, sessions, KINDS) for kinds in (logged, answered)]
     return PeopleFigures(
@@ -69,14 +65,14 @@ def traces_by_user(records: Sequence[StepRecord]) -> tuple[dict[str, list[Action
     """Each user's sessions as kinds of action, logged and answered; no pair spans a step that was not answered."""
     table = StepTable(records, MetricChoices())
     sessions: dict[tuple[str, str], list[int]] = {}
-    for place, record in enumerate(table.records):
-        sessions.setdefault((record.user_id, record.session_id), []).append(place)
+    for index, record in enumerate(table.records):
+        sessions.setdefault((record.user_id, record.session_id), []).append(index)
     sides: tuple[dict[str, list[ActionTrace]], dict[str, list[ActionTrace]]] = ({}, {})
-    for (user, _), places in sessions.items():
-        steps = [table.records[place].step_index for place in places]
+    for (user, _), indices in sessions.items():
+        steps = [table.records[index].step_index for index in indices]
         breaks = [at for at in range(1, len(steps)) if steps[at] != steps[at - 1] + 1]
         for side, codes in zip(sides, (table.logged_fine, table.predicted_fine), strict=True):
-            trace = trace_of([KIND_NAMES[codes[place]] for place in places], breaks=breaks)
+            trace = trace_of([KIND_NAMES[codes[index]] for index in indices], breaks=breaks)
             side.setdefault(user, []).append(trace)
     return sides
 

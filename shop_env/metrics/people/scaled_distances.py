@@ -29,8 +29,6 @@ from shop_env.metrics.populations import (
     wasserstein,
 )
 
-__all__ = ["TRACE_DISTANCES", "ScaledDistance", "independent_traces", "length_distance", "scaled_distance"]
-
 Item = TypeVar("Item")
 SPLITS = 50
 CLEARLY = 0.95
@@ -76,17 +74,17 @@ def scaled_distance(
     if len(users) < 2 or not base:
         return None
     rng = np.random.default_rng(seed)
-    found = []
+    distances = []
     for _ in range(splits):
         order = rng.permutation(len(users))
-        kept, other = ([users[place] for place in half] for half in np.array_split(order, 2))
-        people, others = ([item for user in half for item in human[user]] for half in (kept, other))
-        drawn = [base[place] for place in rng.integers(len(base), size=len(others))]
-        played = [item for user in other for item in simulated[user]]
-        found.append([distance(people, side) for side in (played, others, drawn)])
-    model, floor, farthest = (float(mean) for mean in np.mean(found, axis=0))
-    told_apart = np.mean([one[2] > one[1] for one in found]) >= CLEARLY
-    score = (farthest - model) / (farthest - floor) if told_apart else None
+        left_half, right_half = ([users[index] for index in half] for half in np.array_split(order, 2))
+        people, others = ([item for user in half for item in human[user]] for half in (left_half, right_half))
+        drawn = [base[index] for index in rng.integers(len(base), size=len(others))]
+        played = [item for user in right_half for item in simulated[user]]
+        distances.append([distance(people, side) for side in (played, others, drawn)])
+    model, floor, farthest = (float(mean) for mean in np.mean(distances, axis=0))
+    is_farther = np.mean([row[2] > row[1] for row in distances]) >= CLEARLY
+    score = (farthest - model) / (farthest - floor) if is_farther else None
     return ScaledDistance(score=score, model=model, floor=floor, base=farthest)
 
 
@@ -99,6 +97,6 @@ def independent_traces(
     """
     rng = np.random.default_rng(seed)
     pool = np.array(kinds, dtype=np.str_)
-    sizes = [lengths[place] for place in rng.integers(len(lengths), size=count)]
+    sizes = [lengths[index] for index in rng.integers(len(lengths), size=count)]
     drawn = ([str(kind) for kind in pool[rng.integers(len(pool), size=size)]] for size in sizes)
     return [trace_of(of_session) for of_session in drawn]

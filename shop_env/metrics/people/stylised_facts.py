@@ -22,8 +22,6 @@ import msgspec
 from replay_sessions.elements import find_elements
 from shop_env.click_types import click_type_of
 
-__all__ = ["StylisedFacts", "facts_of_sessions", "product_ranks", "rank_click_curve"]
-
 Doing = Mapping[str, str] | None  # an action as a reply carries it; None: nothing that could be read
 LEADS_BACK = ("back", "previous", "return_to")
 TAKES_OUT = ("remove", "delete")
@@ -47,7 +45,7 @@ def facts_of_sessions(sessions: Sequence[Sequence[Doing]], ranks: Sequence[int] 
     """
     clicks = [[action["name"] for action in of if action and action["type"] == "click"] for of in sessions]
     searches = [[action["text"] for action in of if action and action["type"] == "type_and_submit"] for of in sessions]
-    changed = sum(_folded(one) != _folded(other) for of in searches for one, other in pairwise(of))
+    changed = sum(_folded(search) != _folded(other) for of in searches for search, other in pairwise(of))
     names = [name for of in clicks for name in of]
     return StylisedFacts(
         filter_use=_share(sum(any(click_type_of(name) == "filter" for name in of) for of in clicks), len(sessions)),
@@ -66,15 +64,15 @@ def product_ranks(page: str) -> dict[str, int]:
     >>> product_ranks('<a name="results.cup.view_product">cup</a><a name="results.pan.view_product">pan</a>')
     {'results.cup.view_product': 1, 'results.pan.view_product': 2}
     """
-    links = [found.name for found in find_elements(page) if click_type_of(found.name) == "product_link"]
-    places = {product: place for place, product in enumerate(dict.fromkeys(map(_product, links)), start=1)}
-    return {link: places[_product(link)] for link in links}
+    links = [element.name for element in find_elements(page) if click_type_of(element.name) == "product_link"]
+    ranks_of = {product: rank for rank, product in enumerate(dict.fromkeys(map(_product, links)), start=1)}
+    return {link: ranks_of[_product(link)] for link in links}
 
 
-def rank_click_curve(ranks: Sequence[int], places: int = 10) -> list[float]:
+def rank_click_curve(ranks: Sequence[int], positions: int = 10) -> list[float]:
     """The share of product clicks on each of the first places."""
     counts = Counter(ranks)
-    return [counts[place] / len(ranks) if ranks else 0.0 for place in range(1, places + 1)]
+    return [counts[rank] / len(ranks) if ranks else 0.0 for rank in range(1, positions + 1)]
 
 
 def _product(link: str) -> str:

@@ -1,4 +1,4 @@
-"""Can a classifier tell simulated sessions from human ones? Needs scikit-learn (the extra `floors`).
+"""Can a classifier tell simulated sessions from human ones? Needs scikit-learn (the extra `baselines`).
 
     AUC = share of pairs (human session, simulated session) that it orders rightly      Lopez-Paz, Oquab 2017
 
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
-
-__all__ = ["two_sample_auc"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -31,10 +29,10 @@ def two_sample_auc(human: Floats, human_users: Codes, simulated: Floats, simulat
     if folds < 2 or not len(human) or not len(simulated):
         return float("nan")
     areas, pairs = [], []
-    for learnt, asked in GroupKFold(folds).split(vectors, is_human, users):
-        ours, theirs = int(is_human[asked].sum()), int((~is_human[asked]).sum())
-        if len(np.unique(is_human[learnt])) == 2 and ours and theirs:
-            model = LogisticRegression(max_iter=1000).fit(vectors[learnt], is_human[learnt])
-            areas.append(roc_auc_score(is_human[asked], model.decision_function(vectors[asked])))
+    for train, test in GroupKFold(folds).split(vectors, is_human, users):
+        ours, theirs = int(is_human[test].sum()), int((~is_human[test]).sum())
+        if len(np.unique(is_human[train])) == 2 and ours and theirs:
+            model = LogisticRegression(max_iter=1000).fit(vectors[train], is_human[train])
+            areas.append(roc_auc_score(is_human[test], model.decision_function(vectors[test])))
             pairs.append(ours * theirs)
     return float(np.average(areas, weights=pairs)) if areas else float("nan")

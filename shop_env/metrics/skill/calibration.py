@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 
 from shop_env.metrics.action_likelihood import SMALLEST
 
-__all__ = ["Calibration", "ReliabilityBin", "calibration_of", "sharpness"]
-
 Floats = NDArray[np.float64]
 
 # Most actions of a page are unlikely: bins of one width would hold nearly all of them in the first.
@@ -73,13 +71,14 @@ def calibration_of(
         return None
     forecasts = np.concatenate(probabilities)
     came_true = np.concatenate([np.arange(len(own)) == at for own, at in zip(probabilities, taken, strict=True)])
-    places = np.clip(np.searchsorted(edges, forecasts, side="right") - 1, 0, len(edges) - 2)
-    sizes = np.bincount(places, minlength=len(edges) - 1)
-    known = sizes > 0
+    codes = np.clip(np.searchsorted(edges, forecasts, side="right") - 1, 0, len(edges) - 2)
+    sizes = np.bincount(codes, minlength=len(edges) - 1)
+    filled = sizes > 0
     held, true = (
-        np.bincount(places, weights=side, minlength=len(sizes))[known] / sizes[known] for side in (forecasts, came_true)
+        np.bincount(codes, weights=side, minlength=len(sizes))[filled] / sizes[filled]
+        for side in (forecasts, came_true)
     )
-    weights, per_step = sizes[known] / len(forecasts), len(forecasts) / len(probabilities)
+    weights, per_step = sizes[filled] / len(forecasts), len(forecasts) / len(probabilities)
     share = float(came_true.mean())
     brier = float(np.mean((forecasts - came_true) ** 2))
     reliability, resolution = (float(weights @ (true - other) ** 2) for other in (held, share))
@@ -93,8 +92,8 @@ def calibration_of(
         uncertainty=per_step * uncertainty,
         within=per_step * (brier - reliability + resolution - uncertainty),
         bins=[
-            ReliabilityBin(edges[place], edges[place + 1], int(sizes[place]), float(p), float(y))
-            for place, p, y in zip(np.flatnonzero(known).tolist(), held, true, strict=True)
+            ReliabilityBin(edges[index], edges[index + 1], int(sizes[index]), float(p), float(y))
+            for index, p, y in zip(np.flatnonzero(filled).tolist(), held, true, strict=True)
         ],
     )
 

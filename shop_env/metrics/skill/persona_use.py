@@ -15,18 +15,16 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics.action_likelihood import SMALLEST
 from shop_env.metrics.records import StepRecord
-from shop_env.metrics.statistics.clustered_errors import clustered_error, t_interval
-
-__all__ = ["PersonaPicks", "persona_picks", "session_log_likelihoods"]
+from shop_env.metrics.statistics import clustered_error, estimate
 
 _TIE = 1e-9
 
 
 class PersonaPicks(msgspec.Struct, frozen=True, kw_only=True):
-    """How often the true persona of k is picked; `low` and `high` are None with one user."""
+    """How often the true persona of k is picked; `low` and `high` are None with fewer than 8 users."""
 
     rate: float
     chance: float
@@ -64,18 +62,25 @@ def persona_picks(matched: Sequence[StepRecord], others: Sequence[Sequence[StepR
     rate = float(picks.mean())
     sizes = np.bincount(users)
     error = clustered_error(np.bincount(users, weights=picks - rate) / len(picks), sizes / len(picks))
-    low, high = t_interval(rate, error) if error else (None, None)
-    return PersonaPicks(rate=rate, chance=1 / len(runs), sessions=len(sessions), users=len(sizes), low=low, high=high)
+    interval = estimate(rate, error, (0.0, 1.0))
+    return PersonaPicks(
+        rate=rate,
+        chance=1 / len(runs),
+        sessions=len(sessions),
+        users=len(sizes),
+        low=interval.low,
+        high=interval.high,
+    )
 
 
 def session_log_likelihoods(records: Sequence[StepRecord]) -> dict[str, float]:
     """Of each session the sum of the logarithms of what the agent gave the logged actions, with the floor of `nll`."""
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for record in records:
         if record.logged_probability is not None:
             logarithm = float(np.log(max(record.logged_probability, SMALLEST)))
-            found[record.session_id] = found.get(record.session_id, 0.0) + logarithm
-    return found
+            sums[record.session_id] = sums.get(record.session_id, 0.0) + logarithm
+    return sums
 
 
 def _key(record: StepRecord) -> tuple[str, int]:

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from shop_env.click_types import click_type_of
 
-__all__ = ["average_precision", "product_hits", "product_of", "will_buy"]
-
 _ASIN = re.compile(r"(?<![a-z0-9])b0[a-z0-9]{8}(?![a-z0-9])", re.IGNORECASE)
 
 
@@ -51,8 +49,8 @@ def product_hits(probabilities: Sequence[Mapping[str, float]], logged: Sequence[
             continue
         of_products: dict[str, float] = {product: 0.0}
         for other, probability in held.items():
-            if (found := product_of(other)) is not None:
-                of_products[found] = of_products.get(found, 0.0) + probability
+            if (named := product_of(other)) is not None:
+                of_products[named] = of_products.get(named, 0.0) + probability
         rank = sum(value >= of_products[product] for value in of_products.values())
         hits.append(of_products[product] > 0 and rank <= k)
     return sum(hits) / len(hits) if hits else None
@@ -65,13 +63,13 @@ def will_buy(scores: Sequence[Sequence[float]], bought: Sequence[bool]) -> list[
         scores: For each session, at each of its steps, how likely the agent holds a purchase.
         bought: Whether its last step is one.
     """
-    found: list[float | None] = []
+    precisions: list[float | None] = []
     for steps in range(1, max(map(len, scores), default=0)):
-        going_on = [place for place, own in enumerate(scores) if len(own) > steps]
-        held = np.array([np.mean(scores[place][:steps]) for place in going_on])
-        labels = np.array([bought[place] for place in going_on], dtype=np.bool_)
-        found.append(average_precision(held, labels) if 0 < labels.sum() < len(labels) else None)
-    return found
+        going_on = [index for index, own in enumerate(scores) if len(own) > steps]
+        held = np.array([np.mean(scores[index][:steps]) for index in going_on])
+        labels = np.array([bought[index] for index in going_on], dtype=np.bool_)
+        precisions.append(average_precision(held, labels) if 0 < labels.sum() < len(labels) else None)
+    return precisions
 
 
 def average_precision(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:

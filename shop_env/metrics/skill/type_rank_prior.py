@@ -22,8 +22,6 @@ from replay_sessions.schema import Action, reply_action
 from shop_env.metrics.action_likelihood import SMALLEST
 from shop_env.metrics.step_table import ACTION_TYPES
 
-__all__ = ["TypeRankPrior", "bits_saved"]
-
 Floats = NDArray[np.float64]
 
 
@@ -37,9 +35,9 @@ class TypeRankPrior:
         for candidates, logged in steps:
             kind = _type(logged)
             self._types[kind] += 1
-            found = _place(candidates, logged)
-            if found is not None:
-                self._places[kind][found] += 1
+            index = _place(candidates, logged)
+            if index is not None:
+                self._places[kind][index] += 1
 
     def probabilities(self, candidates: Sequence[Action]) -> Floats:
         """Of each action of a page, summing to 1."""
@@ -50,20 +48,20 @@ class TypeRankPrior:
             kind: self._places_up_to(kind, count) * self._types[kind] / of_types for kind, count in offered.items()
         }
         seen: Counter[str] = Counter()
-        found = []
+        probabilities = []
         for kind in kinds:
-            found.append(shares[kind][seen[kind]])
+            probabilities.append(shares[kind][seen[kind]])
             seen[kind] += 1
-        return np.array(found)
+        return np.array(probabilities)
 
     def probability(self, candidates: Sequence[Action], logged: Action) -> float:
         """Of the logged action; 0 where the page does not offer it."""
         wanted = reply_action(logged)
-        places = [place for place, action in enumerate(candidates) if reply_action(action) == wanted]
-        return float(self.probabilities(candidates)[places].sum()) if places else 0.0
+        indices = [index for index, action in enumerate(candidates) if reply_action(action) == wanted]
+        return float(self.probabilities(candidates)[indices].sum()) if indices else 0.0
 
     def _places_up_to(self, kind: str, count: int) -> Floats:
-        counts = np.array([self._places[kind][place] + 1 for place in range(count)], dtype=np.float64)
+        counts = np.array([self._places[kind][index] + 1 for index in range(count)], dtype=np.float64)
         shares: Floats = counts / counts.sum()
         return shares
 

@@ -9,13 +9,13 @@
 MSB and MSW are the mean squares between and within the G clusters of n_g steps, N in all (one-way analysis of variance).
 """  # noqa: E501 - a table row is a line
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import nctdtrinc, stdtrit
 
 from shop_env.metrics.statistics.clustered_errors import ClusteredError
-
-__all__ = ["effective_steps", "intraclass_correlation", "smallest_difference"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -29,16 +29,48 @@ def intraclass_correlation(values: Floats, clusters: Codes) -> float:
     >>> intraclass_correlation(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1]))
     1.0
     """
-    _, numbers, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    total, groups = len(values), len(sizes)
+    parts = user_variance(values[:, None], clusters)
+    return float("nan") if parts is None else parts.correlation
+
+
+class UserVariance(NamedTuple):
+    """Variance between users and within a user, summed over columns; estimates, so `between` may lie below 0."""
+
+    between: float
+    within: float
+
+    @property
+    def correlation(self) -> float:
+        """The intra-class correlation: the share of the variance that lies between users."""
+        total = self.between + self.within
+        return self.between / total if total > 0 else float("nan")
+
+
+def user_variance(values: Floats, users: Codes) -> UserVariance | None:
+    """The parts of the variance of rows, (rows, columns), by user; None with one user, or one row for each.
+
+    >>> user_variance(np.array([[0.0], [2.0], [3.0], [5.0]]), np.array([0, 0, 1, 1]))  # MSB 9, MSW 2
+    UserVariance(between=3.5, within=2.0)
+    """
+    return variance_components(values, values, users)
+
+
+def variance_components(left: Floats, right: Floats, users: Codes) -> UserVariance | None:
+    """The parts of the covariance of two sides of the same rows, (rows, columns), by user."""
+    _, numbers, sizes = np.unique(users, return_inverse=True, return_counts=True)
+    total, groups = len(users), len(sizes)
     if groups < 2 or total == groups:
-        return float("nan")
-    means = np.bincount(numbers, weights=values) / sizes
-    between = float(np.sum(sizes * (means - values.mean()) ** 2)) / (groups - 1)
-    within = float(np.sum((values - means[numbers]) ** 2)) / (total - groups)
-    size = (total - np.sum(sizes**2) / total) / (groups - 1)
-    spread = between + (size - 1) * within
-    return float((between - within) / spread) if spread > 0 else float("nan")
+        return None
+    means = [_sums(side, numbers) / sizes[:, None] for side in (left, right)]
+    off = [side.mean(axis=0) for side in (left, right)]
+    between = float(np.sum(sizes[:, None] * (means[0] - off[0]) * (means[1] - off[1]))) / (groups - 1)
+    within = float(np.sum((left - means[0][numbers]) * (right - means[1][numbers]))) / (total - groups)
+    size = float(total - np.sum(sizes**2) / total) / (groups - 1)
+    return UserVariance((between - within) / size, within)
+
+
+def _sums(values: Floats, numbers: Codes) -> Floats:
+    return np.stack([np.bincount(numbers, weights=column) for column in values.T], axis=1)
 
 
 def effective_steps(correlation: float, clusters: Codes) -> float:

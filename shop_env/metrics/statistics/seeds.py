@@ -15,20 +15,19 @@ of one seed's, known with f degrees of freedom, and B the variance of all S, its
 
 The first is exact for what is normal. The second is rather too wide, as B holds part of what W holds and
 each part has its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5
-with three seeds. With three seeds t(2) is 4.3: more seeds are worth more than more users.
+with three seeds. With three seeds t(2) is 4.3: more seeds are worth more than more users. The p of a difference is the
+level at which the interval would just reach 0.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
 from scipy.special import stdtrit
 
-from replay_sessions.errors import BadConfig
-from shop_env.metrics.statistics.clustered_errors import ClusteredError
-
-__all__ = ["OverSeeds", "VarianceParts", "pooled_over_seeds", "variance_parts"]
+from replay_sessions.foundation.errors import BadConfig
+from shop_env.metrics.statistics.clustered_errors import MIN_CLUSTERS, NO_SPREAD, ClusteredError, t_p_value
 
 
 class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +39,12 @@ class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverSeeds(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean of a figure or a difference over seeds, with its 95% interval."""
+    """The mean of a metric or a difference over seeds, its 95% interval and p; these are None with too few users."""
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+    p_value: float | None
     seeds: int
 
 
@@ -73,25 +73,40 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
     Args:
         values: One for each seed.
         errors: Theirs over users.
-        same_users: Whether all seeds were evaluated on the same people.
+        same_users: Whether all seeds were evaluated on the same users.
 
     Raises:
         BadConfig: Fewer than two seeds.
     """
     if len(values) < 2 or len(values) != len(errors):
         raise BadConfig(f"Given {len(values)} seeds and {len(errors)} errors; pooling needs two of each at least.")
-    seeds, between = len(values), float(np.var(values, ddof=1)) / len(values)
-    reach = _t(seeds - 1) * math.sqrt(between)
-    if same_users:
-        freedom = min(error.degrees_of_freedom for error in errors)
-        reach = math.hypot(reach, _t(freedom) * math.sqrt(_mean_square(errors)))
-    mean = float(np.mean(values))
-    return OverSeeds(mean=mean, low=mean - reach, high=mean + reach, seeds=seeds)
+    seeds, mean = len(values), float(np.mean(values))
+    counts = [error.clusters for error in errors]
+    if (min(counts) if same_users else sum(counts)) < MIN_CLUSTERS:
+        return OverSeeds(mean=mean, low=None, high=None, p_value=None, seeds=seeds)
+    of_seeds = math.sqrt(float(np.var(values, ddof=1)) / seeds)
+    of_users = math.sqrt(_mean_square(errors)) if same_users else 0.0
+    freedom = min(error.degrees_of_freedom for error in errors)
+
+    def margin(level: float) -> float:
+        quantiles = (float(stdtrit(degrees, 1 - level / 2)) for degrees in (seeds - 1, freedom))
+        return math.hypot(*(t * error for t, error in zip(quantiles, (of_seeds, of_users), strict=True)))
+
+    reach = margin(0.05)
+    if reach <= NO_SPREAD:  # equal in all seeds and users: as for one seed
+        p_value = t_p_value(mean, ClusteredError(reach, freedom, min(counts)))
+        return OverSeeds(mean=mean, low=None, high=None, p_value=p_value, seeds=seeds)
+    return OverSeeds(mean=mean, low=mean - reach, high=mean + reach, p_value=_level(margin, abs(mean)), seeds=seeds)
+
+
+def _level(margin: Callable[[float], float], distance: float) -> float:
+    """The level at which the margin, which falls with it, is as large as the distance; by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if margin(middle) > distance else (low, middle)
+    return high
 
 
 def _mean_square(errors: Sequence[ClusteredError]) -> float:
     return float(np.mean([error.standard_error**2 for error in errors]))
-
-
-def _t(freedom: float) -> float:
-    return float(stdtrit(freedom, 0.975))

@@ -5,9 +5,7 @@
 `python -m shop_env.serving openenv` takes options, and longer replies and slower clients than uvicorn by itself.
 """
 
-from shop_env.serving.openenv.command import ServerOptions
+from shop_env.serving.openenv.options import ServerOptions
 from shop_env.serving.openenv.server import build_app
-
-__all__ = ["app"]
 
 app = build_app(ServerOptions())

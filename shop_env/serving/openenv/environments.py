@@ -18,14 +18,12 @@ import gymnasium
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata, State
 
-from replay_sessions.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.live import visit_id
 from shop_env.observation import Observation
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.serving.openenv.records import ShopAction, ShopObservation
 from shop_env.serving.tasks import StepTasks
-
-__all__ = ["LiveShop", "ReplayedSteps"]
 
 _LISTED_TASKS = 10_000
 
@@ -52,10 +50,10 @@ class _ShopEnvironment(Environment[ShopAction, ShopObservation, State]):  # type
     def close(self) -> None:
         self._closed = True
 
-    def _begin(self, seed: object, episode_id: object, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    def _begin(self, seed: object, episode_id: object, options: Mapping[str, Any], allowed: Sequence[str]) -> None:
         self._check_open()
-        if unknown := sorted(set(options) - set(known)):
-            raise BadConfig(f"unknown reset option {unknown[0]!r}. {did_you_mean(unknown[0], known)}")
+        if unknown := sorted(set(options) - set(allowed)):
+            raise BadConfig(f"unknown reset option {unknown[0]!r}. {did_you_mean(unknown[0], allowed)}")
         _check_number("seed", seed)
         _check_number("index", options.get("index"))
         if not isinstance(episode_id, str | None):
@@ -85,28 +83,28 @@ class ReplayedSteps(_ShopEnvironment):
         super().__init__()
         self._tasks = tasks
         self._splits = list(splits)
-        self._place: tuple[str, int] = self._splits[0], 0
+        self._current: tuple[str, int] = self._splits[0], 0
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ShopObservation:
         """Shows a task; see the head of this module."""
         self._begin(seed, episode_id, options, ("split", "index"))
-        split = self._served(options.get("split", self._splits[0]))
+        split = self._check_split(options.get("split", self._splits[0]))
         index = options.get("index")
         if index is None:
             index = random.Random(seed).randrange(self._tasks.count(split) or 1)
         task = self._tasks.task(split, index)
-        self._place = split, index
+        self._current = split, index
         self._awaits_reply = True
-        return _seen(task.observation, task.messages, info=self._spec(split, index))
+        return _observation(task.observation, task.messages, info=self._spec(split, index))
 
     def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
         """Scores the reply; what was logged, and nothing of the next page, comes with it."""
         self._check_turn()
-        score = self._tasks.score(*self._place, action.reply)
+        score = self._tasks.score(*self._current, action.reply)
         self._awaits_reply = False
         self._state.step_count = 1
         info = {
-            **self._spec(*self._place),
+            **self._spec(*self._current),
             "logged_action": score.logged_action,
             "best_reward": score.best_reward,
             "exact_match": score.exact_match,
@@ -119,17 +117,17 @@ class ReplayedSteps(_ShopEnvironment):
         return self._splits
 
     def num_tasks(self, split: str) -> int:
-        return self._tasks.count(self._served(split))
+        return self._tasks.count(self._check_split(split))
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         """The first 10,000; `get_task_range` reaches all."""
         return self.get_task_range(split, 0, _LISTED_TASKS)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        return self._spec(self._served(split), index)
+        return self._spec(self._check_split(split), index)
 
     def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
-        numbers = range(self._tasks.count(self._served(split)))[start:stop]
+        numbers = range(self._tasks.count(self._check_split(split)))[start:stop]
         return [self._spec(split, index) for index in numbers]
 
     def _spec(self, split: str, index: int) -> dict[str, Any]:
@@ -143,7 +141,7 @@ class ReplayedSteps(_ShopEnvironment):
             "step_index": step_index,
         }
 
-    def _served(self, split: object) -> str:
+    def _check_split(self, split: object) -> str:
         if split not in self._splits:
             raise BadConfig(f"split {split!r} is not served here. {did_you_mean(str(split), self._splits)}")
         return str(split)
@@ -166,23 +164,25 @@ class LiveShop(_ShopEnvironment):
         visit = None if index is None else {"session_id": visit_id(seed or 0, index)}
         observation, info = self._env.reset(seed=seed, options=visit)
         self._awaits_reply = True
-        return self._seen(observation, info=info)
+        return self._observation(observation, info=info)
 
     def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
         """Does what the reply says and shows where that led."""
         self._check_turn()
-        observation, reward, ended, truncated, info = self._env.step(action.reply)
-        self._awaits_reply = not (ended or truncated)
+        observation, reward, terminated, truncated, info = self._env.step(action.reply)
+        done = terminated or truncated
+        self._awaits_reply = not done
         self._state.step_count += 1
-        return self._seen(observation, info=info, reward=float(reward), done=ended or truncated, truncated=truncated)
+        return self._observation(observation, info=info, reward=float(reward), done=done, truncated=truncated)
 
-    def _seen(self, observation: Observation, **fields: Any) -> ShopObservation:
-        return _seen(observation, render_prompt(observation, self._prompt), **fields)
+    def _observation(self, observation: Observation, **fields: Any) -> ShopObservation:
+        return _observation(observation, render_prompt(observation, self._prompt), **fields)
 
 
-def _seen(observation: Observation, messages: list[Message], **fields: Any) -> ShopObservation:
-    shown = {**observation, "history": list(observation["history"])}
-    return ShopObservation(messages=messages, **shown, **fields)
+def _observation(observation: Observation, messages: list[Message], **fields: Any) -> ShopObservation:
+    # A tuple is no list to pydantic.
+    page_fields = {**observation, "history": list(observation["history"])}
+    return ShopObservation(messages=messages, **page_fields, **fields)
 
 
 def _check_number(name: str, value: object) -> None:

@@ -6,8 +6,6 @@ from openenv.core.env_server.types import Action, Observation
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-__all__ = ["ShopAction", "ShopObservation"]
-
 
 def _text(value: object) -> str:
     """Any text: half a surrogate pair, which pydantic refuses, is a malformed reply like others and earns 0."""

@@ -19,15 +19,13 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import ConcurrencyConfig
 
 import shop_env  # noqa: F401 - registers ShopLive-v0
-from replay_sessions.errors import BadConfig, ShopR1Error
+from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from replay_sessions.store import SessionStore
 from shop_env.reward.presets import reward_preset
-from shop_env.serving.openenv.command import ServerOptions
 from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps
+from shop_env.serving.openenv.options import ServerOptions
 from shop_env.serving.openenv.records import ShopAction, ShopObservation
 from shop_env.serving.tasks import StepTasks
-
-__all__ = ["ENV_NAME", "build_app", "serve"]
 
 ENV_NAME = "shop_r1"  # in the paths of OpenEnv's task API: /shop_r1/splits
 
@@ -47,7 +45,7 @@ def build_app(options: ServerOptions) -> FastAPI:
             max_concurrent_envs=options.max_sessions, session_timeout=options.idle_timeout_s
         ),
     )
-    app.add_exception_handler(ShopR1Error, _told)
+    app.add_exception_handler(ShopR1Error, _bad_request)
     return app
 
 
@@ -79,7 +77,7 @@ def _environment(options: ServerOptions) -> Callable[[], Environment]:
     return functools.partial(ReplayedSteps, tasks, options.splits)
 
 
-async def _told(request: Request, error: Exception) -> JSONResponse:
+async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     """What is wrong with a call over plain HTTP; over the WebSocket OpenEnv sends the message itself."""
     return JSONResponse({"detail": str(error)}, status_code=400)
 

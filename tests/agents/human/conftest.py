@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agents.human.recording import Asked, Recording
+from agents.human.recording import Questions, Recording
 from agents.human.server import PredictionServer
 from agents.human.sitting import Sitting
 from replay_sessions.schema import Session
-from replay_sessions.splits import SplitPlan
 from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.splits import SplitPlan
 from shop_env.context import ContextConfig
 from tests.demo_stores import demo_store_at
 
@@ -32,7 +31,7 @@ class Client:
         self, path: str, body: Any = None, *, method: str | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
         """The status and the JSON (or text) that came back."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
         sent = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"Content-Type": "application/json"} if sent is not None else {}
         connection.request(method or ("GET" if sent is None else "POST"), path, sent, given | (headers or {}))
@@ -71,7 +70,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         show_answer: bool = False,
     ) -> Client:
         running.close()
-        asked = Asked(
+        questions = Questions(
             store=store.fingerprint,
             split="test",
             sessions=None,
@@ -79,12 +78,10 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             context=context or ContextConfig(),
             show_answer=show_answer,
         )
-        recording = Recording.make(folder, asked, store)
-        kept = running.enter_context(recording.asking(person))
+        recording = Recording.make(folder, questions, store)
+        kept = running.enter_context(recording.lock_replies(person))
         kept.begin_run({"commit": None})
         server = running.enter_context(PredictionServer(Sitting(recording, store, person, kept)))
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        running.callback(server.shutdown)
         return Client(server)
 
     yield begin

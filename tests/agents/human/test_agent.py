@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from agents.conformance import check_agent
-from agents.evaluate import evaluate
 from agents.registry import make_agent
-from agents.results import summarise
 from benchmarks.leaderboard.__main__ import main as leaderboard
-from replay_sessions.errors import AgentFailed, BadConfig
+from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Session, Step, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.results import summarise
 from shop_env.replies import Reply, parse_reply
 from tests.agents.human.conftest import Client, Serve, store_of
 
@@ -44,7 +44,7 @@ def test_steps_that_nobody_answered_are_errors_and_the_row_is_not_ranked(
     records = evaluate(make_agent(f"human?replies={tmp_path / 'people'}"), shop_store, "test")
     assert [record.error is None for record in records[:5]] == [True, True, True, False, False]
     assert "not answered: ada" in (records[4].error or "")
-    assert not summarise(records, label="ada", samples=0).ranked
+    assert not summarise(records, label="ada").ranked
 
 
 def test_another_context_is_another_question(serve: Serve, shop_store: SessionStore, tmp_path: Path) -> None:
@@ -68,12 +68,12 @@ def test_the_leaderboard_ranks_people_beside_agents_and_verifies_them(
 ) -> None:
     answer_as("copy_match", serve(shop_store), shop_store)
     given = f"ada=human?replies={tmp_path / 'people'}&person=ada"
-    board = ["--store", str(shop_store.path), "--samples", "20", "--out", str(tmp_path / "board")]
+    board = ["--store", str(shop_store.path), "--out", str(tmp_path / "board")]
     assert leaderboard(["--agents", given, "copy_match", *board]) == 0
     table = (tmp_path / "board" / "leaderboard.md").read_text()
     rows = {row.split(" | ")[0].strip("| "): row.split(" | ")[1:4] for row in table.splitlines() if row[:1] == "|"}
     assert rows["ada"] == rows["copy_match"]
-    assert leaderboard(["verify", str(tmp_path / "board"), "--reask", "5"]) == 0
+    assert leaderboard(["verify", str(tmp_path / "board"), "--rerun", "5"]) == 0
 
 
 def test_the_same_page_answered_twice_is_drawn_by_the_step_s_seed(serve: Serve, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_people_who_were_shown_answers_have_it_in_their_row_s_name(
     client = serve(shop_store, show_answer=True)
     client.predict(0, {"type": "terminate"})
     spec = f"human?replies={tmp_path / 'people'}"
-    assert "say show_answer=true" in refusal(spec)
+    assert "give show_answer=true" in refusal(spec)
     make_agent(f"{spec}&show_answer=true")
 
 
@@ -152,9 +152,12 @@ def test_a_folder_takes_answers_to_the_same_questions_only(
 def test_one_person_is_asked_by_one_process_at_a_time(serve: Serve, shop_store: SessionStore, tmp_path: Path) -> None:
     from_first = serve(shop_store).server.sitting
     recording = from_first._recording
-    with pytest.raises(BadConfig, match="'ada' is being asked by another process"), recording.asking("ada"):
+    with (
+        pytest.raises(BadConfig, match=r"another process is at work .* choose another --person than 'ada'"),
+        recording.lock_replies("ada"),
+    ):
         pass
-    with recording.asking("ben"):
+    with recording.lock_replies("ben"):
         pass
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from agents.human.__main__ import main
-from agents.human.agreement import agreement_of, cohens_kappa, fleiss_kappa
+from agents.human.agreement import cohens_kappa, compute_agreement, fleiss_kappa
 from replay_sessions.schema import Click, Session, Step
 from tests.agents.human.conftest import Serve, store_of
 
@@ -56,8 +56,8 @@ def test_pairs_are_compared_where_both_answered_and_all_where_everybody_did() ->
     ada = {("s", 1): click("x"), ("s", 2): LEAVE, ("s", 3): click("y"), ("s", 4): click("x")}
     ben = {("s", 1): click("x"), ("s", 2): LEAVE, ("s", 3): click("z")}
     cleo = {("s", 2): click("x"), ("s", 3): LEAVE, ("s", 5): LEAVE}
-    found = agreement_of({"ada": ada, "ben": ben, "cleo": cleo})
-    assert [(pair.first, pair.second, pair.steps) for pair in found.pairs] == [
+    found = compute_agreement({"ada": ada, "ben": ben, "cleo": cleo})
+    assert [(*pair.people, pair.steps) for pair in found.pairs] == [
         ("ada", "ben", 3),
         ("ada", "cleo", 2),
         ("ben", "cleo", 2),

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from agents.evaluate import evaluate
 from agents.human import sitting
 from agents.registry import make_agent
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.replies import Reply, parse_reply
 from tests.agents.human.conftest import Client, Serve, store_of
 from tests.agents.human.test_command import start
@@ -157,7 +157,7 @@ class Recorded:
 
 
 def sitting_of(client: Client) -> Any:
-    return client.server.sitting._recording, client.server.sitting._kept
+    return client.server.sitting._recording, client.server.sitting._replies
 
 
 class Listener:

@@ -7,11 +7,11 @@ import pytest
 
 from agents.agent_code import code_digest
 from agents.conformance import check_agent
-from agents.evaluate import evaluate
-from agents.llm_grpo.agent import PolicyAgent
+from agents.local.policy_agent import PolicyAgent
 from agents.registry import make_agent, parse_spec
-from replay_sessions.errors import BadConfig, CheckpointMismatch, MissingExtra
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution
 from shop_env.observation import observe_session
 from tests.agents.conftest import demo_store as demo_store

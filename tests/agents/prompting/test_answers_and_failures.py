@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agents.asking import ask, error_in_words
 from agents.prompting.agent import PromptingAgent
-from agents.prompting.failures import CAUSES, NoAnswer
+from agents.prompting.answers import CAUSES, NoAnswer
+from shop_env.evaluation.generate import format_error, generate_batch
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import REPLY, Said, Script, ScriptedServer, completion, error
 
@@ -26,7 +26,7 @@ def page(number: int) -> Observation:
 
 
 def answer(agent: PromptingAgent, observation: Observation = PAGE, seed: int = 0) -> str | NoAnswer:
-    (found,) = ask(agent, [observation], [seed])
+    (found,) = generate_batch(agent, [observation], [seed])
     assert isinstance(found, str | NoAnswer), found
     return found
 
@@ -86,7 +86,7 @@ def test_what_will_not_pass_is_an_error_with_its_cause_after_one_try(
         failure = answer(make_prompting(server))
         assert isinstance(failure, NoAnswer)
         assert failure.cause == cause
-        assert error_in_words(failure).startswith(f"NoAnswer: {cause}: ")
+        assert format_error(failure).startswith(f"NoAnswer: {cause}: ")
         assert len(server.heard) == 1
 
 

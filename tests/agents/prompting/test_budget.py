@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from agents.asking import ask
-from agents.prompting.account import Account
+from agents.prompting.account import UNITS, Account, Budget, Cost, Prices, most_tokens
 from agents.prompting.agent import PromptingAgent
-from agents.prompting.failures import NoAnswer
-from agents.prompting.prices import UNITS, Budget, Cost, Prices, most_tokens
-from replay_sessions.errors import BadConfig, WriteFailed
+from agents.prompting.answers import NoAnswer
+from replay_sessions.foundation.errors import BadConfig, WriteFailed
+from shop_env.evaluation.generate import generate_batch
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import Said, ScriptedServer, completion, error
 
@@ -44,7 +43,7 @@ def at_once(agent: PromptingAgent, observations: list[Observation], threads: int
 
     def work(first: int) -> None:
         for place in range(first, len(observations), threads):
-            (found[place],) = ask(agent, [observations[place]], [0])
+            (found[place],) = generate_batch(agent, [observations[place]], [0])
 
     workers = [threading.Thread(target=work, args=(first,)) for first in range(threads)]
     for worker in workers:
@@ -172,7 +171,7 @@ def test_nothing_is_sent_when_it_cannot_be_written_down(make_prompting: MakeAgen
     with ScriptedServer() as server:
         agent = make_prompting(server)
         agent._chat.account._file.execute("PRAGMA query_only = ON")  # the disk is full, as far as SQLite can tell
-        (failure,) = ask(agent, pages(1), [0])
+        (failure,) = generate_batch(agent, pages(1), [0])
         assert isinstance(failure, WriteFailed)
         assert not server.heard
 

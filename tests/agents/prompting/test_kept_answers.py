@@ -18,15 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.asking import ask, ask_all
 from agents.prompting.agent import PromptingAgent
+from agents.prompting.answers import CAUSES
 from agents.prompting.chat import answer_key
-from agents.prompting.failures import CAUSES
 from agents.prompting.options import NOT_DECIDING, PromptingOptions
-from agents.scored_steps import scored_steps
 from benchmarks.leaderboard.__main__ import main as leaderboard
-from benchmarks.leaderboard.agent_files import read_json
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.generate import generate_batch, generate_replies
+from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import ScriptedServer, completion, digest, error, faulty
 from tests.demo_stores import demo_store_at
@@ -55,7 +54,7 @@ OTHER: dict[str, Any] = {
     "budget_tokens": 5,
     "schema": True,
     "choice": True,
-    "history": "told",
+    "history": "described",
     "shorten": False,
     "shots": 1,
     "shot_seed": 4,
@@ -69,7 +68,7 @@ def heard_of(agent: PromptingAgent, store: SessionStore) -> list[dict[str, Any]]
     step = next(step for step in scored_steps(store, "test") if step.step_index == 2)
     with ScriptedServer() as server:
         agent._chat._server._client.base_url = server.base_url
-        ask(agent, [step.observation], [7])
+        generate_batch(agent, [step.observation], [7])
         agent.close()
     return [one.request for one in server.heard]
 
@@ -137,16 +136,16 @@ def test_two_requests_that_differ_anywhere_have_two_keys(field: str, values: lis
 def test_two_draws_of_one_page_are_two_questions_and_two_greedy_ones_are_one(make_prompting: MakeAgent) -> None:
     with ScriptedServer() as server:
         drawing = make_prompting(server, temperature=1.0, send_seed=False)
-        ask(drawing, [PAGE, PAGE, PAGE], [1, 2, 1])
+        generate_batch(drawing, [PAGE, PAGE, PAGE], [1, 2, 1])
         assert len(server.heard) == 2
-        ask(make_prompting(server), [PAGE, PAGE, PAGE], [1, 2, 1])
+        generate_batch(make_prompting(server), [PAGE, PAGE, PAGE], [1, 2, 1])
         assert len(server.heard) == 3
 
 
 def test_of_threads_that_ask_the_same_one_asks(make_prompting: MakeAgent) -> None:
     with ScriptedServer(completion()._replace(after_s=0.05)) as server:
         agent = make_prompting(server)
-        threads = [threading.Thread(target=ask, args=(agent, [PAGE], [0])) for _ in range(8)]
+        threads = [threading.Thread(target=generate_batch, args=(agent, [PAGE], [0])) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -157,24 +156,24 @@ def test_of_threads_that_ask_the_same_one_asks(make_prompting: MakeAgent) -> Non
 def test_a_failure_is_not_kept(make_prompting: MakeAgent) -> None:
     with ScriptedServer(lambda request, times: error(400, "not yet") if times == 0 else completion()) as server:
         agent = make_prompting(server)
-        assert isinstance(ask(agent, [PAGE], [0])[0], Exception)
-        assert isinstance(ask(agent, [PAGE], [0])[0], str)
+        assert isinstance(generate_batch(agent, [PAGE], [0])[0], Exception)
+        assert isinstance(generate_batch(agent, [PAGE], [0])[0], str)
         assert len(server.heard) == 2
 
 
 def test_a_reply_that_a_filter_took_away_is_not_paid_for_twice(make_prompting: MakeAgent) -> None:
     with ScriptedServer(completion("", ended="content_filter")) as server:
-        found = [ask(make_prompting(server), [PAGE], [0])[0] for _ in range(3)]
+        found = [generate_batch(make_prompting(server), [PAGE], [0])[0] for _ in range(3)]
         assert all("content filter" in str(one) for one in found)
         assert len(server.heard) == 1
 
 
 def test_an_agent_told_to_ask_anew_does_so_once(make_prompting: MakeAgent) -> None:
     with ScriptedServer() as server:
-        ask(make_prompting(server), [PAGE], [0])
+        generate_batch(make_prompting(server), [PAGE], [0])
         anew = make_prompting(server)
         anew.ask_anew()
-        ask(anew, [PAGE, PAGE], [0, 0])
+        generate_batch(anew, [PAGE, PAGE], [0, 0])
         assert len(server.heard) == 2
 
 
@@ -184,13 +183,13 @@ def test_a_run_that_is_left_goes_on_where_it_was(make_prompting: MakeAgent, demo
     with ScriptedServer(faulty(0.15, slow_s=0.05)) as server:
         for stop in (7, 15, 22, 31, 40, None):
             agent = make_prompting(server, concurrency=8)
-            answers = ask_all(agent, steps)
+            answers = generate_replies(agent, steps)
             for _ in zip(range(stop or len(steps)), answers, strict=False):
                 pass
             answers.close()  # type: ignore[attr-defined]
-            while agent._chat._asking:
+            while agent._chat._pending:
                 time.sleep(0.01)
-        assert agent._chat.counts["kept"] >= 40
+        assert agent._chat.counts["cached"] >= 40
         asked = Counter(digest(request) for request in server.answered)
     assert set(asked.values()) == {1}
 
@@ -210,7 +209,7 @@ def rank_words(server: ScriptedServer, store: SessionStore, tmp_path: Path, **op
     }
     spec = "zero=prompting?" + "&".join(f"{name}={value}" for name, value in given.items())
     words = ["--agents", spec, "--store", str(store.path), "--split", "all", "--out", str(tmp_path / "board")]
-    return [*words, "--samples", "2"]
+    return [*words]
 
 
 def kept_keys(cache: Path) -> set[str]:
@@ -234,7 +233,7 @@ def test_two_thousand_steps_on_a_faulty_server_killed_five_times_end_scored_or_w
         # Beyond what was kept, a kill may lose what was answered and not yet read: at most what was under way.
         asked = Counter(digest(request) for request in server.answered)
         assert sum(asked.values()) - len(asked) <= 3 * 32
-    entry = read_json(tmp_path / "board" / "results.json")["entries"][0]
+    entry = json.loads((tmp_path / "board" / "results.json").read_text())["entries"][0]
     errors = [record["error"] for record in records(tmp_path / "board") if record.get("error")]
     assert entry["row"]["steps"] + len(errors) >= 2000
     assert all(error.startswith(tuple(f"NoAnswer: {cause}: " for cause in CAUSES)) for error in errors)
@@ -274,14 +273,14 @@ def test_the_leaderboard_counts_anew_from_kept_replies_and_from_kept_answers(
         assert len(server.heard) == first
         assert leaderboard([*words, "--fresh"]) == 0
         assert len(server.heard) == 2 * first
-        assert leaderboard(["verify", str(tmp_path / "board"), "--reask", "3"]) == 0
+        assert leaderboard(["verify", str(tmp_path / "board"), "--rerun", "3"]) == 0
         assert len(server.heard) == 2 * first + 3  # what the agent keeps proves nothing
 
 
 def test_a_changed_file_of_options_asks_anew(demo_store: SessionStore, tmp_path: Path) -> None:
     with ScriptedServer() as server:
         options = tmp_path / "options.toml"
-        words = ["--agents", f"zero=prompting?options={options}", "--store", str(demo_store.path), "--samples", "2"]
+        words = ["--agents", f"zero=prompting?options={options}", "--store", str(demo_store.path)]
         words += ["--split", "test", "--out", str(tmp_path / "board")]
         usual = f'base_url = "{server.base_url}"\nmodel = "scripted"\ncache = "{tmp_path / "asked"}"\n'
         options.write_text(usual)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.protocol import ServedAgent
 from agents.registry import make_agent
 from benchmarks.leaderboard.__main__ import main as leaderboard
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.protocol import ServedAgent
 from tests.agents.prompting.scripted_server import Said, ScriptedServer, completion, error
 
 KEY = "sk-planted-4711-Zx9"
@@ -49,7 +49,7 @@ def test_a_server_that_repeats_the_key_gets_it_nowhere(
         with ScriptedServer(said) as server:
             spec = f"zero=prompting?base_url={server.base_url}&model=m&key_env=MY_KEY&tries=2&longest_wait_s=0.01"
             spec += f"&cache={tmp_path / 'asked.sqlite'}"
-            words = ["--agents", spec, "--store", str(demo_store.path), "--sessions", "1", "--samples", "2"]
+            words = ["--agents", spec, "--store", str(demo_store.path), "--sessions", "1"]
             leaderboard([*words, "--out", str(tmp_path / "board")])
             assert {one.key for one in server.heard} == {f"Bearer {KEY}"}
     finally:

@@ -6,21 +6,20 @@ from typing import Any
 
 import pytest
 
-from agents.asking import ask
 from agents.conformance import check_agent
 from agents.prompting.agent import PromptingAgent
-from agents.prompting.choice import reply_of_choice
-from agents.prompting.examples import examples_text
-from agents.prompting.messages import prompt_messages
+from agents.prompting.formats import reply_of_choice
+from agents.prompting.messages import examples_text, prompt_messages
 from agents.prompting.options import PromptingOptions, read_options
 from agents.registry import make_agent
-from agents.scored_steps import scored_steps
 from agents.train_view import TrainView
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.context import ContextConfig
+from shop_env.evaluation.generate import generate_batch
+from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.observation import Observation
 from shop_env.prompts import render_prompt
 from shop_env.replies import MalformedReply, Reply, parse_reply
@@ -60,12 +59,12 @@ def test_by_default_a_step_without_a_rationale_is_told_and_leaves_no_empty_ratio
 
 
 def test_told_leaves_the_model_no_replies_of_its_own() -> None:
-    _, *shown = prompt_messages(SESSION, options(history="told"))
+    _, *shown = prompt_messages(SESSION, options(history="described"))
     assert [message["role"] for message in shown] == ["user"]
     assert 'thinking: "I like red."' in shown[0]["content"]
 
 
-@pytest.mark.parametrize("history", ["as_trained", "whole_replies", "told"])
+@pytest.mark.parametrize("history", ["as_trained", "whole_replies", "described"])
 @pytest.mark.parametrize("scope", ["whole_session", "latest_step"])
 def test_messages_alternate_and_grow_by_appending(demo_store: SessionStore, history: Any, scope: Any) -> None:
     before = ""
@@ -93,7 +92,9 @@ def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store: Se
     view = TrainView(demo_store)
 
     def draw(**given: Any) -> str:
-        return examples_text(view, **{"shots": 2, "seed": 0, "page_characters": 300, "shown": "whole_replies", **given})
+        return examples_text(
+            view, **{"shots": 2, "seed": 0, "page_characters": 300, "history": "whole_replies", **given}
+        )
 
     assert draw() == draw() != draw(seed=1)
     assert draw(shots=0) == ""
@@ -108,11 +109,11 @@ def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store: Se
 
 def test_an_example_shows_the_element_that_was_used(planted_store: SessionStore) -> None:
     view = TrainView(planted_store)
-    text = examples_text(view, shots=1, seed=0, page_characters=1000, shown="whole_replies")
+    text = examples_text(view, shots=1, seed=0, page_characters=1000, history="whole_replies")
     assert 'name="results.blue"' in text
     assert '(Here the person did: {"type": "click", "name": "results.blue"})' in text
     assert '"rationale": ""' not in text
-    trained = examples_text(view, shots=1, seed=0, page_characters=60, shown="as_trained")
+    trained = examples_text(view, shots=1, seed=0, page_characters=60, history="as_trained")
     assert '"rationale": ""' in trained
     assert "characters left out" in trained
 
@@ -152,7 +153,7 @@ def test_a_choosing_model_is_shown_the_pages_candidates_and_its_number_becomes_t
     make_prompting: MakeAgent,
 ) -> None:
     with ScriptedServer(completion('{"rationale": "I want it.", "choice": 2}')) as server:
-        (reply,) = ask(make_prompting(server, choice=True, schema=True), [SESSION], [0])
+        (reply,) = generate_batch(make_prompting(server, choice=True, schema=True), [SESSION], [0])
     assert parse_reply(reply).action == Click(name="buy")  # type: ignore[arg-type, union-attr]
     (heard,) = server.heard
     system, asked = heard.request["messages"]
@@ -165,7 +166,7 @@ def test_a_choosing_model_is_shown_the_pages_candidates_and_its_number_becomes_t
 
 def test_a_schema_holds_every_action_and_nothing_of_the_page(make_prompting: MakeAgent) -> None:
     with ScriptedServer() as server:
-        ask(make_prompting(server, schema=True), [SESSION], [0])
+        generate_batch(make_prompting(server, schema=True), [SESSION], [0])
     schema = server.heard[0].request["response_format"]["json_schema"]["schema"]
     types = [one["properties"]["type"]["enum"][0] for one in schema["properties"]["action"]["anyOf"]]
     assert types == ["click", "type_and_submit", "terminate"]
@@ -175,15 +176,15 @@ def test_a_schema_holds_every_action_and_nothing_of_the_page(make_prompting: Mak
 
 def test_what_the_request_says_is_what_was_asked_for(make_prompting: MakeAgent) -> None:
     with ScriptedServer() as server:
-        ask(
+        generate_batch(
             make_prompting(
                 server, temperature=0.7, max_new_tokens=9, limit_field="max_completion_tokens", extra={"top_p": 0.5}
             ),
             [SESSION],
             [7],
         )
-        ask(make_prompting(server, temperature=None, send_seed=False), [SESSION], [7])
-        ask(make_prompting(server), [SESSION], [7])
+        generate_batch(make_prompting(server, temperature=None, send_seed=False), [SESSION], [7])
+        generate_batch(make_prompting(server), [SESSION], [7])
     asked = [{key: value for key, value in one.request.items() if key != "messages"} for one in server.heard]
     assert asked == [
         {"model": "scripted", "temperature": 0.7, "max_completion_tokens": 9, "top_p": 0.5, "seed": 7},
@@ -207,7 +208,7 @@ def test_what_the_request_says_is_what_was_asked_for(make_prompting: MakeAgent) 
         ("base_url=http://a/v1&model=m&input_price=-1&output_price=1", "input_price is -1"),
         ('base_url=http://a/v1&model=m&extra={"n":2}', "extra.n is a field that the agent fills itself"),
         ('base_url=http://a/v1&model=m&extra={"seed":2}', "use the option send_seed"),
-        ("base_url=http://a/v1&model=m&choice=true&history=as_trained", "past steps can only be told"),
+        ("base_url=http://a/v1&model=m&choice=true&history=as_trained", "past steps can only be described"),
         ("base_url=http://a/v1&model=m&history=none", "Invalid enum value 'none'"),
         ("options=no_such.toml", "cannot be read as TOML"),
     ],
@@ -247,5 +248,5 @@ def test_the_agent_keeps_the_contract_that_others_are_held_to(make_prompting: Ma
 
 def test_a_malformed_reply_is_the_models(make_prompting: MakeAgent) -> None:
     with ScriptedServer(completion("I would click.")) as server:
-        (reply,) = ask(make_prompting(server), [SESSION], [0])
+        (reply,) = generate_batch(make_prompting(server), [SESSION], [0])
     assert isinstance(parse_reply(reply), MalformedReply)  # type: ignore[arg-type]

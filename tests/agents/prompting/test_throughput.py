@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.asking import ask_all
 from agents.prompting.agent import PromptingAgent
-from agents.scored_steps import ScoredStep, scored_steps
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.generate import generate_replies
+from shop_env.evaluation.scored_steps import ScoredStep, scored_steps
 from tests.demo_stores import demo_store_at
 
 AT_ONCE = 32
@@ -41,7 +41,7 @@ def test_thirty_two_at_once_keep_a_server_busy(tmp_path: Path, capsys: pytest.Ca
         agent = PromptingAgent(base_url=base_url, model="m", cache=str(tmp_path / "asked"), concurrency=AT_ONCE)
         steps: list[ScoredStep] = [step for step, _ in zip(scored_steps(store, "all"), range(STEPS), strict=False)]
         started, worked = time.monotonic(), time.process_time()
-        answers = list(ask_all(agent, steps))
+        answers = list(generate_replies(agent, steps))
         taken_s, cpu_s = time.monotonic() - started, time.process_time() - worked
         agent.close()
     assert len(answers) == STEPS

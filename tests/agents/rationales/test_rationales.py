@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from agents.prompting.account import Account, Answer
-from agents.prompting.prices import UNITS, Budget, Prices
+from agents.prompting.account import UNITS, Account, Budget, Prices
+from agents.prompting.answers import Answer
 from agents.rationales.__main__ import main
-from agents.rationales.report import figures_of
+from agents.rationales.report import compute_statistics
 from agents.rationales.request import INSTRUCTIONS, NoRationale, rationale_in
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.demo_shop import SOURCE, generate_sessions
@@ -53,7 +53,7 @@ def make_store(path: Path, sessions: int = 8) -> SessionStore:
     with StoreWriter(path, source=SOURCE, options={"seed": "5"}) as writer:
         for session in generate_sessions(sessions, seed=5):
             writer.write(without_some_rationales(session))
-        writer.set_aside("somewhere", "for a reason")
+        writer.reject("somewhere", "for a reason")
         writer.leave_out("scroll", 7)
     return SessionStore.open(path)
 
@@ -92,7 +92,7 @@ def test_each_lacking_rationale_is_written_and_all_else_stays(tmp_path: Path) ->
         (row.session_id, row.split) for row in store.index()
     ]
     assert new.manifest.left_out_steps == {"scroll": 7}
-    assert new.manifest.set_aside == 1
+    assert new.manifest.rejected == 1
     assert new.manifest.options.items() >= {"seed": "5", "rationales_by": "writer"}.items()
     assert new.fingerprint != store.fingerprint
 
@@ -193,7 +193,7 @@ def test_steps_without_an_answer_keep_the_store_from_being_written_until_they_ha
     with ScriptedServer(script) as server:
         assert main(words(server, tmp_path, "--tries", "1")) == 1
         said = capsys.readouterr().out
-        assert "steps were not answered, so" in said
+        assert "steps have no answer, so" in said
         assert "server error: HTTP 500, oh no" in said
         assert not (tmp_path / "told").exists()
         assert main(words(server, tmp_path, "--tries", "1", "--partial")) == 0
@@ -254,7 +254,7 @@ def test_no_key_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
         (["--prompt", "no_such_file"], "cannot be read as UTF-8 text"),
         (["--request", "top_p"], "--request is no JSON"),
         (["--request", '{"stream": true}'], "extra.stream is a field that the agent fills itself"),
-        (["--page-characters", "0"], "must be 1 or more"),
+        (["--page-characters", "0"], "--page-characters is 0, and at least 1 was expected"),
     ],
 )
 def test_a_wrong_call_is_one_line_before_anything_is_asked(
@@ -272,7 +272,7 @@ def test_a_wrong_call_is_one_line_before_anything_is_asked(
 
 def test_figures_count_names_words_and_repetitions() -> None:
     red: Action = Click(name="results.red_wool_hat.view")
-    figures = figures_of(
+    figures = compute_statistics(
         [
             (red, "I click results.red_wool_hat.view now."),
             (red, "The red hat of wool is nice."),
@@ -285,7 +285,7 @@ def test_figures_count_names_words_and_repetitions() -> None:
     assert figures.count == 6
     assert (figures.name_verbatim, figures.name_words, figures.duplicates) == (1, 2, 1)
     assert figures.words == (1, 3, 6, 7)
-    assert figures_of([]).words == ()
+    assert compute_statistics([]).words == ()
 
 
 @pytest.mark.parametrize(

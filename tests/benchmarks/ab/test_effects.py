@@ -9,7 +9,7 @@ from scipy import stats
 
 from benchmarks.ab.effects import Effect, alarms_in_parts, effect_of, paired_effect, prediction
 from benchmarks.ab.walks import Outcomes, VisitOutcome, read_outcomes, write_outcomes
-from replay_sessions.errors import BadConfig, BadSession
+from replay_sessions.foundation.errors import BadConfig, BadSession
 
 
 def outcomes(bought: list[int], *, failed: tuple[int, ...] = (), users_of: int = 2) -> Outcomes:

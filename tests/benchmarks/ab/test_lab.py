@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks.ab.__main__ import main
+from benchmarks.ab.config import VARIANTS
 from benchmarks.ab.purchase_model import PurchaseModel
-from benchmarks.ab.variants import VARIANTS
 from replay_sessions.demo_shop import generate_sessions
 
 pytestmark = pytest.mark.long
@@ -98,7 +98,7 @@ def test_a_longer_list_of_changes_walks_what_is_new_and_another_number_of_visits
     assert agents.with_name("asked.txt").stat().st_size == 24 * 2 * 3
     capsys.readouterr()
     assert main(call(agents, "leaves", variants="placebo", more=("--visits", "28"))) == 2
-    assert "asked otherwise (visits: 24, now 28)" in capsys.readouterr().err
+    assert "other options (visits: 24, now 28)" in capsys.readouterr().err
     agents.write_text(AGENTS + "\n# another agent now\n", encoding="utf-8")
     assert main(call(agents, "leaves", variants="placebo")) == 2
     assert "code" in capsys.readouterr().err

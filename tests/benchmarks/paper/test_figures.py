@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from agents.pooled_figures import Measured, Pooled
-from benchmarks.paper.orders import further_differences, in_short, orders, sentences, verdict
+from benchmarks.paper.orders import find_orders, further_differences, sentences, short_sentence, verdict
 from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
 from benchmarks.paper.type_shares import TYPE_SHARES
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
+from shop_env.evaluation.pooling import Measured, Pooled
 from shop_env.metrics import StepRecord
 
-T_2 = 4.30265  # the 97.5% point of Student's t with two degrees of freedom
+T_2, T_8 = 4.30265, 2.30600  # the 97.5% points of Student's t with two and eight degrees of freedom
 CLICK, LEAVE = {"type": "click", "name": "a"}, {"type": "terminate"}
 
 
@@ -44,12 +44,11 @@ def exact(found: Measured, row: str = "row") -> Pooled:
     return pooled
 
 
-NOTHING = records("----", "----", "----")
-
-
 def difference(*seeds: list[StepRecord], same_users: bool = False) -> Pooled:
-    """Of what is given from a row that has nothing right, on the steps of three people."""
-    found = measured(*({"one": given, "other": NOTHING} for given in seeds), same_users=same_users)
+    """Of what is given from a row that has nothing right."""
+    users = len({record.user_id for record in seeds[0]})
+    nothing = records(*["----"] * users)
+    found = measured(*({"one": given, "other": nothing} for given in seeds), same_users=same_users)
     pooled = found.difference("one", "other", "exact_accuracy")
     assert pooled is not None
     return pooled
@@ -64,16 +63,26 @@ def around(value: float, reach: float) -> Any:
 
 
 def test_of_one_seed_the_interval_is_over_users() -> None:
+    found = difference(records(*["++--"] * 3, *["+---"] * 6))
+    # Users differ by 1/2 (3 times) and 1/4 (6 times), on average 1/3: SE² = (3/36 + 6/144) / (9 · 8) = 1/576.
+    assert (found.value, found.sign) == (pytest.approx(1 / 3), 1)
+    assert interval(found) == around(1 / 3, T_8 / 24)
+    assert found.p_value is not None and found.p_value < 0.001
+
+
+def test_fewer_than_eight_users_have_no_interval_and_are_not_tested() -> None:
     found = difference(records("++--", "+---", "+---"))
-    # Users differ by 1/2, 1/4 and 1/4, on average 1/3: SE² = (1/36 + 1/144 + 1/144) / (3 · 2) = 1/144.
-    assert (found.value, found.sign) == (pytest.approx(1 / 3), 0)
-    assert interval(found) == around(1 / 3, T_2 / 12)
+    assert (found.value, found.low, found.high, found.p_value, found.sign) == (
+        pytest.approx(1 / 3),
+        None,
+        None,
+        None,
+        0,
+    )
 
 
 def test_over_seeds_with_people_of_their_own_it_is_between_the_seeds() -> None:
-    found = difference(
-        records("++--", "++--", "++--"), records("++--", "++--", "++--"), records("+---", "+---", "+---")
-    )
+    found = difference(records(*["++--"] * 9), records(*["++--"] * 9), records(*["+---"] * 9))
     # 1/2, 1/2 and 1/4, on average 5/12: their variance is 1/48, that of their mean 1/144.
     assert found.by_seed == [0.5, 0.5, 0.25]
     assert interval(found) == around(5 / 12, T_2 / 12)
@@ -81,23 +90,25 @@ def test_over_seeds_with_people_of_their_own_it_is_between_the_seeds() -> None:
 
 
 def test_over_seeds_with_the_same_people_the_people_come_on_top() -> None:
-    some, even = records("++--", "+---", "+---"), records("+---", "+---", "+---")
+    some, even = records(*["++--"] * 3, *["+---"] * 6), records(*["+---"] * 9)
     found = difference(some, some, even, same_users=True)
-    # Seeds: 1/3, 1/3 and 1/4, variance of the mean 1/1296. Users: SE² is 1/144, 1/144 and 0, on average 1/216.
+    # Seeds: 1/3, 1/3 and 1/4, variance of the mean 1/1296. Users: SE² is 1/576, 1/576 and 0, on average 1/864.
     assert found.value == pytest.approx(11 / 36)
-    assert interval(found) == around(11 / 36, T_2 * (1 / 216 + 1 / 1296) ** 0.5)
+    assert interval(found) == around(11 / 36, (T_8**2 / 864 + T_2**2 / 1296) ** 0.5)
     assert interval(difference(some, some, even)) == around(11 / 36, T_2 / 36)
 
 
 def test_a_figure_is_the_mean_over_seeds_and_nothing_leaves_its_range() -> None:
-    found = exact(measured({"row": records("++", "+-")}, {"row": records("+-", "+-")}))
+    seeds = [records(*["++"] * 4, *["+-"] * 4), records(*["+-"] * 8)]
+    found = exact(measured({"row": seeds[0]}, {"row": seeds[1]}))
     assert (found.value, found.by_seed) == (0.625, [0.75, 0.5])
     assert (found.low, found.high) == (0.0, 1.0)  # ±1.59 by the formula
-    apart = measured({"one": records("++", "++"), "other": records("--", "+-")}).difference(
+    nothing = records(*["--"] * 8)
+    apart = measured({"one": seeds[0], "other": nothing}, {"one": nothing, "other": nothing}).difference(
         "one", "other", "exact_accuracy"
     )
     assert apart is not None
-    assert (apart.value, apart.low, apart.high) == (0.75, -1.0, 1.0)
+    assert (apart.value, apart.low, apart.high) == (0.375, -1.0, 1.0)
 
 
 def test_a_figure_that_a_seed_cannot_tell_is_none() -> None:
@@ -138,7 +149,7 @@ def test_how_often_a_type_is_predicted_less_logged() -> None:
     found = measured({"row": [malformed, *left[1:], *clicked]})
 
     def value(name: str) -> float:
-        pooled = found.figure("row", name, ends=(-1.0, 1.0))
+        pooled = found.figure("row", name)
         assert pooled is not None
         return pooled.value
 
@@ -149,7 +160,8 @@ def test_how_often_a_type_is_predicted_less_logged() -> None:
 
 
 def pooled(value: float, reach: float) -> Pooled:
-    return Pooled(value=value, low=value - reach, high=value + reach, by_seed=[value])
+    p_value = 0.01 if abs(value) > reach else 0.5
+    return Pooled(value=value, low=value - reach, high=value + reach, by_seed=[value], p_value=p_value)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +169,11 @@ def pooled(value: float, reach: float) -> Pooled:
     [
         (pooled(0.1, 0.05), 0.01, "as in the paper"),
         (pooled(-0.1, 0.05), -0.2, "as in the paper"),
-        (pooled(0.1, 0.05), -0.01, "the other way round"),
-        (pooled(-0.1, 0.05), 0.2, "the other way round"),
-        (pooled(0.1, 0.1), 0.2, "not told apart"),
-        (pooled(-0.01, 0.05), 0.2, "not told apart"),
-        (Pooled(value=0.1, low=None, high=None, by_seed=[0.1]), 0.2, "not told apart"),
+        (pooled(0.1, 0.05), -0.01, "opposite"),
+        (pooled(-0.1, 0.05), 0.2, "opposite"),
+        (pooled(0.1, 0.1), 0.2, "not significant"),
+        (pooled(-0.01, 0.05), 0.2, "not significant"),
+        (Pooled(value=0.1, low=None, high=None, by_seed=[0.1]), 0.2, "not significant"),
     ],
 )
 def test_an_order_is_told_only_where_the_interval_tells_it(here: Pooled, published: float, said: str) -> None:
@@ -191,22 +203,21 @@ def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at
         }
     )
     papers = table(row("a", 10.0), row("b", 5.0), row("c", 10.0), row("x"), compared=[("c", "x")])
-    judged = orders(papers, found)
+    judged = find_orders(papers, found)
     assert {(one.first, one.second): dict(one.verdicts) for one in judged} == {
-        ("b", "a"): {"3B": "the other way round"},
+        ("b", "a"): {"3B": "opposite"},
         ("c", "a"): {},  # the paper's two are equal
         ("c", "b"): {"3B": "as in the paper"},
     }
     first, *others = sentences(judged, papers.columns, "3B")
     assert (
-        first
-        == "exact, pairs of rows beside the paper's 3B: 1 as in the paper, 1 the other way round, 0 not told apart."
+        first == "exact, pairs of rows compared with the paper's 3B: 1 as in the paper, 1 opposite, 0 not significant."
     )
     (told,) = others
     # 19 users differ by .5, one by 0: SE² = (19 · .025² + .475²) / (20 · 19) = .025²; t(19) is 2.093.
-    assert told == "  b − a: +47.5 [+42.3, +52.7] here, −5.0 there."
-    assert in_short(judged, papers.columns, "3B") == (
-        "beside the paper's 3B (as in the paper / the other way round / not told apart): exact 1/1/0."
+    assert told == "b − a: +47.5 [42.3, 52.7] here, −5.0 in the paper."
+    assert short_sentence(judged, papers.columns, "3B") == (
+        "compared with the paper's 3B (as in the paper / opposite / not significant): exact 1/1/0."
     )
     (further,) = further_differences(papers, found)
     assert (further.first, further.second, further.here.value, further.published) == ("c", "x", 0.0, {})
@@ -214,9 +225,9 @@ def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at
 
 def test_a_signed_figure_is_judged_by_its_own_sign() -> None:
     found = measured({"a": records(*["+-"] * 19, "--")})
-    (judged,) = orders(table(row("a", -3.0), signed=True), found)
+    (judged,) = find_orders(table(row("a", -3.0), signed=True), found)
     assert judged.second is None
-    assert judged.verdicts == {"3B": "the other way round"}
+    assert judged.verdicts == {"3B": "opposite"}
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from agents.llm_grpo.presets import load_preset
 from benchmarks.paper.differing import HEADINGS
 from benchmarks.paper.published import PaperTable, load_table, table_names
 from benchmarks.paper.type_shares import TYPE_SHARES
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.presets import metric_preset
+from shop_env.metrics.step_table import metric_preset
+from train.run.presets import load_preset
 
 # Typed a second time, line by line as the papers print them, percent.
 PRINTED = {
@@ -112,7 +112,11 @@ def test_every_model_of_every_table_was_typed_twice() -> None:
 
 
 def test_the_counts_of_customer_r1_s_table_7_are_its_percentages() -> None:
-    rows = {row.label: row.published_shares("7B") for row in load_table("customer7").rows if row.published}
+    rows = {
+        row.label: [row.share("7B", index) for index in range(4)]
+        for row in load_table("customer7").rows
+        if row.published
+    }
     assert rows.keys() == COUNTED.keys()
     assert sum(logged for logged, _, _ in COUNTED.values()) == sum(predicted for _, predicted, _ in COUNTED.values())
     for kind, (logged, predicted, right) in COUNTED.items():
@@ -124,7 +128,7 @@ def test_the_counts_of_customer_r1_s_table_7_are_its_percentages() -> None:
 def test_what_is_printed_as_percent_is_read_as_shares() -> None:
     row = next(row for row in load_table("fig2").rows if row.label == "T 0.7")
     assert math.isnan(row.published["3B"][1])
-    assert row.published_shares("3B") == [0.2863, None, None]
+    assert [row.share("3B", index) for index in range(3)] == [0.2863, None, None]
 
 
 def test_the_model_with_most_rows_stands_first() -> None:

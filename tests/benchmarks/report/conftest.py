@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from benchmarks.leaderboard.config import LeaderboardConfig
-from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import StoreWriter
@@ -60,9 +59,7 @@ def board(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("boards") / "demo"
     agents = ("random,majority,copy_match,oracle?temperature=0.6",)
     run_leaderboard(
-        LeaderboardConfig(
-            agents=agents, out=str(out), store=str(store_path), split="all", samples=200, seed=3, likelihood=True
-        )
+        LeaderboardConfig(agents=agents, out=str(out), store=str(store_path), split="all", seed=3, likelihood=True)
     )
     return out
 

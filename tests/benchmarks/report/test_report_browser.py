@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from benchmarks.leaderboard.config import LeaderboardConfig
-from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from replay_sessions.store import StoreWriter
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of
@@ -339,7 +338,6 @@ def test_a_thousand_sessions_fit_and_open_at_once(
             out=str(tmp_path / "b"),
             store=str(tmp_path / "store"),
             split="all",
-            samples=100,
             likelihood=True,
         )
     )

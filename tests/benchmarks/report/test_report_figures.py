@@ -1,22 +1,25 @@
 """What the report counts, against counts by hand; and its tables as CSV and LaTeX."""
 
 import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
-from agents.results import Comparison, Figure, ResultRow
-from benchmarks.leaderboard.verify import read_results
-from benchmarks.report.__main__ import main, read_evidence
-from benchmarks.report.calibration import calibration
+from benchmarks.report.__main__ import main
+from benchmarks.report.calibration import calibrations
 from benchmarks.report.comparisons import headline
-from benchmarks.report.evidence import Evidence
+from benchmarks.report.evidence import Evidence, read_evidence
 from benchmarks.report.judged_steps import JudgedStep, judge, terms_of
 from benchmarks.report.step_figures import confusion, fidelity, outcomes, reward_terms
-from benchmarks.report.tables import Column, Table, as_csv, as_latex
+from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
+from shop_env.evaluation.comparing import Comparison
+from shop_env.evaluation.log import Entry, read_log
+from shop_env.evaluation.protocol import AgentSpec
+from shop_env.evaluation.results import WITH_INTERVAL, ResultRow
 from shop_env.metrics import StepRecord
 from shop_env.reward.presets import reward_preset
 from shop_env.reward.score import score_action
@@ -82,7 +85,13 @@ def test_shares_and_counts_of_steps_are_those_counted_by_hand(board: Path) -> No
     records = [record(CLICK, CLICK), record(CLICK, LEFT), record(TYPED, CLICK), record(LEFT, None)]
     evidence = evidence_of(board, records)
     judged = {"one": judge(evidence, "one")}
-    assert dict(zip([column.name for column in outcomes(judged).columns], outcomes(judged).rows[0], strict=True)) == {
+    assert dict(
+        zip(
+            [column.name or column.heading for column in outcomes(judged).columns],
+            outcomes(judged).rows[0],
+            strict=True,
+        )
+    ) == {
         "agent": "one",
         "right": 0.25,
         "left_early": 0.25,
@@ -101,7 +110,7 @@ def test_mean_terms_add_up_to_the_mean_reward_of_the_table(board: Path) -> None:
     judged = {label: judge(evidence, label) for label in evidence.labels}
     totals = {row[0]: row[-1] for row in reward_terms(evidence, judged).rows}
     for label in evidence.labels:
-        assert totals[label] == pytest.approx(evidence.row(label).figures["mean_reward"].value)
+        assert totals[label] == pytest.approx(evidence.log.entry(label).row.figures["mean_reward"].value)
     assert max(totals.values()) == totals["the shoppers"]  # nobody earns more than the log
 
 
@@ -128,47 +137,60 @@ def test_calibration_is_the_weighted_gap_between_sureness_and_rightness(board: P
         for place, one in enumerate(logged)
     ]
     probabilities = {"one": {("s", place): one for place, one in enumerate(given)}}
-    found = calibration(evidence_of(board, records, probabilities=probabilities), "one")
-    assert found is not None
-    assert [(one.low, one.steps, round(one.probability, 6), one.right) for one in found.bins] == [
+    found = calibrations(evidence_of(board, records, probabilities=probabilities))["one"]
+    assert [(one.low, one.forecasts, round(one.probability, 6), one.came_true) for one in found.bins] == [
         (0.5, 2, 0.55, 1.0),
         (0.9, 2, 0.95, 0.5),
     ]
     assert found.error == pytest.approx(0.5 * 0.45 + 0.5 * 0.45)
-    assert calibration(evidence_of(board, records), "one") is None
+    assert calibrations(evidence_of(board, records, probabilities={})) == {}
 
 
-def told(difference: float, low: float, high: float, first: str = "second") -> Comparison:
-    return Comparison(first=first, second="first", metric="exact_accuracy", difference=difference, low=low, high=high)
+def compared(difference: float, low: float, high: float, first: str = "second") -> Comparison:
+    return Comparison(
+        first=first,
+        second="first",
+        metric="exact_accuracy",
+        difference=difference,
+        low=low,
+        high=high,
+        p_value=0.5 if low <= 0 <= high else 0.01,
+        clusters=10,
+        steps=100,
+    )
 
 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ([told(-0.05, -0.08, -0.02)], ["first predicts best: 60.0%", "5.0 points above second (95%: 2.0 to 8.0)."]),
+        ([compared(-0.05, -0.08, -0.02)], ["first predicts best: 60.0%", "It is +5.0 [2.0, 8.0] points from second."]),
         (
-            [told(-0.01, -0.03, 0.01)],
-            ["first is ahead, but not clearly", "(95%: −1.0 to 3.0): the two cannot be told apart"],
+            [compared(-0.01, -0.03, 0.01)],
+            ["first is ahead, but not significantly", "+1.0 [−1.0, 3.0] points from second (not significant)."],
         ),
         (
-            [told(-0.05, -0.08, -0.02), told(0.2, 0.1, 0.3, "policy")],
-            ["first predicts best", "The shoppers' own policy, policy, stands 20.0 points above it"],
+            [compared(-0.05, -0.08, -0.02), compared(0.2, 0.1, 0.3, "policy")],
+            ["first predicts best", "The shoppers' own policy, policy, is +20.0 [10.0, 30.0] points from it."],
         ),
     ],
 )
 def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said: list[str], board: Path) -> None:
-    def row(label: str, exact: float) -> ResultRow:
-        figures = {"exact_accuracy": Figure(exact, exact - 0.02, exact + 0.02)}
-        return ResultRow(label=label, figures=figures, steps=100, sessions=10)
+    log = read_log(board)
 
-    rows = [row("first", 0.6), row("second", 0.55), row("policy", 0.8)]
+    def entry(label: str, exact: float, target: str = "random") -> Entry:
+        figures = {"exact_accuracy": Estimate(exact, exact - 0.02, exact + 0.02)}
+        row = ResultRow(label=label, figures=figures, steps=100, sessions=10)
+        return msgspec.structs.replace(log.entries[0], spec=AgentSpec(target=target, label=label), row=row)
+
+    entries = [entry("first", 0.6), entry("second", 0.55), entry("policy", 0.8, "oracle")]
     records = {label: [record(CLICK, OTHER)] for label in ("first", "second", "policy")}
-    evidence = replace(read_evidence(board), rows=rows, records=records, references=frozenset({"policy"}))
+    log = msgspec.structs.replace(log, entries=entries, ceilings=[])
+    evidence = replace(read_evidence(board), log=log, records=records)
     judged = {"first": [JudgedStep(record(CLICK, OTHER), "other_element", None)]}
     sentences = " ".join(headline(evidence, found, judged))
     for part in [
         *said,
-        "95% interval 58.0 to 62.0%",
+        "60.0 [58.0, 62.0]% with its 95% interval",
         "It is wrong at 1 steps: it clicked another element in 100% of them.",
     ]:
         assert part in sentences
@@ -176,7 +198,7 @@ def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said:
 
 def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_path: Path) -> None:
     assert main([str(board), "--out", str(tmp_path / "r.html"), "--tables", str(tmp_path)]) == 0
-    rows = {row.label: row for row in read_results(board).rows}
+    rows = {row.label: row for row in read_log(board).rows}
     with (tmp_path / "ranking.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert {line["agent"] for line in lines} == rows.keys()
@@ -184,6 +206,7 @@ def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_
         for name, figure in rows[line["agent"]].figures.items():
             if name in line:
                 assert float(line[name]) == figure.value
+            if name in WITH_INTERVAL:
                 assert (line[f"{name}_low"] or None) == (None if figure.low is None else str(figure.low))
     names = {file.name for file in tmp_path.iterdir()}
     for table in ("ranking", "differences", "outcomes", "confusion", "reward_terms", "calibration", "action_mix"):
@@ -192,20 +215,14 @@ def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_
     assert (tmp_path / "ranking.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_no_label_breaks_a_table() -> None:
-    columns = [Column("agent", "agent"), Column("exact", "exact", "percent", with_interval=True)]
-    label = '=HYPERLINK("x")\n50% & $x_1$ \\ {~^#}'
-    table = Table("t", "a\ncaption", columns, [[label, Figure(0.5, 0.25, 0.75)], ["b", None]])
-    lines = list(csv.reader(io.StringIO(as_csv(table))))
-    assert lines == [
-        ["agent", "exact", "exact_low", "exact_high"],
-        [f"'{label}", "0.5", "0.25", "0.75"],
-        ["b", "", "", ""],
-    ]
-    body = as_latex(table).splitlines()
-    assert body[0] == "% a caption"
-    assert body[5] == (
-        r"=HYPERLINK("
-        r'"x") 50\% \& \$x\_1\$ \textbackslash{} \{\textasciitilde{}\textasciicircum{}\#\} & 50.0 [25.0, 75.0] \\'
-    )
-    assert body[6] == r"b & -- \\"
+def test_plots_in_the_page_have_words_and_nothing_of_their_own_style_or_ids(board: Path, tmp_path: Path) -> None:
+    main([str(board), "--out", str(tmp_path / "r.html")])
+    page = LexborHTMLParser((tmp_path / "r.html").read_text(encoding="utf-8"))
+    plots = page.css("svg.chart")
+    assert len(plots) == len(calibrations(read_evidence(board))) > 0
+    for plot in plots:
+        assert plot.attributes["role"] == "img"
+        assert "expected calibration error" in (plot.attributes["aria-label"] or "") and "% right" in plot.html
+        assert not plot.css("style, script, image") and plot.css("path")
+    ids = [node.attributes["id"] for node in page.css("[id]")]
+    assert not [name for name in ids if name and name.startswith(("figure_", "axes_", "patch_"))]

@@ -28,13 +28,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay_sessions import SessionStore
-from replay_sessions.errors import ShopR1Error
-from replay_sessions.hub.exporter import HubExporter
-from replay_sessions.hub.importer import HubImporter
+from replay_sessions.exporters.hub import HubExporter
+from replay_sessions.foundation.errors import ShopR1Error
+from replay_sessions.importers.hub.importer import HubImporter
 from replay_sessions.importers.importer import Importer
-from replay_sessions.importers.mapped.jsonl import JsonlImporter
+from replay_sessions.importers.mapped.jsonl import JsonlImporter, JsonlOptions
 from replay_sessions.importers.mapped.shopcart import ShopcartImporter
-from replay_sessions.importers.opera.importer import OperaImporter
+from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.raw.importer import RawImporter
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store import StoreWriter
@@ -68,7 +68,7 @@ class Tally(msgspec.Struct, kw_only=True):
 def _jsonl(mapping: str | None, *lines: Any, name: str = "log.jsonl") -> Callable[[Path], Callable[[], Importer]]:
     def source(folder: Path) -> Callable[[], Importer]:
         path = write_lines(folder / name, list(lines))
-        return lambda: JsonlImporter(path, mapping)
+        return lambda: JsonlImporter(path, JsonlOptions(mapping=mapping))
 
     return source
 
@@ -116,7 +116,7 @@ def _opera(version: str) -> Callable[[Path], Callable[[], Importer]]:
     def source(folder: Path) -> Callable[[], Importer]:
         rows = [entry for number in range(2) for entry in session_of(f"user{number}", number)]
         write_opera(folder, rows, session_of("anna", 9), version=version, row_group_size=4)
-        return lambda: OperaImporter(folder, version)  # type: ignore[arg-type]
+        return lambda: OperaImporter(folder, OperaOptions(version=version))  # type: ignore[arg-type]
 
     return source
 

@@ -1,4 +1,4 @@
-"""A session is held in memory as a whole: one that is too long is set aside, whichever way it comes."""
+"""A session is held in memory as a whole: one that is too long is rejected, whichever way it comes."""
 
 import gzip
 import json
@@ -13,16 +13,16 @@ import pytest
 
 from replay_sessions import Click, Session, SessionStore, Step, StoreWriter
 from replay_sessions.__main__ import main
-from replay_sessions.audit.judge import AuditLimits, audit_store
-from replay_sessions.errors import BadSession, ImportFailed
-from replay_sessions.hub.exporter import HubExporter
-from replay_sessions.hub.importer import HubImporter
+from replay_sessions.exporters.hub import HubExporter
+from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.importers.hub.importer import HubImporter
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
-from replay_sessions.importers.mapped.shopcart import ShopcartImporter
+from replay_sessions.importers.mapped.shopcart import ShopcartImporter, ShopcartOptions
 from replay_sessions.importers.opera.importer import OperaImporter
 from replay_sessions.importers.raw.importer import RawImporter
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.store.audit.judge import AuditLimits, audit_store
 from tests.replay_sessions.conftest import PAGE, make_session
 from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
 
@@ -56,7 +56,7 @@ def single_steps(folder: Path) -> Importer:
         for _ in range(count)
     ]
     (folder / "log.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
-    return ShopcartImporter(folder / "log.jsonl", str(mapping), 0)
+    return ShopcartImporter(folder / "log.jsonl", ShopcartOptions(mapping=str(mapping), page_offset=0))
 
 
 def raw(folder: Path) -> Importer:
@@ -87,7 +87,7 @@ def hub(folder: Path) -> Importer:
 
 
 @pytest.mark.parametrize("make", [jsonl, single_steps, raw, opera, hub])
-def test_a_session_that_is_too_long_is_set_aside_and_the_others_come_in(
+def test_a_session_that_is_too_long_is_rejected_and_the_others_come_in(
     tmp_path: Path, make: Callable[[Path], Importer]
 ) -> None:
     importer = make(tmp_path)
@@ -109,7 +109,7 @@ def test_how_long_a_session_may_be_is_an_option(tmp_path: Path, capsys: pytest.C
     assert main([*words, str(tmp_path / "store")]) == 0
     assert SessionStore.open(tmp_path / "store").session_ids() == ["session-0001"]
     assert main([*words[:-2], "0", "--out", str(tmp_path / "other")]) == 2
-    assert "1 or more was expected" in capsys.readouterr().err
+    assert "at least 1 was expected" in capsys.readouterr().err
 
 
 def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_a_session_of_two_gigabytes_takes_no_more_memory_than_the_longest_that_i
     peak_mib = peak_memory_mib("import", *words, "--out", str(tmp_path / "store"), "--workers", "1")
     store = SessionStore.open(tmp_path / "store")
     assert store.session_ids() == ["session-0001", "session-0002"]
-    assert store.manifest.set_aside == 1
+    assert store.manifest.rejected == 1
     assert peak_mib < 1500
 
 
@@ -232,6 +232,6 @@ class TestUnpacking:
         visits.mkdir()
         with gzip.open(visits / "actions.csv.gz", "wb", 1) as file:
             file.write(b"session_id,page,type\n" + b"v1,home.html,click\n" * 2_000_000)
-        monkeypatch.setattr("replay_sessions.importers.raw.rows._MOST_UNPACKED_BYTES", 20_000_000)
+        monkeypatch.setattr("replay_sessions.importers.raw.action_table._MOST_UNPACKED_BYTES", 20_000_000)
         with pytest.raises(ImportFailed, match="unpacked they are more than 20,000,000 bytes; split the table"):
             RawImporter(visits)

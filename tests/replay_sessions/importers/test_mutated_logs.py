@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay_sessions import SessionStore
-from replay_sessions.errors import ShopR1Error
-from replay_sessions.importers.mapped.jsonl import JsonlImporter
+from replay_sessions.foundation.errors import ShopR1Error
+from replay_sessions.importers.mapped.jsonl import JsonlImporter, JsonlOptions
 from replay_sessions.importers.running.run_import import run_import
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.importers.mapped.test_jsonl import autowebbench_line, miniwob_line
@@ -38,7 +38,7 @@ def import_bytes(content: bytes, mapping: str | None) -> None:
         path = Path(folder) / "log.jsonl"
         path.write_bytes(content)
         try:
-            run_import(JsonlImporter(path, mapping), Path(folder) / "store")
+            run_import(JsonlImporter(path, JsonlOptions(mapping=mapping)), Path(folder) / "store")
         except ShopR1Error as error:
             assert "\n" not in str(error)
         else:

@@ -8,7 +8,7 @@ import pytest
 
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.mapped.field_mapping import load_mapping
 
 RAW = """<!doctype html><title>Kettles</title><script>track("anna@example.org")</script>

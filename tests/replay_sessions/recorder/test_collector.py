@@ -15,7 +15,7 @@ import pytest
 
 from replay_sessions import Click, SessionStore
 from replay_sessions.__main__ import main
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.recorder.batches import read_batch
 from replay_sessions.recorder.journal import Journal
 from tests.replay_sessions.recorder.conftest import Collect, Collecting, batch, batches_of_a_visit, lines_of
@@ -281,7 +281,7 @@ def test_a_signal_ends_it_with_one_line(collect: Collect, stop: signal.Signals) 
 
 def test_one_process_alone_collects_into_a_folder(collect: Collect, tmp_path: Path) -> None:
     collect()
-    with pytest.raises(BadConfig, match="another process collects"):
+    with pytest.raises(BadConfig, match="another process is at work"):
         Journal(tmp_path / "recordings", most_session_bytes=1)
 
 

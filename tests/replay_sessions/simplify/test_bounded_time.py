@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
+from replay_sessions.private_data import find_private_data
 from replay_sessions.simplify import simplify
-from replay_sessions.simplify.private_data import find_private_data
 
 # What each pattern would try again and again if it could: runs of what it is made of, without what it ends with.
 _REPEATED = [

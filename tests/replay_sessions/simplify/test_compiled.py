@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import replay_sessions
-from replay_sessions.simplify.compiled import IS_COMPILED
+from replay_sessions.foundation.compiled import IS_COMPILED
 from tests.replay_sessions.simplify.test_mutated_pages import WRITTEN, mutated_page
 
 pytestmark = [
@@ -23,7 +23,7 @@ _ROOT = Path(replay_sessions.__file__).parents[1]
 _DIGEST = """
 import hashlib, pickle, sys
 from pathlib import Path
-from replay_sessions.errors import ShopR1Error
+from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.simplify import IS_COMPILED, simplify, walk
 digest = hashlib.sha256()
 for page in pickle.loads(Path(sys.argv[1]).read_bytes()):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from replay_sessions.errors import ShopR1Error
+from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.simplify import simplify
 
 _PAGES_PER_SEED = 1_000
@@ -181,7 +181,7 @@ def test_fifty_thousand_mutated_real_pages_raise_nothing_else(seed: int, shared_
 def test_a_page_of_50_megabytes_takes_two_minutes_and_three_gigabytes_at_most(kind: str) -> None:
     program = (
         "import random, resource, sys, time\n"
-        "from replay_sessions.errors import ShopR1Error\n"
+        "from replay_sessions.foundation.errors import ShopR1Error\n"
         "from replay_sessions.simplify import simplify\n"
         "size = 50_000_000\n"
         "card = b'<li><h3><a href=x>Kettle, 1.7 l</a></h3><p>$29.99</p><div class=a><span>In stock</span></div></li>'\n"

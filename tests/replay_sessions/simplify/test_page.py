@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from replay_sessions.elements import find_elements
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.simplify import simplify
 
 

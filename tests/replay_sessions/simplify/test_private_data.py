@@ -7,11 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.private_data.planted import KINDS, LOCALES, PLACES, Part, is_changed, planted_cases, product_texts
-from benchmarks.private_data.planted import is_left as is_left_of
+from benchmarks.studies.private_data.planted import (
+    KINDS,
+    LOCALES,
+    PLACES,
+    Part,
+    is_changed,
+    planted_cases,
+    product_texts,
+)
+from benchmarks.studies.private_data.planted import is_left as is_left_of
+from replay_sessions.private_data import find_private_data, remove_from_text, remove_from_url
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.names import slug
-from replay_sessions.simplify.private_data import find_private_data, remove_from_text, remove_from_url
 
 _FOLDER = Path(__file__).parent
 _CASES = [

@@ -19,10 +19,10 @@ from bs4 import BeautifulSoup
 
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.hidden import hide_closed_parts
-from replay_sessions.simplify.labels import Labels
 from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.recipes import find_recipe
 from replay_sessions.simplify.style_rules import StyleRules
+from replay_sessions.simplify.targets import Labels
 from replay_sessions.simplify.walk import Walk
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.simplify import SimplifiedPage, load_recipe, simplify
 
 _DOCUMENT = Path(__file__).parents[3] / "docs" / "recipes.md"

@@ -25,7 +25,7 @@ import pyarrow.dataset  # noqa: F401 - Arrow would import it in each fork anew
 from replay_sessions import Session, SessionStore, StoreWriter
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store import whole_folder
+from replay_sessions.store import work_folder
 from tests.replay_sessions.conftest import make_session
 
 __all__ = ["Killed"]
@@ -47,7 +47,7 @@ class Killed(msgspec.Struct, frozen=True):
 def main() -> None:
     folder, writer, way = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     if way == "renames":
-        whole_folder.exchange = refuse
+        work_folder.exchange = refuse
     replace = write if writer == "writer" else import_log
     place, store, told = folder / "place", folder / "place" / "store", folder / "step"
     in_fork(lambda: write(folder / "old", OLD))

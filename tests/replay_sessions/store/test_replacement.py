@@ -13,11 +13,11 @@ import pytest
 
 from replay_sessions import Session, SessionStore, StoreWriter
 from replay_sessions.__main__ import main
-from replay_sessions.errors import BadConfig, WriteFailed
+from replay_sessions.foundation.durable_files import exchange
+from replay_sessions.foundation.errors import BadConfig, WriteFailed
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store import whole_folder
-from replay_sessions.store.durable_files import exchange
+from replay_sessions.store import work_folder
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.store.killed_at_each_step import Killed, refuse
 
@@ -41,7 +41,7 @@ def held(path: Path) -> list[Session]:
 @pytest.fixture
 def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that cannot exchange two folders."""
-    monkeypatch.setattr(whole_folder, "exchange", refuse)
+    monkeypatch.setattr(work_folder, "exchange", refuse)
 
 
 def fail_rename(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
@@ -187,13 +187,13 @@ def test_through_a_link_what_it_leads_to_is_replaced(make_store: MakeStore, tmp_
 
 
 def test_an_import_killed_after_the_exchange_leaves_nothing_of_the_old_store_in_the_new(tmp_path: Path) -> None:
-    """The work folder then holds the old store: its list of what was set aside must not become the new one's."""
+    """The work folder then holds the old store: its list of what was rejected must not become the new one's."""
     log = tmp_path / "log.jsonl"
     log.write_bytes(msgspec.json.encode(NEW[0]) + b"\n")
     path = tmp_path / "store"
     with StoreWriter(path, source="test") as writer:
         writer.write(OLD[0])
-        writer.set_aside("old:1", "of the old store")
+        writer.reject("old:1", "of the old store")
     run_import(JsonlImporter(log), tmp_path / "other")
     with pytest.raises(KeyboardInterrupt):
         run_import(JsonlImporter(log), path, overwrite=True, on_progress=_interrupt)
@@ -272,7 +272,7 @@ class TestPlace:
         with pytest.raises(WriteFailed, match="No space left on device"):
             replace(mounted / "store", [make_session(3, page=page)])
         with (
-            pytest.raises(WriteFailed, match="was given up when a session could not be written"),
+            pytest.raises(WriteFailed, match="was discarded when a session could not be written"),
             StoreWriter(mounted / "store", source="test", overwrite=True) as writer,
         ):
             with suppress(WriteFailed):

@@ -63,8 +63,8 @@ def test_the_rank_counts_products_and_not_links(name: str, rank: int | None) -> 
 
 
 def test_the_rank_click_curve_is_the_share_of_clicks_by_place() -> None:
-    assert rank_click_curve([1, 1, 2, 12], places=3) == [0.5, 0.25, 0]
-    assert rank_click_curve([], places=2) == [0, 0]
+    assert rank_click_curve([1, 1, 2, 12], positions=3) == [0.5, 0.25, 0]
+    assert rank_click_curve([], positions=2) == [0, 0]
 
 
 def test_ranks_are_compared_by_scipys_wasserstein_distance() -> None:

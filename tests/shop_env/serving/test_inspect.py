@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.serving.tasks import StepTasks

@@ -16,8 +16,8 @@ import gymnasium
 import pytest
 
 import shop_env  # noqa: F401 - registers the envs
-from replay_sessions.errors import BadConfig
-from replay_sessions.plugins import load
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import load
 from replay_sessions.store import SessionStore
 from shop_env.live import visit_id
 from shop_env.prompts import render_prompt

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from replay_sessions.errors import BadConfig, StoreNotFound
+from replay_sessions.foundation.errors import BadConfig, StoreNotFound
 from replay_sessions.store import SessionStore
 from shop_env.serving.tasks import StepTasks
 from tests.shop_env.serving.contract import paid_by_gym, reply_of_kind

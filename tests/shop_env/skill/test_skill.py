@@ -9,7 +9,7 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import average_precision_score
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.metrics import StepRecord, paired_test
 from shop_env.metrics.skill import (
@@ -133,7 +133,8 @@ def test_a_person_is_recognised_by_an_agent_that_knows_persons_and_by_no_other(s
         found = persona_picks(likelihoods(agent, seed)[0], [likelihoods(agent, seed, other)[0] for other in (5, 9, 14)])
         assert found is not None
         assert (found.chance, found.sessions, found.users) == (1 / 4, 240, 40)
-        assert found.low is not None and found.high is not None and found.low <= found.rate <= found.high
+        if agent != "collapsed":  # of whom all users have the same rate
+            assert found.low is not None and found.high is not None and found.low <= found.rate <= found.high
         return found.rate
 
     assert picked("anew") > 0.5
@@ -146,7 +147,7 @@ def test_what_the_persona_is_worth_is_a_paired_difference() -> None:
         agent: paired_test(likelihoods(agent, 0, 7)[0], likelihoods(agent, 0)[0], "nll")
         for agent in ("anew", "collapsed")
     }
-    assert worth["anew"] is not None and worth["anew"].low > 0  # shuffled costs more
+    assert worth["anew"] is not None and worth["anew"].low is not None and worth["anew"].low > 0  # shuffled costs more
     assert worth["collapsed"] is not None and worth["collapsed"].difference == 0
 
 

@@ -10,8 +10,9 @@ from scipy import stats
 from replay_sessions.schema import Action, Click, Session, Terminate
 from shop_env.metrics import MetricChoices, StepRecord, paired_difference, paired_test, step_metrics
 from shop_env.metrics.all_metrics import all_metrics, find_metric
-from shop_env.metrics.cluster_sums import step_rows
-from shop_env.metrics.paired_tests import influences
+from shop_env.metrics.intervals import influences, step_rows
+from shop_env.metrics.statistics import ClusteredError
+from shop_env.metrics.statistics.clustered_errors import t_interval
 from shop_env.metrics.step_table import StepTable
 from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
 
@@ -49,25 +50,27 @@ def test_of_users_of_one_size_it_is_the_paired_t_test_of_their_accuracies() -> N
         for side in (a, b)
     ]
     expected = stats.ttest_rel(*by_user)
-    exact = stats.permutation_test(
-        by_user, lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", n_resamples=np.inf
-    )
     found = paired_test(a, b, "exact_accuracy")
     assert found is not None
     assert (found.clusters, found.steps, found.degrees_of_freedom) == (12, 48, pytest.approx(11))
     assert found.difference == pytest.approx(np.mean(by_user[0]) - np.mean(by_user[1]))
-    assert found.t_p_value == pytest.approx(expected.pvalue)
+    assert found.p_value == pytest.approx(expected.pvalue)
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
-    assert found.sign_flip_p_value == pytest.approx(exact.pvalue)
 
 
 @pytest.mark.parametrize("metric", sorted(all_metrics(MetricChoices())))
 @pytest.mark.parametrize("mean", ["steps", "sessions"])
-def test_every_metric_can_be_tested_and_its_difference_is_that_of_the_bootstrap(metric: str, mean: str) -> None:
-    sessions = random_sessions(40, 4)
+def test_every_metric_can_be_tested_and_the_other_way_round_it_is_the_same(metric: str, mean: str) -> None:
+    sessions = random_sessions(80, 4, users=12)
+    rng = random.Random(5)
     sides = [
         [
-            msgspec.structs.replace(r, logged_probability=number / 4, logged_rank=number, logged_rationale="I")
+            msgspec.structs.replace(
+                r,
+                logged_probability=rng.uniform(0.1, 0.3) * number,
+                logged_rank=rng.randrange(1, 2 + 3 * number),
+                logged_rationale=rng.choice(["I", "because of the price"]),
+            )
             for r in noisy(sessions, share, number)
         ]
         for number, share in enumerate((0.7, 0.4), start=1)
@@ -78,13 +81,14 @@ def test_every_metric_can_be_tested_and_its_difference_is_that_of_the_bootstrap(
         assert found is None
         return
     assert found is not None
-    difference, _, _ = paired_difference(sides[0], sides[1], metric, preset=preset, samples=2)
-    assert found.difference == difference
+    assert paired_difference(sides[0], sides[1], metric, preset=preset) == found.estimate
+    assert found.low is not None and found.high is not None and found.p_value is not None
     assert found.low <= found.difference <= found.high
-    assert 2 / 2**found.clusters <= found.sign_flip_p_value <= 1
+    assert (found.p_value < 0.05) == (not found.low <= 0 <= found.high)
     other_way = paired_test(sides[1], sides[0], metric, preset=preset)
     assert other_way is not None
-    assert other_way.sign_flip_p_value == pytest.approx(found.sign_flip_p_value)
+    assert other_way.low is not None and other_way.high is not None
+    assert other_way.p_value == pytest.approx(found.p_value)
     assert (-other_way.high, -other_way.low) == pytest.approx((found.low, found.high))
 
 
@@ -113,18 +117,28 @@ def test_the_influence_of_a_user_on_macro_f1_foretells_what_leaving_the_user_out
 
 
 def test_an_agent_does_not_differ_from_itself() -> None:
-    records = noisy(random_sessions(30, 7), 0.5, 7)
+    records = noisy(random_sessions(30, 7, users=10), 0.5, 7)
     found = paired_test(records, records, "type_f1_macro")
     assert found is not None
-    assert (found.difference, found.standard_error, found.t_p_value, found.sign_flip_p_value) == (0, 0, 1, 1)
-    assert found.correlation is None
+    assert (found.difference, found.standard_error, found.p_value) == (0, 0, 1)
+    assert (found.low, found.correlation, found.smallest_difference) == (None, None, None)
+
+
+def test_a_difference_that_all_users_share_is_as_likely_as_their_signs() -> None:
+    sessions = users_of_one_size()
+    a, b = answer(sessions, lambda s, i: s.steps[i].action), answer(sessions, lambda s, i: "?")
+    found = paired_test(a, b, "exact_accuracy")
+    assert found is not None
+    assert (found.difference, found.low, found.high, found.p_value) == (1, None, None, 2**-11)
 
 
 def test_a_single_user_or_no_step_to_count_is_no_test() -> None:
     sessions = [session for session in ten_steps() if session.user_id == "ada"]
     a, b = noisy(sessions, 1, 1), noisy(sessions, 0, 2)
-    assert paired_test(a, b, "exact_accuracy") is None
-    assert paired_test(a, b, "exact_accuracy", cluster="session") is not None
+    alone, by_session = (paired_test(a, b, "exact_accuracy", cluster=cluster) for cluster in ("user", "session"))
+    assert alone is not None and by_session is not None
+    assert (alone.clusters, alone.standard_error, alone.p_value) == (1, None, None)
+    assert by_session.clusters == 2 and by_session.standard_error is not None
     clicks = [r for r in answer(ten_steps(), lambda s, i: Click(name="x")) if r.logged["type"] == "click"]
     assert paired_test(clicks, clicks, "exact_accuracy_terminate") is None
 
@@ -134,16 +148,19 @@ def test_a_difference_that_all_comes_from_one_of_two_users_is_no_discovery() -> 
     b = answer(ten_steps(), lambda s, i: s.steps[i].action if s.user_id == "bob" else Terminate())
     found = paired_test(a, b, "exact_accuracy")
     assert found is not None
-    assert found.low < 0 < found.difference < found.high
-    assert found.sign_flip_p_value == 1
+    assert found.difference > 0 and found.standard_error is not None and found.degrees_of_freedom is not None
+    error = ClusteredError(found.standard_error, found.degrees_of_freedom, found.clusters)
+    assert t_interval(found.difference, error)[0] < 0
+    assert (found.low, found.p_value) == (None, None)
 
 
 def test_steps_of_users_who_differ_count_for_fewer() -> None:
-    sessions = random_sessions(200, 8)
+    sessions = random_sessions(200, 8, users=10)
     a = answer(sessions, lambda s, i: s.steps[i].action)
     b = answer(sessions, lambda s, i: s.steps[i].action if s.user_id in ("u0", "u1", "u2") else "?")
     found = paired_test(a, b, "exact_accuracy")
-    assert found is not None and found.correlation is not None
+    assert found is not None and found.correlation is not None and found.standard_error is not None
     assert found.correlation > 0.99
-    assert found.effective_steps == pytest.approx(7, abs=0.5)
+    assert found.effective_steps == pytest.approx(10, abs=0.7)
+    assert found.smallest_difference is not None
     assert found.smallest_difference > 2.4 * found.standard_error

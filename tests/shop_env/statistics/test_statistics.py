@@ -1,21 +1,22 @@
 """Statistics for few users: by hand, against scipy, and against plain slow versions with full matrices."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.statistics import (
     ClusteredError,
     clustered_error,
     effective_steps,
+    estimate,
     holm,
     intraclass_correlation,
+    p_value,
     pooled_over_seeds,
-    sign_flip_p_value,
     smallest_difference,
     variance_parts,
 )
@@ -86,53 +87,12 @@ def test_one_user_alone_says_nothing_of_others() -> None:
     assert clustered_error(np.array([0.0, 0.0]), np.array([1.0, 0.0])) is None
 
 
-def test_users_who_all_differ_alike_leave_no_doubt_in_the_t_test_and_some_in_the_exact_one() -> None:
+def test_users_who_all_differ_alike_are_as_likely_as_their_signs_and_have_no_interval() -> None:
     error = error_of_mean(np.full(6, 0.5), np.arange(6))
-    assert t_p_value(0.5, error) == 0
-    assert sign_flip_p_value(first, np.full((6, 1), 0.5), np.zeros((6, 1))) == 2 / 2**6
+    assert t_p_value(0.5, error) == 2 / 2**6
+    eight = error_of_mean(np.full(8, 0.5), np.arange(8))
+    assert (estimate(0.5, eight), p_value(0.5, eight)) == (Estimate(0.5), 2 / 2**8)
     assert t_p_value(0.0, error_of_mean(np.zeros(6), np.arange(6))) == 1
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_sign_flips_of_means_are_scipy_s_exact_permutation_test(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(0.6, size=11), rng.normal(size=11)
-    expected = stats.permutation_test(
-        (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", n_resamples=np.inf
-    )
-    assert sign_flip_p_value(first, a[:, None], b[:, None]) == pytest.approx(expected.pvalue)
-
-
-def test_swapping_users_tests_figures_that_are_no_means_too() -> None:
-    rng = np.random.default_rng(4)
-    a, b = rng.random((6, 2)), rng.random((6, 2))
-
-    def value(sums: Floats) -> Floats:
-        return sums[..., 0] / sums[..., 1]
-
-    def difference(one: Floats, other: Floats) -> float:
-        return abs(value(one.sum(axis=0)) - value(other.sum(axis=0)))
-
-    ways = [np.array(way)[:, None] for way in product([True, False], repeat=6)]
-    as_far = [difference(np.where(way, a, b), np.where(way, b, a)) >= difference(a, b) - 1e-12 for way in ways]
-    assert sign_flip_p_value(value, a, b) == pytest.approx(np.mean(as_far))
-
-
-def test_sign_flips_of_equal_agents_are_no_news_and_ties_count() -> None:
-    same = np.arange(6.0)[:, None]
-    assert sign_flip_p_value(first, same, same) == 1
-    assert sign_flip_p_value(first, np.array([[1.0], [-1.0]]), np.zeros((2, 1))) == 1
-    # Users for whom both are alike change nothing: 4 ways of 2 users, of which 2 lie as far.
-    assert sign_flip_p_value(first, np.array([[1.0], [1.0], [3.0]]), np.array([[0.0], [0.0], [3.0]])) == 0.5
-
-
-def test_with_many_users_drawn_ways_come_near_the_exact_share_and_repeat() -> None:
-    rng = np.random.default_rng(5)
-    a, b = rng.normal(0.35, size=(60, 1)), np.zeros((60, 1))
-    found = sign_flip_p_value(first, a, b)
-    assert found == sign_flip_p_value(first, a, b)
-    assert found != sign_flip_p_value(first, a, b, seed=1)
-    assert found == pytest.approx(stats.ttest_1samp(a[:, 0], 0).pvalue, abs=0.01)
 
 
 def test_holm_by_hand() -> None:
@@ -175,18 +135,18 @@ def test_effective_size_counts_users_where_their_steps_are_equal_and_steps_where
 
 def test_a_difference_of_the_smallest_size_is_found_in_four_of_five_simulations() -> None:
     rng = np.random.default_rng(6)
-    true = smallest_difference(ClusteredError(1 / math.sqrt(15), 14))
+    true = smallest_difference(ClusteredError(1 / math.sqrt(15), 14, 15))
     found = stats.ttest_1samp(rng.normal(true, size=(4000, 15)), 0, axis=1).pvalue < 0.05
     assert found.mean() == pytest.approx(0.8, abs=0.02)
 
 
 def test_variance_parts_by_hand_and_as_planted() -> None:
     # Draws: variances 2 and 0, mean 1; seeds' means 1 and 5, variance 8, less 1/2.
-    parts = variance_parts([[0, 2], [5, 5]], [ClusteredError(3.0, 14), ClusteredError(1.0, 14)])
+    parts = variance_parts([[0, 2], [5, 5]], [ClusteredError(3.0, 14, 15), ClusteredError(1.0, 14, 15)])
     assert (parts.draws, parts.seeds, parts.users) == (1, 7.5, 5)
     rng = np.random.default_rng(7)
     figures = rng.normal(scale=0.5, size=(3000, 4)) + rng.normal(scale=2.0, size=(3000, 1))
-    parts = variance_parts(figures.tolist(), [ClusteredError(1.0, 14)])
+    parts = variance_parts(figures.tolist(), [ClusteredError(1.0, 14, 15)])
     assert parts.draws == pytest.approx(0.25, rel=0.05)
     assert parts.seeds == pytest.approx(4, rel=0.1)
 
@@ -198,12 +158,20 @@ def test_variance_parts_need_seeds_and_as_many_draws_of_each(figures: list[list[
 
 
 def test_pooling_over_seeds_by_hand() -> None:
-    errors = [ClusteredError(2.0, 14)] * 2  # W = 4; B = 50, and √(50/2) = 5
+    errors = [ClusteredError(2.0, 14, 15)] * 2  # W = 4; B = 50, and √(50/2) = 5
     own = pooled_over_seeds([0.0, 10.0], errors, same_users=False)
     assert (own.mean, own.low, own.high) == pytest.approx((5, *stats.ttest_1samp([0, 10], 0).confidence_interval()))
     same = pooled_over_seeds([0.0, 10.0], errors, same_users=True)
     reach = math.hypot(12.7062 * 5, 2.14479 * 2)  # t(1) and t(14)
     assert (same.mean, same.low, same.high) == pytest.approx((5, 5 - reach, 5 + reach), rel=1e-4)
+    assert own.p_value == pytest.approx(stats.ttest_1samp([0, 10], 0).pvalue)
+    assert same.p_value is not None and own.p_value is not None and same.p_value > own.p_value
+    at_zero = pooled_over_seeds([reach, reach + 10], errors, same_users=False)
+    assert at_zero.p_value == pytest.approx(stats.ttest_1samp([reach, reach + 10], 0).pvalue)
+    edge = pooled_over_seeds([reach - 5, reach + 5], errors, same_users=True)  # its interval begins at 0
+    assert (edge.low, edge.p_value) == (pytest.approx(0, abs=1e-3), pytest.approx(0.05, rel=1e-3))
+    few = pooled_over_seeds([0.0, 10.0], [ClusteredError(2.0, 6, 7)] * 2, same_users=True)
+    assert (few.mean, few.low, few.high, few.p_value) == (5, None, None, None)
     with pytest.raises(BadConfig, match="pooling needs two"):
         pooled_over_seeds([1.0], errors[:1], same_users=True)
 
@@ -218,7 +186,8 @@ def test_pooled_intervals_hold_the_true_difference_in_nineteen_of_twenty_simulat
     for _ in range(1000):
         of_users = rng.normal(size=(1 if same_users else seeds, users))
         seen = of_users + of_seed * rng.normal(size=(seeds, 1)) + 0.5 * rng.normal(size=(seeds, users))
-        errors = [ClusteredError(float(stats.sem(row)), users - 1) for row in seen]
+        errors = [ClusteredError(float(stats.sem(row)), users - 1, users) for row in seen]
         pooled = pooled_over_seeds(seen.mean(axis=1).tolist(), errors, same_users=same_users)
+        assert pooled.low is not None and pooled.high is not None
         missed += not pooled.low <= 0 <= pooled.high
     assert missed / 1000 < 0.05 + 3 * 0.0069  # three standard errors of a share of 1,000

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from agents.llm_grpo.train import main
-from replay_sessions.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardConfig, reward_preset
@@ -45,7 +45,7 @@ def written(store: SessionStore, tiny: Tiny, tmp_path_factory: pytest.TempPathFa
     tiny.tokenizer.save_pretrained(model)
     words = ["--preset", "tiny_cpu", "--store", str(store.path), "--model.path", str(model), "--out", str(folder)]
     words += ["--model.max-tokens", "700", "--grpo.max-new-tokens", str(REPLY_TOKENS)]
-    words += ["--grpo.steps", str(STEPS), "--grpo.steps-per-batch", str(BATCH), "--grpo.replies", str(REPLIES)]
+    words += ["--grpo.steps", str(STEPS), "--grpo.steps-per-batch", str(BATCH), "--grpo.num-generations", str(REPLIES)]
     assert main([*words, "--for-trl", "shop_r1"]) == 0
     return folder
 
@@ -73,7 +73,9 @@ def test_the_rewards_sum_to_what_the_env_gives(store: SessionStore, reward: str)
         for term, each in (("format", 0), ("text_similarity", 0), ("wrong_click", 1)):
             found = [value for name, value in logged if name == f"reward_{term}"]
             assert found[each] == ours[each].reward_breakdown[term]
-        assert [value for name, value in logged if name == "exact"] == [float(bool(each.exact_match)) for each in ours]
+        assert [value for name, value in logged if name == "exact_match"] == [
+            float(bool(each.exact_match)) for each in ours
+        ]
         measured = [None if parse_reply(reply).__class__ is not Reply else 21.5 for reply in replies]
         added = certainty_reward(**columns, self_certainty=measured)
         for gained, certainty in zip(added, measured, strict=True):
@@ -117,10 +119,16 @@ def test_what_trl_cannot_do_is_refused(
 
 
 def test_a_cap_on_importance_is_asked_of_trl_too(tmp_path: Path) -> None:
-    capped = trl_arguments(msgspec.structs.replace(GRPO, importance_cap=2.0), max_tokens=700)
+    capped = trl_arguments(msgspec.structs.replace(GRPO, importance_sampling_cap=2.0), max_tokens=700)
     assert capped["vllm_importance_sampling_correction"] and capped["vllm_importance_sampling_clip_max"] == 2.0
     assert not trl_arguments(GRPO, max_tokens=700)["vllm_importance_sampling_correction"]
-    options: dict[str, Any] = {"model": "m", "folder": tmp_path, "max_tokens": 700, "halved": True, "recomputed": True}
+    options: dict[str, Any] = {
+        "model": "m",
+        "folder": tmp_path,
+        "max_tokens": 700,
+        "bf16": True,
+        "gradient_checkpointing": True,
+    }
     run = trl_run(GRPO, **options, lora=LoraConfig(rank=8), seed=0)
     assert run.lora is not None and run.lora.rank == 8
     assert run.arguments["bf16"] and run.arguments["gradient_checkpointing"]

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from agents.llm_grpo.train import main
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
 from shop_env.context import ContextConfig
@@ -29,8 +29,7 @@ from tests.train.test_grpo import CONFIG
 from train.adapters.steps import order_file, write_order
 from train.adapters.verl import compute_score, overrides
 from train.config import LoraConfig
-from train.grpo.advantages import scaled_advantages
-from train.grpo.loss import token_weights
+from train.grpo.loss import scaled_advantages, token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
 from train.models import load_tokenizer
 from train.tokens import fitted_messages, prompt_tokens
@@ -176,7 +175,7 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
         (["--for-verl", "sft"], "there is no such phase of GRPO. Known: shop_r1."),
         (["--for-verl", "shop_r1"], "--for-verl needs a model that others can load"),
         (["--for-verl", "shop_r1", "--model.path", "x"], "other trainers take batches of single steps"),
-        (["--for-verl", "shop_r1", "--model.path", "x", "--grpo.advantage-scale", "batch"], "verl scales advantages"),
+        (["--for-verl", "shop_r1", "--model.path", "x", "--grpo.scale-rewards", "batch"], "verl scales advantages"),
     ],
 )
 def test_what_verl_cannot_do_is_refused(
@@ -265,9 +264,9 @@ def test_verl_s_advantages_and_clipped_loss_are_ours() -> None:
     losses = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     of_tokens = torch.cat([losses[row, :length] for row, length in enumerate(lengths)])
     for mean, name in (
-        ("reply", "seq-mean-token-mean"),
-        ("token", "token-mean"),
-        ("constant", "seq-mean-token-sum-norm"),
+        ("grpo", "seq-mean-token-mean"),
+        ("dapo", "token-mean"),
+        ("dr_grpo", "seq-mean-token-sum-norm"),
     ):
         weights = token_weights(lengths, mean, replies=8, tokens=sum(lengths), longest=4)
         torch.testing.assert_close((weights * of_tokens).sum(), agg_loss(losses, mask, name))

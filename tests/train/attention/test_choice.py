@@ -6,44 +6,43 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
-from agents.llm_grpo.config import ModelConfig
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from tests.train.conftest import Tiny
 from train.attention import choice
-from train.attention.choice import choose_passes, kept_bytes
+from train.attention.choice import activation_bytes, choose_attention
 from train.attention.merged import merged_where_long
 from train.attention.structured import Structured
 from train.memory import PassOptions, memory_parts
+from train.run.config import ModelConfig
 from train.session_tree import pack_trunks
 
 
-def chosen(tiny: Tiny, name: str = "auto", **options: Any) -> choice.Passes:
-    given = {"stretch_tokens": None, "autocast": None, "recomputed": False, "tokens": 4096, **options}
-    return choose_passes(tiny.model, name, **given)
+def chosen(tiny: Tiny, name: str = "auto", **options: Any) -> choice.AttentionChoice:
+    given = {"chunk_tokens": None, "autocast": None, "gradient_checkpointing": False, "tokens": 4096, **options}
+    return choose_attention(tiny.model, name, **given)
 
 
 def test_auto_takes_the_merged_attention_on_a_cpu_and_says_why(tiny: Tiny) -> None:
     passes = chosen(tiny)
-    assert (passes.attention, passes.stretch_tokens) == (merged_where_long, None)
+    assert (passes.attention, passes.chunk_tokens) == (merged_where_long, None)
     assert passes.line.startswith("attention: merged (auto: CPU, a pack of 4,096 tokens takes some 0.")
 
 
 def test_auto_goes_depth_first_where_a_pack_is_too_much_for_memory(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_memory", lambda _device: 2**24)
     passes = chosen(tiny)
-    assert passes.stretch_tokens == 2048
+    assert passes.chunk_tokens == 2048
     assert passes.line.startswith("attention: depth_first, 2,048 tokens of a trunk at a time (auto: a pack of 4,096 ")
 
 
 @pytest.mark.parametrize(("name", "stretch", "found"), [("depth_first", None, 2048), ("auto", 77, 77)])
 def test_depth_first_is_taken_where_it_is_asked_for(tiny: Tiny, name: str, stretch: int | None, found: int) -> None:
-    assert chosen(tiny, name, stretch_tokens=stretch).stretch_tokens == found
+    assert chosen(tiny, name, chunk_tokens=stretch).chunk_tokens == found
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("cudnn", "nvidia-cudnn-frontend"),
         ("flex", "FlexAttention does not support backward on CPU"),
     ],
 )
@@ -66,9 +65,9 @@ def test_where_torch_lacks_the_operators_of_merged_the_structured_attention_is_t
 
 
 def test_where_nothing_equals_rows_nothing_is_trained(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "fault", lambda _attention, _shape: "it is wrong")
+    monkeypatch.setattr(choice, "find_fault", lambda _attention, _shape: "it is wrong")
     with pytest.raises(
-        BadConfig, match="no attention equals plain rows on this machine; structured is not used: it is"
+        BadConfig, match="no attention computes correctly on this machine; structured is not used: it is"
     ):
         chosen(tiny)
 
@@ -77,19 +76,22 @@ def test_where_nothing_equals_rows_nothing_is_trained(tiny: Tiny, monkeypatch: p
     ("options", "message"),
     [
         ({"attention": "felx"}, "model.attention is 'felx'. Did you mean 'flex'"),
-        ({"attention": "flex", "stretch_tokens": 8}, "asks for depth-first passes; leave one of them out"),
+        ({"attention": "cudnn"}, "'cudnn' was removed; choose one of auto, flex, merged, structured, depth_first"),
+        ({"attention": "flex", "chunk_tokens": 8}, "asks for depth-first passes; leave one of them out"),
     ],
 )
-def test_a_name_that_is_none_or_takes_no_stretches_is_refused(options: dict[str, Any], message: str) -> None:
+def test_an_unknown_or_removed_name_or_one_without_chunks_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         ModelConfig(**options)
 
 
-@pytest.mark.parametrize(("autocast", "recomputed"), [(None, False), (torch.bfloat16, False), (None, True)])
-def test_the_rough_size_of_a_pass_is_near_the_counted_one(autocast: torch.dtype | None, recomputed: bool) -> None:
+@pytest.mark.parametrize(("autocast", "gradient_checkpointing"), [(None, False), (torch.bfloat16, False), (None, True)])
+def test_the_rough_size_of_a_pass_is_near_the_counted_one(
+    autocast: torch.dtype | None, gradient_checkpointing: bool
+) -> None:
     config = LlamaConfig(
         hidden_size=512, num_hidden_layers=3, num_attention_heads=8, intermediate_size=1408, vocab_size=1000
     )
-    options = PassOptions(autocast=autocast, gradient_checkpointing=recomputed)
+    options = PassOptions(autocast=autocast, gradient_checkpointing=gradient_checkpointing)
     counted = memory_parts(config, [pack_trunks([([0] * 2048, [(2000, 2048)])])], options).passes
-    assert 0.8 * counted < kept_bytes(config, 2048, autocast is not None, recomputed) < 1.5 * counted
+    assert 0.8 * counted < activation_bytes(config, 2048, autocast is not None, gradient_checkpointing) < 1.5 * counted

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
 from tests.train.test_grpo import CONFIG, changed, hand_made_groups, shifted_reference
 from tests.train.test_session_tree import random_tree
 from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
-from train.grpo.groups import parts
+from train.grpo.groups import micro_batches
 from train.grpo.trainer import GrpoTrainer
 from train.lora import add_adapter
 from train.models import load_model
@@ -50,11 +50,11 @@ def learnt(policy: Policy, packed: PackedTrees) -> tuple[torch.Tensor, dict[str,
     policy.zero_grad()
     weights = torch.randn(len(packed.targets), generator=torch.Generator().manual_seed(0)) / len(packed.targets)
     found = torch.full((len(packed.targets),), torch.nan)
-    for piece in policy.pieces(packed, STATS):
-        log_probs = piece.found.log_probs
-        assert found[piece.targets].isnan().all(), "a token came twice"
-        found[piece.targets] = log_probs.detach()
-        (log_probs * weights[piece.targets]).sum().backward()
+    for output in policy.forward_chunks(packed, STATS):
+        log_probs = output.value.log_probs
+        assert found[output.targets].isnan().all(), "a token came twice"
+        found[output.targets] = log_probs.detach()
+        (log_probs * weights[output.targets]).sum().backward()
     gradients = {name: p.grad.clone() for name, p in policy.model.named_parameters() if p.grad is not None}
     return found, gradients
 
@@ -67,31 +67,31 @@ def assert_alike(policy: Policy, other: Policy, packed: PackedTrees, tolerance: 
         assert (gradient - wanted[name]).abs().max() <= tolerance * wanted[name].abs().max() + 1e-9, name
 
 
-@pytest.mark.parametrize("stretch_tokens", STRETCHES)
+@pytest.mark.parametrize("chunk_tokens", STRETCHES)
 @pytest.mark.parametrize("pack_of", [trees_of, trunks_of])
 def test_log_probabilities_and_gradients_equal_those_of_the_packed_pass(
-    tiny: Tiny, pack_of: Any, stretch_tokens: int
+    tiny: Tiny, pack_of: Any, chunk_tokens: int
 ) -> None:
     model = own_model(tiny)
-    assert_alike(Policy(model, stretch_tokens=stretch_tokens), Policy(model), pack_of(tiny))
+    assert_alike(Policy(model, chunk_tokens=chunk_tokens), Policy(model), pack_of(tiny))
 
 
 def test_a_stretch_may_be_a_single_token(tiny: Tiny) -> None:
     model = own_model(tiny)
     tree = SessionTree(tiny.trunks[0].tokens[:9], [4, 5, 9], [[[3, 4], [5]], [[6]], [[7, 8, 9]]])
-    assert_alike(Policy(model, stretch_tokens=1), Policy(model), pack([tree]))
+    assert_alike(Policy(model, chunk_tokens=1), Policy(model), pack([tree]))
 
 
-def test_pieces_hold_whole_replies_of_one_step_from_the_last_to_the_first(tiny: Tiny) -> None:
+def test_chunks_hold_complete_replies_of_one_step_from_the_last_to_the_first(tiny: Tiny) -> None:
     tree = random_tree(tiny, 1)
     packed = pack([tree])
     ends = []
-    for piece in Policy(own_model(tiny), stretch_tokens=7).pieces(packed, STATS):
-        lengths = packed.reply_lengths[piece.replies]
-        assert sum(lengths) == piece.targets.stop - piece.targets.start == len(piece.found.log_probs)
+    for output in Policy(own_model(tiny), chunk_tokens=7).forward_chunks(packed, STATS):
+        lengths = packed.reply_lengths[output.replies]
+        assert sum(lengths) == output.targets.stop - output.targets.start == len(output.value.log_probs)
         assert len(lengths) in map(len, tree.replies)
-        ends.append(piece.replies.stop)
-        piece.found.log_probs.sum().backward()
+        ends.append(output.replies.stop)
+        output.value.log_probs.sum().backward()
     assert ends == sorted(ends, reverse=True)
     assert len(ends) == len(tree.forks)
 
@@ -106,7 +106,7 @@ def test_lora_learns_the_same(tiny: Tiny, tmp_path: Path) -> None:
             for name, parameter in model.named_parameters():
                 if "lora_" in name:
                     parameter += 0.05 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
-        assert_alike(Policy(model, stretch_tokens=40), Policy(model), trees_of(tiny))
+        assert_alike(Policy(model, chunk_tokens=40), Policy(model), trees_of(tiny))
 
 
 def test_dropout_is_refused(tiny: Tiny, tmp_path: Path) -> None:
@@ -115,31 +115,31 @@ def test_dropout_is_refused(tiny: Tiny, tmp_path: Path) -> None:
     base, _ = load_model(str(tmp_path / "base"), own_tokenizer=True)
     model = add_adapter(base, LoraConfig(rank=4, dropout=0.1), seed=0)
     with pytest.raises(BadConfig, match=r"dropout of 0\.1 in this model or its LoRA"):
-        Policy(model, stretch_tokens=40)
+        Policy(model, chunk_tokens=40)
     Policy(model)
 
 
 def test_recomputed_layers_learn_the_same(tiny: Tiny) -> None:
     model, plain = own_model(tiny).train(), own_model(tiny).train()
-    assert_alike(Policy(model, stretch_tokens=40, gradient_checkpointing=True), Policy(plain), trees_of(tiny))
+    assert_alike(Policy(model, chunk_tokens=40, gradient_checkpointing=True), Policy(plain), trees_of(tiny))
 
 
 def test_autocast_stays_close(tiny: Tiny) -> None:
     model, bfloat16 = own_model(tiny), autocast_dtype("bfloat16_autocast")
-    assert_alike(Policy(model, autocast=bfloat16, stretch_tokens=40), Policy(model), trees_of(tiny), tolerance=0.05)
+    assert_alike(Policy(model, autocast=bfloat16, chunk_tokens=40), Policy(model), trees_of(tiny), tolerance=0.05)
 
 
-@pytest.mark.parametrize("options", [{}, {"updates": 2}, {"advantage_scale": "batch"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"num_iterations": 2}, {"scale_rewards": "batch"}], ids=str)
 def test_a_step_of_grpo_has_the_same_figures_and_gradients(tiny: Tiny, options: dict[str, Any]) -> None:
     frozen = shifted_reference(tiny)
     enable_tree_attention(frozen)
     config = changed(CONFIG, **options)
     figures, gradients = [], []
-    for stretch_tokens in (None, 40):
+    for chunk_tokens in (None, 40):
         model = own_model(tiny)
-        policy = Policy(model, stretch_tokens=stretch_tokens)
+        policy = Policy(model, chunk_tokens=chunk_tokens)
         trainer = GrpoTrainer(policy, Policy(frozen), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
-        batch = list(parts(hand_made_groups(tiny), config.max_batch_tokens))
+        batch = list(micro_batches(hand_made_groups(tiny), config.max_batch_tokens))
         figures.append(trainer._learn(batch, trainer._statistics(batch) if options else None))
         gradients.append([parameter.grad for parameter in model.parameters()])
     packed, walked = figures
@@ -151,8 +151,8 @@ def test_a_step_of_grpo_has_the_same_figures_and_gradients(tiny: Tiny, options: 
 def test_a_step_of_sft_has_the_same_figures(tiny: Tiny) -> None:
     config = SftConfig(optimizer=OptimizerConfig(lr=1e-3), stages=(SftStage(steps=2),), sessions_per_batch=3)
     rows = []
-    for stretch_tokens in (None, 40):
-        trainer = SftTrainer(Policy(own_model(tiny), stretch_tokens=stretch_tokens), tiny.trunks, config, seed=0)
+    for chunk_tokens in (None, 40):
+        trainer = SftTrainer(Policy(own_model(tiny), chunk_tokens=chunk_tokens), tiny.trunks, config, seed=0)
         rows.append([trainer.step(step) for step in range(2)])
     for packed, walked in zip(*rows, strict=True):
         assert walked == pytest.approx(packed, rel=1e-4)
@@ -187,10 +187,10 @@ def test_graphs_keep_far_less_at_a_time(tiny: Tiny) -> None:
     forks = [reply.start for reply in trunk.replies]
     packed = pack([SessionTree(trunk.tokens[: forks[-1]], forks, [[[3] * 30] * 8 for _ in forks])])
     most = {}
-    for stretch_tokens in (None, 64):
-        policy = Policy(own_model(tiny), stretch_tokens=stretch_tokens)
+    for chunk_tokens in (None, 64):
+        policy = Policy(own_model(tiny), chunk_tokens=chunk_tokens)
         with kept_bytes() as kept:
-            for piece in policy.pieces(packed, log_probabilities):
-                piece.found.sum().backward()
-        (most[stretch_tokens],) = kept
+            for output in policy.forward_chunks(packed, log_probabilities):
+                output.value.sum().backward()
+        (most[chunk_tokens],) = kept
     assert most[64] < 0.4 * most[None]

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.ab.pages.change import Rule, RuleChange, load_change
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig
 
 PAGE = """<html>
 <head><title>Tea &amp; more</title></head>

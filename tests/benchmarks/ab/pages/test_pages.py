@@ -14,10 +14,10 @@ from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, Shift, run_pages
 from benchmarks.ab.pages.report import sentences
 from benchmarks.leaderboard.__main__ import main as leaderboard
-from replay_sessions.commands.command_line import parse_options
+from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
-from replay_sessions.splits import SplitPlan
 from replay_sessions.store import StoreWriter
+from replay_sessions.store.splits import SplitPlan
 
 USERS = 10
 PRODUCT = (
@@ -34,7 +34,7 @@ text = "Free shipping"
 # Each call is counted, so that nothing is asked twice unseen.
 AGENTS = '''
 import pathlib, random
-from replay_sessions.commands.command_line import parse_options
+from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.schema import Click, Terminate
 from shop_env.replies import format_reply
 
@@ -168,7 +168,7 @@ def test_shifts_intervals_and_p_are_those_worked_out_by_hand(shop: Shop) -> None
     """Nine of ten people go from cart to purchase: a difference of 1 for nine, of 0 for one."""
     text = shop.ask("sees_it", "looks_back")
     results = shop.results
-    assert (results.touched, results.looked_at, results.users, results.learnt_from) == (10, 20, 10, 0)
+    assert (results.touched, results.step_count, results.users, results.learnt_from) == (10, 20, 10, 0)
     assert results.shoppers == {
         "purchase": 0.4, "cart": 0.0, "other clicks": 0.6, "search": 0.0, "leave": 0.0, "impossible": 0.0,
     }  # fmt: skip
@@ -180,13 +180,14 @@ def test_shifts_intervals_and_p_are_those_worked_out_by_hand(shop: Shop) -> None
     assert effect.standard_error == pytest.approx(error)
     reach = stats.t(9).ppf(0.975) * error
     assert (effect.low, effect.high) == pytest.approx((0.9 - reach, 0.9 + reach))
-    assert purchase.difference.p_value == pytest.approx(2 / 2**9)  # to swap the tenth's answers changes nothing
-    assert purchase.difference.holm_p_value == pytest.approx(6 * 2 / 2**9)  # of six kinds
+    p_value = 2 * stats.t(9).sf(0.9 / error)
+    assert purchase.difference.p_value == pytest.approx(p_value)
+    assert purchase.difference.holm_p_value == pytest.approx(6 * p_value)  # of six kinds
     power = TTestPower().solve_power(nobs=10, alpha=0.05, power=0.8)
     assert purchase.difference.could_be_seen == pytest.approx(power * error * math.sqrt(10), rel=1e-3)
     assert cart.difference.effect.difference == pytest.approx(-0.9)
     assert leave.difference.p_value == 1
-    assert "sees_it: purchase +90.0 [+67.4, +112.6] points; cart −90.0 [−112.6, −67.4] points. Placebo: no" in text
+    assert "sees_it: purchase +90.0 [67.4, 112.6] points; cart −90.0 [−112.6, −67.4] points. Placebo: no" in text
     assert "looks_back: answers B exactly as A, on every page" in text
 
 
@@ -213,7 +214,7 @@ def test_who_draws_by_the_same_seeds_answers_the_same_where_the_change_is_not_se
         assert (one.effect.difference, one.effect.low, one.effect.high, one.p_value) == (0, 0, 0, 1)
     again = [shift.again for shift in shifts if shift.again is not None]
     assert len(again) == 6 and any(one.effect.difference != 0 for one in again)
-    assert not any(one.told for one in again)
+    assert not any(one.significant for one in again)
     assert 0.2 < shop.shifts("draws")["purchase"].on_a < 0.5
 
 
@@ -249,7 +250,7 @@ def test_a_step_without_an_answer_is_in_no_share_and_is_asked_again(shop: Shop) 
     text = shop.ask("fails_once")
     assert (shop.results.rows[0].steps, shop.results.rows[0].failed) == (9, 1)
     assert shop.shifts("fails_once")["purchase"].on_b == 1.0
-    assert "no answer to 1 of 10 pages, which are in no figure" in text
+    assert "no answer to 1 of 10 pages, which are in no share" in text
     (shop.folder / "up").touch()
     text = shop.ask("fails_once")
     assert shop.results.rows[0].failed == 0 and "no answer" not in text
@@ -261,7 +262,7 @@ def test_a_step_without_an_answer_is_in_no_share_and_is_asked_again(shop: Shop) 
 def test_nothing_is_asked_twice_and_a_leaderboards_replies_to_a_are_taken(shop: Shop) -> None:
     spec, board = f"sees_it={shop.folder}/mine.py:sees_it", str(shop.folder / "board")
     assert leaderboard(["--agents", spec, "--store", str(shop.store), "--out", board]) == 0
-    assert leaderboard(["take", str(shop.folder / "out"), board]) == 0
+    assert leaderboard(["merge", str(shop.folder / "out"), board]) == 0
     before = shop.asked
     shop.ask("sees_it", more=("--draws", "2"))
     assert shop.asked == before + 10 + 20 + 20 + 20  # A's second draw, B, placebo, A with other seeds
@@ -298,12 +299,12 @@ def test_another_change_is_another_question_about_b_alone(shop: Shop) -> None:
 
 def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(shop: Shop) -> None:
     text = shop.call("sees_it", more=("--draws", "1"))
-    assert "cart 0.0 100.0 10.0 −90.0 0.023" in text and "[−112.6, −67.4]" in text
+    assert "cart 0.0 100.0 10.0 −90.0 5.1e−05" in text and "[−112.6, −67.4]" in text
     assert "the agents never saw B" in text and "docs/demo_shop.md" in text
     record = json.loads((shop.folder / "out/pages.json").read_text(encoding="utf-8"))
     assert record["results"]["rows"][0]["shifts"]["purchase"]["on_b"] == 0.9
     assert record["provenance"]["store"]["sessions"] == 10
-    assert "| purchase | 40.0 | 0.0 | 90.0 | +90.0 [+67.4, +112.6] |" in (shop.folder / "out/pages.md").read_text()
+    assert "| purchase | 40.0 | 0.0 | 90.0 | +90.0 [67.4, 112.6] |" in (shop.folder / "out/pages.md").read_text()
     diff = (shop.folder / "out/change.diff").read_text(encoding="utf-8")
     assert "-<b>$4 shipping</b>" in diff and "+<b>Free shipping</b>" in diff
     for kind in ("png", "svg"):
@@ -312,7 +313,7 @@ def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(
 
 def test_a_dry_run_says_what_is_touched_and_asks_nobody(shop: Shop) -> None:
     text = shop.call("sees_it", more=("--dry-run",))
-    assert "touches 10 of 20 pages, of 10 users" in text and "Nobody was asked" in text
+    assert "touches 10 of 20 pages, of 10 users" in text and "No agent was evaluated" in text
     assert shop.asked == 0 and not (shop.folder / "out/pages.json").exists()
     assert (shop.folder / "out/change.diff").is_file()
 
@@ -325,13 +326,13 @@ def test_a_change_that_touches_nothing_is_refused_with_what_there_is(shop: Shop)
     shop.change = shop.rules('[[rule]]\nselect = "[name=tea]"\ntext = "Green tea"')
     assert "but 10 first pages of sessions: --first-action" in shop.call("sees_it", code=2)
     shop.ask("sees_it", more=("--first-action",))
-    assert (shop.results.touched, shop.results.looked_at) == (10, 30)
+    assert (shop.results.touched, shop.results.step_count) == (10, 30)
 
 
 def test_so_few_users_that_nothing_could_be_told_are_refused_before_anybody_is_asked(shop: Shop) -> None:
     text = shop.call("sees_it", more=("--sessions", "7"), code=2)
-    assert "touches 7 pages of 7 users, and of fewer than 8 nothing can be told" in text
-    assert "even if every answer differed, by 100 points" in text and "p is 0.016 at best" in text
+    assert "touches 7 pages of 7 users, and needs 8 users" in text
+    assert "even if every answer differed, by 100 points" in text and "(p is 0.016 at best" in text
     assert shop.asked == 0
     shop.change = shop.rules('[[rule]]\nselect = "[name$=buy_now]"\ndrop = true')
     assert "purchase −100.0 points" in shop.ask("always_buys", more=("--sessions", "8"))

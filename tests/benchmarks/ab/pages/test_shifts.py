@@ -22,7 +22,7 @@ def test_the_same_answers_differ_by_exactly_nothing(seed: int, users: int, steps
     found = shares(np.random.default_rng(seed), users, steps)
     for one in differences(found, found.copy(), np.arange(users).repeat(steps)):
         assert (one.effect.difference, one.effect.low, one.effect.high) == (0, 0, 0)
-        assert (one.p_value, one.holm_p_value, one.could_be_seen, one.told) == (1, 1, None, False)
+        assert (one.p_value, one.holm_p_value, one.could_be_seen, one.significant) == (1, 1, None, False)
 
 
 @settings(deadline=None)
@@ -38,7 +38,7 @@ def test_alike_pages_are_told_apart_in_any_kind_in_5_percent_of_cases_at_most() 
     alarms = []
     for _ in range(400):
         before, after = shares(draw, 10, 2), shares(draw, 10, 2)
-        alarms.append(any(one.told for one in differences(before, after, np.arange(10).repeat(2))))
+        alarms.append(any(one.significant for one in differences(before, after, np.arange(10).repeat(2))))
     assert np.mean(alarms) <= LEVEL + 2 * np.sqrt(LEVEL * (1 - LEVEL) / len(alarms))
 
 
@@ -49,4 +49,4 @@ def test_with_fewer_users_than_needed_not_even_100_points_are_told() -> None:
             before = np.zeros((users, kinds))
             after = before.copy()
             after[:, 0] = 1
-            assert differences(before, after, np.arange(users))[0].told is told
+            assert differences(before, after, np.arange(users))[0].significant is told

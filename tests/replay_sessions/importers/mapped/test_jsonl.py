@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from replay_sessions import Click, Session, SessionStore, Step, Terminate, TypeAndSubmit, find_elements
 from replay_sessions.__main__ import main
-from replay_sessions.errors import BadConfig, ImportFailed
+from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.importers.mapped import field_mapping
 from replay_sessions.importers.mapped.field_mapping import FieldMapping
-from replay_sessions.importers.mapped.jsonl import JsonlImporter
+from replay_sessions.importers.mapped.jsonl import JsonlImporter, JsonlOptions
 from replay_sessions.importers.running.run_import import run_import
 from tests.replay_sessions.conftest import make_session, sessions
 
 
 def import_file(path: Path, mapping: str | None = None) -> SessionStore:
-    run_import(JsonlImporter(path, mapping), path.with_name("store"))
+    run_import(JsonlImporter(path, JsonlOptions(mapping=mapping)), path.with_name("store"))
     return SessionStore.open(path.with_name("store"))
 
 
@@ -29,7 +29,7 @@ def write_lines(path: Path, *lines: Any) -> Path:
     return path
 
 
-def set_aside(store: SessionStore) -> dict[str, str]:
+def rejected(store: SessionStore) -> dict[str, str]:
     lines = (store.path / "set_aside.jsonl").read_text().splitlines()
     return {record["where"]: record["reason"] for record in map(json.loads, lines)}
 
@@ -74,7 +74,7 @@ class TestOwnForm:
         path.write_bytes(gzip.compress(msgspec.json.encode(make_session())))
         assert list(import_file(path).sessions()) == [make_session()]
 
-    def test_bad_lines_are_set_aside_with_number_and_reason(self, tmp_path: Path) -> None:
+    def test_bad_lines_are_rejected_with_number_and_reason(self, tmp_path: Path) -> None:
         good = msgspec.json.decode(msgspec.json.encode(make_session(1)))
         path = write_lines(
             tmp_path / "log.jsonl",
@@ -94,8 +94,8 @@ class TestOwnForm:
             file.write(msgspec.json.encode(make_session(2)))
         store = import_file(path)
         assert store.session_ids() == ["session-0001", "session-0002"]
-        reasons = set_aside(store)
-        assert store.manifest.set_aside == len(reasons) == 9
+        reasons = rejected(store)
+        assert store.manifest.rejected == len(reasons) == 9
         assert reasons["log.jsonl:2"].startswith("no JSON: ")
         assert "unknown field `colour`" in reasons["log.jsonl:4"]
         assert "session 'c' has no steps" in reasons["log.jsonl:5"]
@@ -131,15 +131,15 @@ class TestMapped:
         assert (session.user_id, session.goal) == ("a1", "登录")
         assert [element.text for element in find_elements(session.steps[0].page)] == ["登录"]
 
-    def test_a_session_without_any_action_is_set_aside_and_its_events_counted(self, tmp_path: Path) -> None:
+    def test_a_session_without_any_action_is_rejected_and_its_events_counted(self, tmp_path: Path) -> None:
         lines = [autowebbench_line((0, "go"), session_id="empty"), autowebbench_line((0, "click"))]
         store = import_file(write_lines(tmp_path / "log.jsonl", *lines))
-        assert set_aside(store) == {
-            "log.jsonl:1": "session 'empty' has no step that is an action of ours (only go)",
+        assert rejected(store) == {
+            "log.jsonl:1": "none of its steps is an action (only go)",
         }
         assert store.manifest.left_out_steps == {"go": 1}
 
-    def test_unknown_missing_and_wrong_fields_set_the_line_aside(self, tmp_path: Path) -> None:
+    def test_unknown_missing_and_wrong_fields_reject_the_line(self, tmp_path: Path) -> None:
         bad_step = {**miniwob_line()["steps"][0], "observation": None}
         path = write_lines(
             tmp_path / "log.jsonl",
@@ -155,7 +155,7 @@ class TestMapped:
         )
         store = import_file(path)
         assert store.session_ids() == ["m0"]
-        reasons = set_aside(store)
+        reasons = rejected(store)
         assert reasons["log.jsonl:2"].startswith("unknown field 'colour': map it")
         assert reasons["log.jsonl:3"].startswith("unknown field 'steps.extra'")
         assert reasons["log.jsonl:4"] == "step 1: field 'observation' is null"
@@ -199,7 +199,7 @@ class TestMapped:
         assert session.persona is not None
         assert (session.persona.text, session.official_split, session.user_id) == ("thrifty", "test", "17")
         assert session.steps[0] == Step(page="<a name=x>", action=Click(name="x"), rationale="I like it")
-        assert set_aside(store)["log.jsonl:2"].startswith("official split is 'exam'")
+        assert rejected(store)["log.jsonl:2"].startswith("official split is 'exam'")
 
 
 def test_the_documented_mapping_is_a_mapping() -> None:
@@ -215,7 +215,7 @@ def test_known_logs_have_importers_of_their_names(name: str, shared_data: Path, 
              "webshop": "webshop_react/sessions.jsonl"}  # fmt: skip
     assert main(["import", name, str(shared_data / files[name]), "--out", str(tmp_path / name)]) == 0
     by_mapping = tmp_path / "by_mapping"
-    run_import(JsonlImporter(shared_data / files[name], name), by_mapping)
+    run_import(JsonlImporter(shared_data / files[name], JsonlOptions(mapping=name)), by_mapping)
     assert SessionStore.open(tmp_path / name).fingerprint == SessionStore.open(by_mapping).fingerprint
 
 
@@ -250,15 +250,15 @@ class TestRefusals:
     def test_mappings_that_do_not_fit(self, tmp_path: Path) -> None:
         path = write_lines(tmp_path / "log.jsonl", {"a": 1})
         with pytest.raises(BadConfig, match=r"unknown mapping 'minwob'. Did you mean 'miniwob'"):
-            JsonlImporter(path, "minwob")
+            JsonlImporter(path, JsonlOptions(mapping="minwob"))
         with pytest.raises(BadConfig, match="cannot read the mapping"):
-            JsonlImporter(path, "missing.toml")
+            JsonlImporter(path, JsonlOptions(mapping="missing.toml"))
         (tmp_path / "bad.toml").write_text('description = "x"\nsauce = "y"\n')
         with pytest.raises(BadConfig, match=r"bad\.toml': .*sauce"):
-            JsonlImporter(path, str(tmp_path / "bad.toml"))
+            JsonlImporter(path, JsonlOptions(mapping=str(tmp_path / "bad.toml")))
         (tmp_path / "worse.toml").write_text("= = =")
         with pytest.raises(BadConfig, match=r"worse\.toml'"):
-            JsonlImporter(path, str(tmp_path / "worse.toml"))
+            JsonlImporter(path, JsonlOptions(mapping=str(tmp_path / "worse.toml")))
 
 
 EXPECTED = {
@@ -280,7 +280,7 @@ def test_real_logs_come_in_whole(shared_data: Path, tmp_path: Path, file: str) -
     n_sessions, n_steps, n_users, left_out, grounding = EXPECTED[file]
     assert (manifest.sessions, manifest.steps, manifest.users) == (n_sessions, n_steps, n_users)
     assert manifest.left_out_steps == left_out
-    assert manifest.set_aside == 0
+    assert manifest.rejected == 0
     assert manifest.steps + sum(left_out.values()) == steps_in_log
     on_page = Counter(
         step.action.name in {element.name for element in find_elements(step.page)}

@@ -11,11 +11,11 @@ import pytest
 
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.audit.judge import audit_store
-from replay_sessions.errors import ImportFailed
-from replay_sessions.importers.mapped.shopcart import ShopcartImporter
+from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.mapped.shopcart import ShopcartImporter, ShopcartOptions
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.splits import SplitPlan
+from replay_sessions.store.audit.judge import audit_store
+from replay_sessions.store.splits import SplitPlan
 
 
 def page(session: int, step: int) -> str:
@@ -50,7 +50,7 @@ def write_lines(path: Path, lines: list[Any]) -> Path:
 
 def imported(source: Path, **options: Any) -> SessionStore:
     out = source.parent / "store"
-    run_import(ShopcartImporter(source, **options), out, overwrite=True)
+    run_import(ShopcartImporter(source, ShopcartOptions(**options)), out, overwrite=True)
     return SessionStore.open(out)
 
 

@@ -12,12 +12,11 @@ import pytest
 
 from replay_sessions import Click, Session, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.audit.judge import audit_store
-from replay_sessions.errors import ImportFailed
-from replay_sessions.importers.opera.importer import OperaImporter
-from replay_sessions.importers.page_reading import PageReading
+from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.splits import SplitPlan
+from replay_sessions.store.audit.judge import audit_store
+from replay_sessions.store.splits import SplitPlan
 
 FILTERED_COLUMNS = [
     "session_id", "action_id", "timestamp", "action_type", "click_type", "semantic_id", "mouse_position",
@@ -98,7 +97,7 @@ def write_opera(
 
 
 def imported(folder: Path, *, splits: SplitPlan | None = None, **options: Any) -> SessionStore:
-    run_import(OperaImporter(folder, **options), folder / "store", splits=splits, overwrite=True)
+    run_import(OperaImporter(folder, OperaOptions(**options)), folder / "store", splits=splits, overwrite=True)
     return SessionStore.open(folder / "store")
 
 
@@ -152,7 +151,7 @@ class TestFiltered:
         for session in store.sessions():
             assert [type(step.action) for step in session.steps] == [Click, TypeAndSubmit, Terminate]
 
-    def test_what_belongs_to_no_session_is_set_aside(self, tmp_path: Path) -> None:
+    def test_what_belongs_to_no_session_is_rejected(self, tmp_path: Path) -> None:
         folder = write_opera(tmp_path, [*session_of("anna"), action(None, 1, "click")])  # type: ignore[arg-type]
         sessions = folder / "OPeRA_filtered" / "session" / "train" / "train.parquet"
         rows = [{"session_id": session_id(name), "user_id": name} for name in ("anna", "nobody")]
@@ -187,7 +186,7 @@ class TestPersonas:
     def test_interviews_are_optional(self, tmp_path: Path) -> None:
         people = [user("anna", interview_transcript="Q: Why? A: Price.")]
         folder = write_opera(tmp_path, session_of("anna"), users=people)
-        told, left_out = (only_session(imported(folder, interviews=given)).persona for given in (True, False))
+        told, left_out = (only_session(imported(folder, no_interviews=given)).persona for given in (False, True))
         assert told is not None
         assert left_out is not None
         assert told.text == left_out.text + "\n\nInterview\nQ: Why? A: Price."
@@ -242,8 +241,8 @@ class TestFull:
         assert [(type(step.action), step.gap, step.page) for step in session.steps] == [
             (Click, 1, PAGE), (TypeAndSubmit, 3, PAGE),
         ]  # fmt: skip
-        set_aside = json.loads((store.path / "set_aside.jsonl").read_text())
-        assert set_aside["reason"] == "no step is an action of ours (only navigation, scroll)"
+        rejected = json.loads((store.path / "set_aside.jsonl").read_text())
+        assert rejected["reason"] == "none of its steps is an action (only navigation, scroll)"
         assert store.manifest.options["version"] == "full"
 
 
@@ -316,7 +315,7 @@ class TestPages:
         return [{**click, "simplified_html": self.RAW}]
 
     def test_raw_pages_are_simplified_and_what_was_acted_on_is_found_by_its_text(self, tmp_path: Path) -> None:
-        store = imported(write_opera(tmp_path, self.rows()), reading=PageReading(pages="raw"))
+        store = imported(write_opera(tmp_path, self.rows()), pages="raw")
         step = only_session(store).steps[0]
         assert step.action == Click(name="tiger_rice_cooker")
         assert "Hello, [name]" in step.page
@@ -327,6 +326,6 @@ class TestPages:
     def test_private_data_is_taken_out_of_simplified_ones_where_it_is_asked_to(self, tmp_path: Path) -> None:
         folder = write_opera(tmp_path, self.rows())
         assert only_session(imported(folder)).steps[0].page == self.RAW
-        cleaned = only_session(imported(folder, reading=PageReading(private_data="remove")))
+        cleaned = only_session(imported(folder, private_data="remove"))
         assert "Lindqvist" not in str(cleaned)
         assert "anna@" not in str(cleaned)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
-from replay_sessions.audit.judge import audit_store
 from replay_sessions.importers.opera.importer import OperaImporter
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.splits import SplitPlan
+from replay_sessions.store.audit.judge import audit_store
+from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.importers.opera.test_opera import (
     PAGE,
     action,
@@ -77,7 +77,7 @@ def test_sessions_actions_and_click_types_have_the_published_counts(published: P
     assert Counter(taken.click_type for taken in actions if isinstance(taken, Click)) == CLICK_TYPES
     ends = [session.steps[-1].action for session in store.sessions()]
     assert Counter(type(end) for end in ends) == {Click: 321, Terminate: 527 - 321}
-    assert store.manifest.set_aside == 0
+    assert store.manifest.rejected == 0
     assert store.manifest.left_out_steps == {}
 
 

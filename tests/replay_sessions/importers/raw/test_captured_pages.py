@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from replay_sessions import Click, SessionStore, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.errors import ImportFailed, ShopR1Error
+from replay_sessions.foundation.errors import ImportFailed, ShopR1Error
 from replay_sessions.importers.raw.captured_pages import Joining
-from replay_sessions.importers.raw.importer import RawImporter
+from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.importers.sources import bodies
 from replay_sessions.importers.sources.captures import BadBody, Cause
@@ -75,7 +75,9 @@ def write_actions(path: Path, rows: list[dict[str, Any]], session: str = "v1") -
 def imported(source: Path, rows: list[dict[str, Any]], **joining: Any) -> SessionStore:
     folder = source.parent
     actions = write_actions(folder / "done.jsonl", rows)
-    run_import(RawImporter(source, actions, joining=Joining(**joining)), folder / "store", overwrite=True)
+    run_import(
+        RawImporter(source, RawOptions(actions=actions, joining=Joining(**joining))), folder / "store", overwrite=True
+    )
     return SessionStore.open(folder / "store")
 
 
@@ -143,7 +145,7 @@ class TestForms:
         source = write_form("warc.gz", tmp_path / "pages", VISIT)
         actions = write_actions(tmp_path / "done.jsonl", ACTIONS)
         for workers, out in ((1, "one"), (2, "two")):
-            run_import(RawImporter(source, actions), tmp_path / out, workers=workers)
+            run_import(RawImporter(source, RawOptions(actions=actions)), tmp_path / out, workers=workers)
         one, two = (SessionStore.open(tmp_path / out) for out in ("one", "two"))
         assert one.fingerprint == two.fingerprint
 
@@ -241,7 +243,9 @@ class TestWhatIsShown:
         rows = [{**click(0), "session_id": "v1", "timestamp": time} for time in (at(5), "yesterday", "17", None)]
         actions = tmp_path / "done.jsonl"
         actions.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        run_import(RawImporter(source, actions, joining=Joining(max_without_page=1)), tmp_path / "store")
+        run_import(
+            RawImporter(source, RawOptions(actions=actions, joining=Joining(max_without_page=1))), tmp_path / "store"
+        )
         left_out = SessionStore.open(tmp_path / "store").manifest.left_out_steps
         assert left_out == {"click without a page: no time": 3}
 
@@ -386,7 +390,7 @@ class TestDamage:
             whole.write_bytes(content[:length])
             found = list(open_page_file(whole).captures(lambda url: True))
             good = [one for one in found if getattr(one, "address", None) and one.cause is None]  # type: ignore[union-attr]
-            bodies_read = [open_page_file(whole).body(one.place) for one in good]  # type: ignore[union-attr]
+            bodies_read = [open_page_file(whole).body(one.position) for one in good]  # type: ignore[union-attr]
             assert bodies_read == [shown.html.encode() for shown in VISIT[: len(good)]]
             assert len(good) == 3 or length < 120 or len(found) > len(good) or _ends_a_record(content, length)
 

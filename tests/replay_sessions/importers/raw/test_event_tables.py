@@ -11,8 +11,8 @@ import pytest
 
 from replay_sessions import Click, SessionStore, Step, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.errors import BadConfig, ImportFailed
-from replay_sessions.importers.mapped.field_mapping import load_any_mapping, load_mapping
+from replay_sessions.foundation.errors import BadConfig, ImportFailed
+from replay_sessions.importers.mapped.field_mapping import load_mapping
 from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at, unknown_keys
 from replay_sessions.importers.raw.event_rows import event_row, read_events
 from tests.replay_sessions.importers.raw.captured import SHOP, START, Shown, page, write_har
@@ -161,15 +161,15 @@ class TestGa4:
 
     def test_a_shop_says_what_its_buttons_are(self, tmp_path: Path) -> None:
         mapping = tmp_path / "mine.toml"
-        built_in = Path(load_any_mapping.__code__.co_filename).parent / "mappings" / "ga4.toml"
+        built_in = Path(load_mapping.__code__.co_filename).parent / "mappings" / "ga4.toml"
         guess = 'element_text = "=Add to cart"'
         own = "selector = \"=[data-sku='{items.0.item_id}'] .add\""
         mapping.write_text(built_in.read_text().replace(guess, own))
-        row = event_row(load_any_mapping(str(mapping)), GA4[6])
+        row = event_row(load_mapping(str(mapping), has_pages=False), GA4[6])
         assert row["selector"] == "[data-sku='k7'] .add"
         assert row["timestamp"] == "2023-11-14T22:13:45+00:00"
 
-    def test_events_without_a_session_are_set_aside(self, tmp_path: Path) -> None:
+    def test_events_without_a_session_are_rejected(self, tmp_path: Path) -> None:
         events = [*GA4, {**GA4[0], "event_params": []}, {**GA4[0], "event_params": "no"}, [1]]
         store = imported(tmp_path, write_lines(tmp_path / "events.jsonl", events), "ga4")
         told = [json.loads(line) for line in (store.path / "set_aside.jsonl").read_text().splitlines()]
@@ -270,17 +270,17 @@ class TestMappings:
         ]))  # fmt: skip
         return str(path)
 
-    def test_a_key_that_is_not_mapped_sets_the_event_aside(self, tmp_path: Path) -> None:
+    def test_a_key_that_is_not_mapped_rejects_the_event(self, tmp_path: Path) -> None:
         event = {"visit": "v", "kind": "press", "address": f"{SHOP}/", "at": START, "reads": "Sale"}
         path = write_lines(tmp_path / "e.jsonl", [event, {**event, "ip": "127.0.0.1"}])
-        table = read_events(path, load_any_mapping(self.mapping(tmp_path)))
+        table = read_events(path, load_mapping(self.mapping(tmp_path), has_pages=False))
         assert len(table) == 1
-        assert "unknown field 'ip'" in table.set_aside[0].reason
-        assert len(read_events(path, load_any_mapping(self.mapping(tmp_path, 'ignored = ["ip"]')))) == 2
+        assert "unknown field 'ip'" in table.rejected[0].reason
+        assert len(read_events(path, load_mapping(self.mapping(tmp_path, 'ignored = ["ip"]'), has_pages=False))) == 2
 
     def test_words_that_are_not_mapped_are_no_actions_even_if_they_are_ours(self, tmp_path: Path) -> None:
         event = {"visit": "v", "kind": "click", "address": f"{SHOP}/", "at": START, "reads": "Sale"}
-        mapping = load_any_mapping(self.mapping(tmp_path))
+        mapping = load_mapping(self.mapping(tmp_path), has_pages=False)
         assert event_row(mapping, event)["type"] == "click (of no type)"
         assert event_row(mapping, {**event, "kind": "type"})["type"] == "input"
 
@@ -298,11 +298,11 @@ class TestMappings:
 
     def test_a_word_that_is_in_no_list_of_types_is_told(self, tmp_path: Path) -> None:
         with pytest.raises(BadConfig, match=r"\[of.pres\] is of no word in \[types\]. Did you mean 'press'"):
-            load_any_mapping(self.mapping(tmp_path, "[of.pres]", 'element_text = "x"'))
+            load_mapping(self.mapping(tmp_path, "[of.pres]", 'element_text = "x"'), has_pages=False)
 
     @pytest.mark.parametrize("content", ["", "no json\n", '{"a": 1}\n'])
     def test_a_table_without_events_is_refused(self, tmp_path: Path, content: str) -> None:
         path = tmp_path / "events.jsonl"
         path.write_text(content)
         with pytest.raises(ImportFailed, match="holds no event that the mapping can read"):
-            read_events(path, load_any_mapping("snowplow"))
+            read_events(path, load_mapping("snowplow", has_pages=False))

@@ -8,11 +8,11 @@ import pytest
 
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.errors import ImportFailed
-from replay_sessions.importers.raw.importer import RawImporter
-from replay_sessions.importers.raw.targets import RawPage
+from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.raw.importer import RawImporter, RawOptions
+from replay_sessions.importers.raw_page import RawPage
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.splits import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 ROOT = Path(__file__).parents[4]
 HOME = b"""<!doctype html><title>Shop</title><form role="search"><input id="q" placeholder="Search"></form>
@@ -39,7 +39,7 @@ def row(page: str = "home.html", kind: str = "click", session: str = "v1", **mor
 def imported(folder: Path, *rows: Any, **options: Any) -> SessionStore:
     lines = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in rows)
     (folder / "actions.jsonl").write_text(lines)
-    run_import(RawImporter(folder, **options), folder.parent / "store", overwrite=True)
+    run_import(RawImporter(folder, RawOptions(**options)), folder.parent / "store", overwrite=True)
     return SessionStore.open(folder.parent / "store")
 
 
@@ -180,8 +180,8 @@ class TestRows:
         assert told["actions.jsonl:10"] == "session_id is empty"
         assert told["actions.jsonl:13"] == "the line is no JSON object"
         assert told["all"] == "none of its actions could be taken in"
-        assert told["split"] == "split is 'dev', and train, validation or test was expected"
-        assert len(told) == store.manifest.set_aside == 10
+        assert told["split"] == "official split is 'dev', and train, validation or test was expected"
+        assert len(told) == store.manifest.rejected == 10
 
     def test_private_data_is_taken_out_of_pages_texts_and_rationales(self, visits: Path) -> None:
         (visits / "home.html").write_bytes(HOME + b"<p>Write to maria@example.org</p>")
@@ -190,7 +190,7 @@ class TestRows:
         assert "maria" not in str(step)
         assert isinstance(step.action, TypeAndSubmit)
         assert step.action.text == "[email]"
-        kept = imported(visits, line, private_data=False).session("v1").steps[0]
+        kept = imported(visits, line, keep_private_data=True).session("v1").steps[0]
         assert str(kept).count("maria@example.org") == 3
 
     def test_csv_with_quotes_line_breaks_and_rows_that_do_not_fit(self, visits: Path) -> None:
@@ -204,7 +204,7 @@ class TestRows:
         )
         with pytest.raises(ImportFailed, match=r"has a column 'cookie' that is not known.* --ignore-columns cookie"):
             RawImporter(visits)
-        run_import(RawImporter(visits, ignored_columns=frozenset({"cookie"})), visits.parent / "store")
+        run_import(RawImporter(visits, RawOptions(ignore_columns="cookie")), visits.parent / "store")
         store = SessionStore.open(visits.parent / "store")
         assert store.session_ids() == ["v1", "007"]
         action = store.session("v1").steps[0].action
@@ -215,7 +215,7 @@ class TestRows:
             "actions.csv:5": "no element reads 'gone'",
         }
 
-    def test_nothing_set_aside_repeats_what_was_taken_out(self, visits: Path) -> None:
+    def test_nothing_rejected_repeats_what_was_taken_out(self, visits: Path) -> None:
         (visits / "home.html").write_bytes(HOME + b"<a href=/account>Hello, Anna Lindqvist</a><a href=x>Lists</a>")
         store = imported(
             visits,
@@ -240,8 +240,8 @@ class TestRows:
     def test_a_table_that_is_none_is_told_without_arrows_words(
         self, visits: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str
     ) -> None:
-        monkeypatch.setattr("replay_sessions.importers.raw.rows._BLOCK_BYTES", 64)
-        monkeypatch.setattr("replay_sessions.importers.raw.rows._MOST_BAD_ROWS", 5)
+        monkeypatch.setattr("replay_sessions.importers.raw.action_table._BLOCK_BYTES", 64)
+        monkeypatch.setattr("replay_sessions.importers.raw.action_table._MOST_BAD_ROWS", 5)
         (visits / "actions.csv").write_text("session_id,page,type\n" + content)
         with pytest.raises(ImportFailed, match=told):
             RawImporter(visits)

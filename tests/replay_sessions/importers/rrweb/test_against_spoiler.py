@@ -24,11 +24,11 @@ from typing import Any
 
 import pytest
 
-from replay_sessions.importers.rrweb.acted_pages import ActedPage, read_page
 from replay_sessions.importers.rrweb.events import Unpacker
 from replay_sessions.importers.rrweb.packings import recordings_in
+from replay_sessions.importers.rrweb.pages import ActedPage, View, read_page
 from replay_sessions.importers.rrweb.player import Player
-from replay_sessions.importers.rrweb.timeline import Act, View
+from replay_sessions.importers.rrweb.timeline import Act
 from replay_sessions.simplify.names import slug
 from tests.replay_sessions.importers.rrweb.made_recordings import PACKINGS, Recorded, Tab
 
@@ -180,8 +180,8 @@ def ours(made: Recorded) -> list[Deed]:
     unpacker = Unpacker(1 << 30)
     (recording,) = recordings_in(PACKINGS["stored.jsonl"](made), unpacker)
 
-    def settle(view: View) -> ActedPage | str:
-        return read_page(view.html, None, private_data=False)
+    def settle(view: View) -> None:
+        view.page = read_page(view.html, recipe=None, private_data=False)
 
     return [
         (act.kind, re.sub(r"_\d+$", "", act.page.name.rpartition(".")[2]), act.text)

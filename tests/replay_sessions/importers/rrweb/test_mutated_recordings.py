@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from replay_sessions import Session, SessionStore
-from replay_sessions.errors import ShopR1Error
+from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.manifest import SetAside
+from replay_sessions.store.manifest import Rejected
 from tests.replay_sessions.importers.mutations import NESTED, VALUES, spoiled
 from tests.replay_sessions.importers.rrweb.made_recordings import PACKINGS, Recorded, nodes_of
 
@@ -124,7 +124,7 @@ def check(name: str, content: bytes) -> bool:
         for step in (step for session in sessions for step in session.steps):
             target = getattr(step.action, "name", "")
             assert not target or f'name="{target}"' in step.page
-        reasons = [record.reason for record in read if isinstance(record, SetAside)]
+        reasons = [record.reason for record in read if isinstance(record, Rejected)]
         assert sessions or reasons
         assert all(reason and "\n" not in reason for reason in reasons)
         msgspec.json.encode(read)

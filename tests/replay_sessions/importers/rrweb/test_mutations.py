@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb import page_writer
 from replay_sessions.importers.rrweb import tree as tree_module
 from replay_sessions.importers.rrweb.events import Mutation, Node, NodeType
-from replay_sessions.importers.rrweb.mutations import Rebuilder
+from replay_sessions.importers.rrweb.mutations import Page
 from replay_sessions.importers.rrweb.page_writer import write_page
 from replay_sessions.importers.rrweb.tree import children, subtree
 from tests.oracles.rrweb_pages import PlainPage
@@ -35,11 +35,11 @@ def mutation(**lists: Json) -> Json:
     return {"removes": [], "adds": [], "texts": [], "attributes": [], **lists}
 
 
-def built(document: Json) -> Rebuilder:
-    return Rebuilder(msgspec.convert(copy.deepcopy(document), Node))
+def built(document: Json) -> Page:
+    return Page(msgspec.convert(copy.deepcopy(document), Node))
 
 
-def apply(page: Rebuilder, **lists: Json) -> None:
+def apply(page: Page, **lists: Json) -> None:
     page.apply(msgspec.convert(copy.deepcopy(mutation(**lists)), Mutation))
 
 
@@ -49,16 +49,16 @@ def shape(found: Node) -> Json:
 
 
 @pytest.fixture
-def page() -> tuple[Rebuilder, dict[str, int]]:
+def page() -> tuple[Page, dict[str, int]]:
     document, ids, _ = nodes_of(PAGE)
     return built(document), ids
 
 
-def text_of(page: Rebuilder, node_id: int) -> str:
-    return "".join(inside.textContent or "" for inside in subtree(page.tree.nodes[node_id]))
+def text_of(page: Page, node_id: int) -> str:
+    return "".join(inside.textContent or "" for inside in subtree(page.nodes[node_id]))
 
 
-def test_adds_wait_for_their_parents_and_next_siblings(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_adds_wait_for_their_parents_and_next_siblings(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     adds = [
         add(61, node(62, text="1.5")),
@@ -66,65 +66,65 @@ def test_adds_wait_for_their_parents_and_next_siblings(page: tuple[Rebuilder, di
         add(ids["list"], node(63, "li"), ids["b"]),
     ]
     apply(built_page, adds=adds)
-    assert [child.id for child in children(built_page.tree.nodes[ids["list"]])] == [ids["a"], 61, 63, ids["b"]]
+    assert [child.id for child in children(built_page.nodes[ids["list"]])] == [ids["a"], 61, 63, ids["b"]]
     assert text_of(built_page, 61) == "1.5"
 
 
-def test_what_waits_in_vain_is_dropped(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_what_waits_in_vain_is_dropped(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     apply(built_page, adds=[add(4711, node(61, "li")), add(ids["list"], node(62, "li"), 4712)])
     apply(built_page, adds=[add(ids["list"], node(4711, "li")), add(ids["list"], node(4712, "li"))])
-    assert {61, 62}.isdisjoint(built_page.tree.nodes)
+    assert {61, 62}.isdisjoint(built_page.nodes)
 
 
-def test_removes_come_first_so_a_node_moves(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_removes_come_first_so_a_node_moves(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     moved = node(ids["b"], "li")
     apply(built_page, removes=[{"parentId": ids["list"], "id": ids["b"]}], adds=[add(ids["list"], moved, ids["a"])])
-    assert [child.id for child in children(built_page.tree.nodes[ids["list"]])] == [ids["b"], ids["a"]]
+    assert [child.id for child in children(built_page.nodes[ids["list"]])] == [ids["b"], ids["a"]]
 
 
-def test_of_texts_about_one_node_the_last_counts(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_of_texts_about_one_node_the_last_counts(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     apply(built_page, texts=[{"id": ids["p"] + 1, "value": "first"}, {"id": ids["p"] + 1, "value": "last"}])
     assert text_of(built_page, ids["p"]) == "last"
 
 
-def test_attributes_are_set_removed_and_styles_changed_by_property(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_attributes_are_set_removed_and_styles_changed_by_property(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     changes = [{"title": "T", "style": "color: red; display: none"}, {"title": None}]
     changes.append({"style": {"display": False, "width": ["1px", "important"], "top": "0"}})  # type: ignore[dict-item]
     for attributes in changes:
         apply(built_page, attributes=[{"id": ids["p"], "attributes": attributes}])
-    assert built_page.tree.nodes[ids["p"]].attributes == {
+    assert built_page.nodes[ids["p"]].attributes == {
         "id": "p",
         "style": "color: red; width: 1px !important; top: 0",
     }
 
 
-def test_a_textarea_keeps_one_text(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_a_textarea_keeps_one_text(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     apply(built_page, adds=[add(ids["t"], node(61, text="new"))])
     assert text_of(built_page, ids["t"]) == "new"
     apply(built_page, attributes=[{"id": ids["t"], "attributes": {"value": "newest"}}])
-    assert '<textarea id="t">\nnewest</textarea>' in write_page(built_page.tree)
+    assert '<textarea id="t">\nnewest</textarea>' in write_page(built_page)
     both = node(70, "textarea", value="shown")
     both["childNodes"] = [node(71, text="ignored")]
     document = {"type": 0, "id": 1, "childNodes": [both]}
-    assert '<textarea value="shown">\nshown</textarea>' in write_page(built(document).tree).replace(
+    assert '<textarea value="shown">\nshown</textarea>' in write_page(built(document)).replace(
         "<textarea>", '<textarea value="shown">'
     )
 
 
-def test_a_second_html_takes_the_place_of_the_first(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_a_second_html_takes_the_place_of_the_first(page: tuple[Page, dict[str, int]]) -> None:
     built_page, _ = page
     adds = [add(1, node(60, "html")), add(60, node(61, "body")), add(61, node(62, text="replaced"))]
     apply(built_page, adds=adds)
-    assert write_page(built_page.tree) == "<!DOCTYPE html><html><body>replaced</body></html>"
+    assert write_page(built_page) == "<!DOCTYPE html><html><body>replaced</body></html>"
 
 
 def test_documents_wait_for_their_iframes_over_events_and_replace_each_other(
-    page: tuple[Rebuilder, dict[str, int]],
+    page: tuple[Page, dict[str, int]],
 ) -> None:
     built_page, ids = page
     for start, text in ((100, "first"), (200, "second")):
@@ -132,13 +132,13 @@ def test_documents_wait_for_their_iframes_over_events_and_replace_each_other(
         apply(built_page, adds=[add(60, document)])
         if start == 100:
             apply(built_page, adds=[add(ids["p"], node(60, "iframe", src="/inner"))])
-        assert f"<div><div><div><p>{text}</p></div></div></div>" in write_page(built_page.tree)
-    assert 101 not in built_page.tree.nodes
+        assert f"<div><div><div><p>{text}</p></div></div></div>" in write_page(built_page)
+    assert 101 not in built_page.nodes
     apply(built_page, removes=[{"parentId": ids["p"], "id": 60}])
-    assert 201 not in built_page.tree.nodes
+    assert 201 not in built_page.nodes
 
 
-def test_recordings_of_2018_name_siblings_that_are_to_come(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_recordings_of_2018_name_siblings_that_are_to_come(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     adds = [
         add(ids["list"], node(61, "li"), -1, previousId=ids["b"]),
@@ -146,17 +146,17 @@ def test_recordings_of_2018_name_siblings_that_are_to_come(page: tuple[Rebuilder
         add(ids["list"], node(63, "li"), None, previousId=62),
     ]
     apply(built_page, adds=adds)
-    assert [child.id for child in children(built_page.tree.nodes[ids["list"]])] == [ids["a"], ids["b"], 61, 62, 63]
+    assert [child.id for child in children(built_page.nodes[ids["list"]])] == [ids["a"], ids["b"], 61, 62, 63]
 
 
-def test_a_node_that_waits_for_a_sibling_inside_itself_makes_no_circle(page: tuple[Rebuilder, dict[str, int]]) -> None:
+def test_a_node_that_waits_for_a_sibling_inside_itself_makes_no_circle(page: tuple[Page, dict[str, int]]) -> None:
     built_page, ids = page
     apply(
         built_page,
         adds=[add(ids["list"], node(61, "li"), -1), add(61, node(62, "b"), 61), add(61, node(63, "b"), None)],
     )
     apply(built_page, adds=[add(61, node(64, "b"), None, previousId=61)])
-    assert 61 not in [inside.id for inside in subtree(built_page.tree.nodes[64])]
+    assert 61 not in [inside.id for inside in subtree(built_page.nodes[64])]
 
 
 def test_random_mutations_give_the_page_of_the_slow_program() -> None:
@@ -165,12 +165,12 @@ def test_random_mutations_give_the_page_of_the_slow_program() -> None:
         document, _, next_id = nodes_of(PAGE)
         fast, slow = built(document), PlainPage(document)
         for _ in range(draw.randint(1, 6)):
-            lists = random_lists(draw, list(fast.tree.nodes), next_id)
+            lists = random_lists(draw, list(fast.nodes), next_id)
             next_id += 10
             apply(fast, **lists)
             slow.apply(mutation(**lists))
-            assert shape(fast.tree.root) == slow.shape(), seed
-            assert set(fast.tree.nodes) == {found["id"] for found in slow._nodes()}, seed
+            assert shape(fast.root) == slow.shape(), seed
+            assert set(fast.nodes) == {found["id"] for found in slow._nodes()}, seed
 
 
 def random_lists(draw: Random, known: list[int], next_id: int) -> dict[str, Json]:
@@ -205,7 +205,7 @@ MANY_KINDS = """<style>.h {display: none}</style><main><label for="t1">L</label>
 
 
 def test_pages_written_between_mutations_are_those_of_pages_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_writer, "_LEAST_KEPT", 2)
+    monkeypatch.setattr(page_writer, "_LEAST_CACHED", 2)
     joined = 0
     for seed in range(150):
         draw = Random(seed)
@@ -213,24 +213,24 @@ def test_pages_written_between_mutations_are_those_of_pages_written_once(monkeyp
         page = built(document)
         inner, _, next_id = nodes_of("<p>in <b>a frame</b></p><title>none</title>", next_id)
         shadow = {**node(next_id, "div"), "isShadow": True}
-        frame = next(found.id for found in page.tree.nodes.values() if found.tagName == "iframe")
+        frame = next(found.id for found in page.nodes.values() if found.tagName == "iframe")
         apply(page, adds=[add(frame, inner), add(ids["shadowed"], shadow), add(next_id, node(next_id + 1, text="s"))])
         next_id += 2
         for _ in range(6):
-            elements = [found for found in subtree(page.tree.root) if found.type == NodeType.ELEMENT]
+            elements = [found for found in subtree(page.root) if found.type == NodeType.ELEMENT]
             acted_on = draw.choice([None, *elements])
-            written = write_page(page.tree, acted_on)
-            kept = [(found, found.written, found.whole) for found in subtree(page.tree.root)]
+            written = write_page(page, acted_on)
+            kept = [(found, found.written, found.html) for found in subtree(page.root)]
             joined += sum(whole is not None for _, _, whole in kept)
             for found, _, _ in kept:
-                found.written = found.whole = None
-            assert written == write_page(page.tree, acted_on), seed
+                found.written = found.html = None
+            assert written == write_page(page, acted_on), seed
             for found, start, whole in kept:
-                found.written, found.whole = start, whole
+                found.written, found.html = start, whole
             fields = [found for found in elements if found.tagName in ("input", "option", "select", "textarea")]
             if fields and draw.random() < 0.5:
-                page.tree.set_value(draw.choice(fields), draw.choice(["1", "2"]))
-            known = [number for number in page.tree.nodes if number > 0]
+                page.set_value(draw.choice(fields), draw.choice(["1", "2"]))
+            known = [number for number in page.nodes if number > 0]
             apply(page, **random_lists(draw, known, next_id))
             next_id += 10
     assert joined > 1_000  # what was kept is what is tested
@@ -261,4 +261,4 @@ class TestBounds:
         page = built(document)
         adds = [add(ids["list"], node(1_000 + number, "li"), 1_001 + number) for number in range(20_000)]
         apply(page, adds=[*adds, add(ids["list"], node(21_000, "li"))])
-        assert [child.id for child in children(page.tree.nodes[ids["list"]])][2:] == list(range(1_000, 21_001))
+        assert [child.id for child in children(page.nodes[ids["list"]])][2:] == list(range(1_000, 21_001))

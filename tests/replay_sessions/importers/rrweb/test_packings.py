@@ -10,7 +10,7 @@ import pytest
 
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
-from replay_sessions.errors import BadSession, ImportFailed
+from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.rrweb import act_log, packings
 from replay_sessions.importers.rrweb.events import Event, Unpacker, Unread
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
@@ -95,7 +95,7 @@ def test_files_of_a_folder_are_recordings_or_pieces_of_one(
         )
         store = SessionStore.open(tmp_path / "s")
         assert {session.session_id: len(session.steps) for session in store.sessions()} == steps
-        assert store.manifest.set_aside == (0 if flags else 1)
+        assert store.manifest.rejected == (0 if flags else 1)
         assert "are passed over: readme.md" in capsys.readouterr().out
 
 

@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from replay_sessions import SessionStore
-from replay_sessions.errors import BadSession
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb import importer as rrweb
-from replay_sessions.importers.rrweb.acted_pages import ActedPage
-from replay_sessions.importers.rrweb.page_helpers import PageHelpers
 from replay_sessions.importers.rrweb.page_writer import MARK
-from replay_sessions.importers.rrweb.settled_pages import Settler
-from replay_sessions.importers.rrweb.timeline import View
+from replay_sessions.importers.rrweb.pages import ActedPage, PageHelpers, Settler, View
 from replay_sessions.importers.running import run_import as running
 from replay_sessions.importers.running.worker_processes import WorkerDied
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded
@@ -33,7 +30,7 @@ def test_a_store_is_the_same_whoever_simplifies_its_pages(tmp_path: Path, monkey
     recording.write_text(json.dumps(tab.recorded.events))
     stores = []
     for workers in (1, 2):
-        importer = rrweb.RrwebImporter.from_options(recording, rrweb.RrwebOptions())
+        importer = rrweb.RrwebImporter(recording, rrweb.RrwebOptions())
         running.run_import(importer, tmp_path / f"store{workers}", workers=workers)
         assert importer.helpers == workers - 1
         stores.append(SessionStore.open(tmp_path / f"store{workers}"))

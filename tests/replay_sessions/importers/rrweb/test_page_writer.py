@@ -7,9 +7,9 @@ from random import Random
 import msgspec
 import pytest
 
-from replay_sessions.importers.rrweb.acted_pages import read_page
 from replay_sessions.importers.rrweb.events import Node
 from replay_sessions.importers.rrweb.page_writer import MARK, write_page
+from replay_sessions.importers.rrweb.pages import read_page
 from replay_sessions.importers.rrweb.tree import Tree
 from replay_sessions.simplify import simplify
 from tests.replay_sessions.importers.rrweb.made_recordings import nodes_of
@@ -57,11 +57,11 @@ def test_the_mark_changes_nothing_but_what_was_hidden(shared_data: Path) -> None
     marked = 0
     for page in real_pages(shared_data, 120_000):
         tree = recorded(page)
-        plain = read_page(write_page(tree), None, private_data=True).page
+        plain = read_page(write_page(tree), recipe=None, private_data=True).page
         names = {element.name for element in plain.elements}
         links = [node for node in tree.nodes.values() if node.tagName in ("a", "button", "input", "i", "img")]
         for node in draw.sample(links, min(len(links), 4)):
-            acted = read_page(write_page(tree, node), None, private_data=True)
+            acted = read_page(write_page(tree, node), recipe=None, private_data=True)
             assert acted.page.html == plain.html or acted.name not in names
             marked += acted.name in names
     assert marked > 10
@@ -70,7 +70,7 @@ def test_the_mark_changes_nothing_but_what_was_hidden(shared_data: Path) -> None
 def test_a_page_cannot_forge_the_mark() -> None:
     tree = recorded(f"<a class='{MARK}' href='/a'>A</a><a id='b' href='/b'>B</a>")
     acted_on = next(node for node in tree.nodes.values() if node.attributes.get("id") == "b")
-    assert read_page(write_page(tree, acted_on), None, private_data=True).name == "b"
+    assert read_page(write_page(tree, acted_on), recipe=None, private_data=True).name == "b"
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from replay_sessions import Click, SessionStore, TypeAndSubmit
-from replay_sessions.audit.judge import audit_store
-from replay_sessions.errors import ImportFailed
+from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.store.audit.judge import audit_store
 
 NOTHING_DONE = "nothing was done in it: neither a click nor a typed text"
 
@@ -56,7 +56,7 @@ def test_a_recording_becomes_sessions_whose_targets_stand_on_their_pages(
     steps, left_out = IMPORTED[name]
     assert [len(session.steps) for session in store.sessions()] == steps
     assert store.manifest.left_out_steps == left_out
-    assert store.manifest.set_aside == 0
+    assert store.manifest.rejected == 0
     for session in store.sessions():
         for step in session.steps:
             assert f'name="{step.action.name}"' in step.page  # type: ignore[union-attr]
@@ -124,7 +124,7 @@ def test_the_event_lists_of_rrweb_s_tests_are_imported_or_refused(shared_data: P
         try:
             store = imported(path, tmp_path / path.stem)
         except ImportFailed as error:
-            assert "nothing was done in it" in str(error) or "none of its actions" in str(error), path.name
+            assert "nothing was done in it" in str(error) or "none of its steps is an action" in str(error), path.name
             continue
         found[path.stem] = [
             tuple(str(value) for key, value in msgspec.to_builtins(step.action).items() if key != "submitted")

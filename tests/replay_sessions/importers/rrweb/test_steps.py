@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
-from replay_sessions.errors import BadConfig, ImportFailed
+from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded, Tab, imported, nodes_of
 

@@ -12,15 +12,14 @@ import msgspec
 import pytest
 
 from replay_sessions import Click, SessionStore
-from replay_sessions.errors import BadConfig, ImportFailed
+from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part
-from replay_sessions.importers.mapped.jsonl import JsonlImporter
-from replay_sessions.importers.mapped.shopcart import ShopcartImporter
-from replay_sessions.importers.raw.importer import RawImporter
-from replay_sessions.importers.running.engines import Job, _do
-from replay_sessions.importers.running.part_files import read_part
+from replay_sessions.importers.mapped.jsonl import JsonlImporter, JsonlOptions
+from replay_sessions.importers.mapped.shopcart import ShopcartImporter, ShopcartOptions
+from replay_sessions.importers.raw.importer import RawImporter, RawOptions
+from replay_sessions.importers.running.engines import Job, do_part, read_part
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.splits import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long
@@ -53,7 +52,7 @@ def test_any_number_of_processes_makes_the_same_files(log: Path, tmp_path: Path)
     assert files(tmp_path / "one") == files(tmp_path / "two")
     store = SessionStore.open(tmp_path / "one")
     assert list(store.sessions()) == [make_session(i) for i in range(60)]
-    assert store.manifest.set_aside == 2
+    assert store.manifest.rejected == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.jsonl", "one", "two"]
 
 
@@ -116,7 +115,11 @@ def test_a_mapping_that_was_corrected_after_a_kill_is_used_for_every_session(
     monkeypatch.setattr(f"replay_sessions.importers.mapped.{name}._PART_BYTES", len(lines[0]) * 20)
 
     def importer() -> Importer:
-        return JsonlImporter(log, str(mapping)) if name == "jsonl" else ShopcartImporter(log, str(mapping), 0)
+        return (
+            JsonlImporter(log, JsonlOptions(mapping=str(mapping)))
+            if name == "jsonl"
+            else ShopcartImporter(log, ShopcartOptions(mapping=str(mapping), page_offset=0))
+        )
 
     with pytest.raises(KeyboardInterrupt):
         run_import(importer(), tmp_path / "store", on_progress=stop_after(3))
@@ -138,10 +141,10 @@ def test_a_recipe_that_was_corrected_after_a_kill_is_used_for_every_page(tmp_pat
     recipe = tmp_path / "mine.toml"
     recipe.write_text('[[rule]]\nselect = "a"\nname = "wrong"\n')
     with pytest.raises(KeyboardInterrupt):
-        run_import(RawImporter(visits, recipe=str(recipe)), tmp_path / "store", on_progress=stop_after(2))
+        run_import(RawImporter(visits, RawOptions(recipe=str(recipe))), tmp_path / "store", on_progress=stop_after(2))
     recipe.write_text('[[rule]]\nselect = "a"\nname = "right"\n')
     told: list[str] = []
-    assert run_import(RawImporter(visits, recipe=str(recipe)), tmp_path / "store", tell=told.append) == 0
+    assert run_import(RawImporter(visits, RawOptions(recipe=str(recipe))), tmp_path / "store", tell=told.append) == 0
     assert "the field mapping or recipe changed since" in told[0]
     names = {session.steps[0].action.name for session in SessionStore.open(tmp_path / "store").sessions()}  # type: ignore[union-attr]
     assert names == {"right"}
@@ -221,7 +224,7 @@ def test_two_imports_to_one_place_are_refused(log: Path, tmp_path: Path) -> None
     run_import(Nested(log), tmp_path / "store")
 
 
-def test_sessions_without_an_official_split_are_set_aside(log: Path, tmp_path: Path) -> None:
+def test_sessions_without_an_official_split_are_rejected(log: Path, tmp_path: Path) -> None:
     with pytest.raises(ImportFailed, match="session-0000: session 'session-0000' names no official split"):
         run_import(JsonlImporter(log), tmp_path / "store", splits=SplitPlan(by="official"))
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
@@ -308,7 +311,7 @@ def test_processes_are_started_for_what_takes_longer_than_that(
 
     def start(jobs: Iterator[Job], workers: int) -> Iterator[int]:
         started.append(workers)
-        return map(_do, jobs)
+        return map(do_part, jobs)
 
     monkeypatch.setattr("replay_sessions.importers.running.engines.STARTING_S", starting_s)
     monkeypatch.setattr("replay_sessions.importers.running.engines.os.cpu_count", lambda: 2)

@@ -1,0 +1,217 @@
+"""What a fitted baseline sees of a step: the choices on the page, each with its role and traits, and the context.
+
+    TrainView ─► Reader (which names and words recur) ─► Page of choices ─► a baseline's probabilities
+
+A *role* is what an action is, whatever the product: its type and the parts of the element's name that recur over
+sessions (`click search_results.*.view_product`). *Traits* distinguish the choices of one role by the shopper's words.
+All of it follows from the observation alone; what recurs is counted in the train split.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
+from sys import intern
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser
+
+from agents.train_view import TrainView
+from replay_sessions.elements import Element, find_elements
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from shop_env.candidates import candidate_phrases
+from shop_env.observation import Observation, observe_session
+from shop_env.words import past_actions, shopper_words, words_of
+
+RECURS = 0.05  # a name part or word recurs when this share of the train sessions has it
+MOST_WORDS = 64
+MOST_CLICKS, MOST_TYPED = 400, 400
+SPAN_WORDS, GOAL_WORDS = 4, 30
+PAGE_WORDS = 200
+WORD = re.compile(r"[^\W_]+")
+
+
+class Choice(NamedTuple):
+    """Something that can be done on a page.
+
+    Attributes:
+        traits: How it fits the shopper's words, its rank among those of its role, and the word before a typed text in
+            the goal.
+        numbers: The same and more as numbers.
+    """
+
+    action: Action
+    role: str
+    traits: tuple[str, str, str]
+    numbers: tuple[float, ...]
+
+
+class Page(NamedTuple):
+    """A step as a fitted baseline sees it.
+
+    Attributes:
+        past: The roles of the actions so far, oldest first.
+        kind: Which elements the page is made of.
+        context: Words on the whole step: kind, past, progress, and the recurring words of persona and goal.
+        words: Those of goal, persona and page.
+    """
+
+    choices: list[Choice]
+    past: tuple[str, ...]
+    kind: str
+    context: list[str]
+    words: list[str]
+
+    @property
+    def roles(self) -> list[str]:
+        return [choice.role for choice in self.choices]
+
+
+class Example(NamedTuple):
+    """A step of the train split: the page, the role of what was done there, and which choice that was, if it is one."""
+
+    page: Page
+    role: str
+    chosen: int | None
+
+
+class Phrase(NamedTuple):
+    """A text that might be typed: how it came about, the word before it in the goal, its number of words."""
+
+    text: str
+    origin: str
+    before: str
+    length: int
+
+
+class Reader:
+    """Reads observations as pages of choices, by what recurs in the train split."""
+
+    def __init__(self, store: TrainView) -> None:
+        parts, words, sessions = Counter[str](), Counter[str](), len(store)
+        for session in store.sessions():
+            names = {element.name for step in session.steps for element in find_elements(step.page)}
+            parts.update({part for name in names for part in name.split(".")})
+            words.update(_marked_words(session.persona.text if session.persona else "", session.goal or ""))
+        at_least = max(2, RECURS * sessions)
+        self._parts = {part for part, count in parts.items() if count >= at_least}
+        recurring = {word: n for word, n in words.items() if at_least <= n <= (1 - RECURS) * sessions}
+        self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MOST_WORDS])
+
+    def examples(self, store: TrainView, *, skip_first_action: bool, max_steps: int) -> Iterator[Example]:
+        """The scored steps of the train split, at most so many, in storage order."""
+        steps = (
+            pair
+            for session in store.sessions()
+            for pair in [*zip(observe_session(session), session.steps, strict=True)][skip_first_action:]
+        )
+        for observation, step in islice(steps, max_steps):
+            page, logged = self.read(observation), reply_action(step.action)
+            chosen = (index for index, choice in enumerate(page.choices) if reply_action(choice.action) == logged)
+            yield Example(page, self._role(**logged), next(chosen, None))
+
+    def read(self, observation: Observation) -> Page:
+        """The choices of a step, terminate first."""
+        past = past_actions(observation["history"])
+        elements = find_elements(observation["page"])
+        past_roles = tuple(self._role(**action) for action in past)
+        roots = {element.name.partition(".")[0] for element in elements}
+        kind = " ".join(sorted(roots & self._parts))
+        body = LexborHTMLParser(observation["page"]).body
+        visible = words_of(body.text(separator=" ") if body is not None else "")[:PAGE_WORDS]
+        goal = words_of(observation["goal"])
+        return Page(
+            choices=[
+                Choice(Terminate(), "terminate", ("", "", ""), (0.0,) * 6),
+                *self._clicks(elements, observation, past),
+                *self._texts(elements, observation, past),
+            ],
+            past=past_roles,
+            kind=kind,
+            context=[
+                "any",
+                f"kind {kind}",
+                f"last {' '.join(past_roles[-1:])}",
+                f"last two {' '.join(past_roles[-2:])}",
+                f"step {min(observation['step'], 9)}",
+                f"goal shown {round(4 * len({*goal}.intersection(visible)) / max(1, len({*goal})))}",
+                *sorted(_marked_words(observation["persona"], observation["goal"]) & self._words),
+            ],
+            words=[*goal, *words_of(observation["persona"]), *visible],
+        )
+
+    def _role(self, type: str = "", name: str = "", **_: object) -> str:
+        parts = [part if part in self._parts else "*" for part in str(name).split(".")]
+        return intern(f"{type} {'.'.join(parts)}" if name else str(type))
+
+    def _clicks(
+        self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
+    ) -> Iterator[Choice]:
+        """Clicks, with how well each matches the shopper's words."""
+        clicks = [element for element in elements if element.accepts == "click"][:MOST_CLICKS]
+        goal = set(words_of(observation["goal"]))
+        matches = match_words(clicks, shopper_words(observation))
+        best = max((match for match, _ in matches), default=0.0)
+        clicked = Counter(action.get("name") for action in past)
+        ranks = Counter[str]()
+        for element, (match, words) in zip(clicks, matches, strict=True):
+            role = self._role("click", element.name)
+            rank, times, in_goal = ranks[role], clicked[element.name], len(words & goal)
+            ranks[role] += 1
+            is_best = match == best > 0
+            fit = f"best {is_best} match {_bucket(match)} goal {min(in_goal, 4)} done {min(times, 2)}"
+            numbers = (match, float(is_best), in_goal, in_goal / max(1, len(words)), times, rank)
+            yield Choice(Click(name=element.name), role, (intern(fit), intern(f"place {min(rank, 9)}"), ""), numbers)
+
+    def _texts(
+        self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
+    ) -> Iterator[Choice]:
+        """Each phrase that the shopper has used, typed into each input."""
+        inputs = [element.name for element in elements if element.accepts == "type"]
+        typed = [(action.get("name"), action.get("text")) for action in past if action.get("text")]
+        phrases = _phrases(observation) if inputs else ()
+        for name, phrase in islice(product(inputs, phrases), MOST_TYPED):
+            filled = sum(field == name for field, _ in typed)
+            again = sum(text == phrase.text for _, text in typed)
+            fit = f"words {min(phrase.length, 5)} filled {min(filled, 2)} again {min(again, 2)}"
+            numbers = (filled, again, phrase.length, 0.0, 0.0, 0.0)
+            role, traits = self._role("type_and_submit", name), (intern(fit), phrase.origin, f"after {phrase.before}")
+            yield Choice(TypeAndSubmit(name=name, text=phrase.text), role, traits, numbers)
+
+
+def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple[float, set[str]]]:
+    """How well each element's name and text match some words, and its own words.
+
+    A word on n of the elements counts 1/n: one that every product carries distinguishes none.
+    """
+    wanted = set(words)
+    element_words = [set(words_of(f"{element.name} {element.text}")) for element in elements]
+    carriers = Counter(word for own in element_words for word in own)
+    # Sorted: a sum of fractions in another order has another last bit, and decides ties.
+    return [(sum(1 / carriers[word] for word in sorted(own & wanted)), own) for own in element_words]
+
+
+def _phrases(observation: Observation) -> Iterator[Phrase]:
+    """What the shopper might type: the phrases of the page's candidates, then every run of a few words of the goal."""
+    goal = observation["goal"]
+    words = list(WORD.finditer(goal))[:GOAL_WORDS]
+    spans: dict[str, Phrase] = {}
+    for first, start in enumerate(words):
+        before = words[first - 1].group().lower() if first else ""
+        for length, end in enumerate(words[first : first + SPAN_WORDS], start=1):
+            text = goal[start.start() : end.end()]
+            spans.setdefault(text, Phrase(text, f"goal {min(first, 9)}", before, length))
+    phrases = candidate_phrases(observation)
+    for index, text in enumerate(phrases):
+        before = spans[text].before if text in spans else ""
+        yield Phrase(text, f"phrase {index}", before, len(words_of(text)))
+    yield from (phrase for text, phrase in spans.items() if text not in phrases)
+
+
+def _marked_words(persona: str, goal: str) -> set[str]:
+    return {f"{mark} {word}" for mark, text in (("persona", persona), ("goal", goal)) for word in words_of(text)}
+
+
+def _bucket(match: float) -> int:
+    """0, up to 1/4, up to 1/2, up to 1, up to 2, more."""
+    return sum(match > end for end in (0, 0.25, 0.5, 1, 2))

@@ -1,0 +1,180 @@
+"""Baselines that score each choice by itself with scikit-learn: `logistic` and `boosting` (the extra `baselines`).
+
+    examples ─► sampled rows, 1 for what was chosen ─► a classifier's log-odds ─► softmax over the page at a temperature
+
+Of many choices that were not taken a few are drawn for each step, and weigh as much as all. The temperature is the one
+at which a tenth of the steps, held out of the fit, is likeliest.
+"""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_matrix
+from scipy.special import log_softmax, softmax
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from agents.baselines.choices import Choice, Example, Page
+from agents.baselines.fitted import FittedBaseline
+from agents.distribution import Floats
+
+NOT_TAKEN = 10  # rows of each step, beside the one that was
+HELD_OUT = 0.1
+BINS = 2**18
+ODD = 0x9E3779B1  # spreads the sums of two hashes
+MOST_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255
+STEP_WORDS = 5  # of a page's context are categories of their own, before the recurring words
+
+Rows = Sequence[tuple[Page, Sequence[Choice]]]  # a row for each choice
+
+
+class TrainRows(NamedTuple):
+    """Choices to learn from: each page with some of its choices; whether each was taken, and its sample weight."""
+
+    pages: Rows
+    taken: NDArray[np.bool_]
+    weights: Floats
+
+
+class ScoredBaseline(FittedBaseline):
+    """A baseline with a score for each choice."""
+
+    @abstractmethod
+    def fit(self, rows: TrainRows) -> None:
+        """Learns scores."""
+
+    @abstractmethod
+    def scores(self, rows: Rows) -> Floats:
+        """The log-odds of all choices of all pages, one after another."""
+
+    def learn(self, examples: Sequence[Example]) -> None:
+        labelled = [(page, chosen) for page, _, chosen in examples if chosen is not None]
+        held_out = labelled[int((1 - HELD_OUT) * len(labelled)) :]
+        self._calibration = 1.0
+        self.fit(_train_rows(labelled[: len(labelled) - len(held_out)] or labelled))
+        if not held_out:
+            return
+        scores = self._page_scores([page for page, _ in held_out])
+
+        def cost(log_temperature: float) -> float:
+            scaled = [log_softmax(own / np.exp(log_temperature)) for own in scores]
+            return -sum(float(own[chosen]) for own, (_, chosen) in zip(scaled, held_out, strict=True))
+
+        self._calibration = float(np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x))
+
+    def weigh(self, pages: Sequence[Page]) -> Iterator[Floats]:
+        return (softmax(own / self._calibration) for own in self._page_scores(pages))
+
+    def _page_scores(self, pages: Sequence[Page]) -> list[Floats]:
+        ends = np.cumsum([len(page.choices) for page in pages])
+        return np.split(self.scores([(page, page.choices) for page in pages]), ends[:-1])
+
+
+def _train_rows(labelled: Sequence[tuple[Page, int]]) -> TrainRows:
+    draw = np.random.default_rng(0)
+    pages, taken, weights = [], [], []
+    for page, chosen in labelled:
+        others = [index for index in range(len(page.choices)) if index != chosen]
+        drawn = draw.permutation(others)[:NOT_TAKEN]
+        pages.append((page, [page.choices[index] for index in (chosen, *drawn)]))
+        taken += [True, *[False] * len(drawn)]
+        weights += [1.0, *[len(others) / max(1, len(drawn))] * len(drawn)]
+    return TrainRows(pages, np.array(taken), np.array(weights))
+
+
+class Logistic(ScoredBaseline):
+    """Logistic regression over crossed words.
+
+    A choice has a few words (its role, its traits, both), a step has some (page, past, persona, goal); each pair of
+    them is a feature, hashed into 2^18 bins.
+    """
+
+    def fit(self, rows: TrainRows) -> None:
+        table = _crossed(rows.pages)
+        seen = np.unique(table.indices)  # the other bins would learn nothing, and take time
+        model = LogisticRegression(C=1.0, max_iter=200, random_state=0)
+        model.fit(table[:, seen], rows.taken, sample_weight=rows.weights)
+        self._bins = np.zeros(BINS)
+        self._bins[seen] = model.coef_[0]
+        self._intercept = float(model.intercept_[0])
+
+    def scores(self, rows: Rows) -> Floats:
+        scores: Floats = _crossed(rows) @ self._bins + self._intercept
+        return scores
+
+
+def _crossed(rows: Rows) -> csr_matrix:
+    """1 in the bin of each pair of a choice's own words and the step's."""
+    bins, lengths = [], []
+    for page, choices in rows:
+        step_hashes = _hashes(page.context)
+        own_hashes = np.array([_hashes(_words(choice)) for choice in choices])
+        pairs = (own_hashes[:, :, None] * np.uint64(ODD) + step_hashes) % np.uint64(2**32) >> np.uint64(14)
+        bins.append(pairs.reshape(-1).astype(np.int32))
+        lengths += [pairs[0].size] * len(choices)
+    columns = np.concatenate(bins)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    return csr_matrix((np.ones(len(columns), dtype=np.float32), columns, starts), shape=(len(lengths), BINS))
+
+
+def _words(choice: Choice) -> list[str]:
+    role, (fit, rank, before) = choice.role, choice.traits
+    return [role, f"{role} {fit}", fit, f"{role} {rank}", f"{role} {before}"]
+
+
+def _hashes(words: Sequence[str]) -> NDArray[np.uint64]:
+    return np.array([crc32(word.encode("utf-8", "replace")) for word in words], dtype=np.uint64)
+
+
+class Boosting(ScoredBaseline):
+    """Gradient-boosted trees.
+
+    Words are numbered by how often the train split has them and enter as categories, the step's recurring words as 0
+    or 1, and how a choice fits the shopper's words as numbers.
+    """
+
+    def fit(self, rows: TrainRows) -> None:
+        words = [_categories(page, choice) for page, choices in rows.pages for choice in choices]
+        self._codes = [_codes(column) for column in zip(*words, strict=True)]
+        self._words = sorted({word for page, _ in rows.pages for word in page.context[STEP_WORDS:]})
+        self._model = HistGradientBoostingClassifier(
+            max_iter=200,
+            learning_rate=0.1,
+            categorical_features=list(range(len(self._codes))),
+            early_stopping=False,
+            random_state=0,
+        )
+        self._model.fit(self._table(rows.pages), rows.taken, sample_weight=rows.weights)
+
+    def scores(self, rows: Rows) -> Floats:
+        scores: Floats = self._model.decision_function(self._table(rows))
+        return scores
+
+    def _table(self, rows: Rows) -> NDArray[np.float32]:
+        """A row for each choice: categories, then numbers, then which of the recurring words the step has."""
+        table: list[list[float]] = []
+        for page, choices in rows:
+            context = set(page.context)
+            step = [len(page.choices), len(page.past), *(word in context for word in self._words)]
+            for choice in choices:
+                pairs = zip(self._codes, _categories(page, choice), strict=True)
+                table.append([*(codes.get(word, MOST_CATEGORIES) for codes, word in pairs), *choice.numbers, *step])
+        return np.array(table, dtype=np.float32)
+
+
+def _categories(page: Page, choice: Choice) -> tuple[str, ...]:
+    before_last, last = ("", "", *page.past)[-2:]
+    return choice.role, choice.traits[1], choice.traits[2], page.kind, last, before_last
+
+
+def _codes(words: Iterable[str]) -> dict[str, int]:
+    """The number of each word, the most frequent first."""
+    counts = Counter(words)
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    return {word: code for code, word in enumerate(ordered[:MOST_CATEGORIES])}

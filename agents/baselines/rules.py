@@ -1,0 +1,118 @@
+"""Baselines with fixed rules: `random`, `majority`, `repeat_last` and `copy_match`. None is fitted, but for a count."""
+
+import random
+from collections import Counter
+
+import msgspec
+
+from agents.baselines.choices import match_words
+from agents.train_view import TrainView
+from replay_sessions.elements import find_elements
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from shop_env.observation import Observation
+from shop_env.replies import format_reply
+from shop_env.words import content_words, past_actions, quoted_parts, shopper_words
+
+LONGEST_PHRASE = 4
+
+
+class RandomAgent:
+    """Draws a type among those possible on the page, then an element; types a phrase of the goal or the history."""
+
+    def __init__(self) -> None:
+        self._random = random.Random()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Seeds the draws."""
+        self._random = random.Random(seed)
+
+    def act(self, observation: Observation) -> str:
+        """A reply with a random action."""
+        elements = find_elements(observation["page"])
+        names = {kind: [item.name for item in elements if item.accepts == kind] for kind in ("click", "type")}
+        action: Action = Terminate()
+        match self._random.choice([*(kind for kind, own in names.items() if own), "terminate"]):
+            case "click":
+                action = Click(name=self._random.choice(names["click"]))
+            case "type":
+                action = TypeAndSubmit(name=self._random.choice(names["type"]), text=self._phrase(observation))
+        return format_reply("I try something.", action)
+
+    def _phrase(self, observation: Observation) -> str:
+        words = shopper_words(observation) or ["something"]
+        start = self._random.randrange(len(words))
+        return " ".join(words[start : start + self._random.randint(1, LONGEST_PHRASE)])
+
+
+class Stateless:
+    """An agent that remembers nothing and draws nothing."""
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Nothing to forget."""
+
+
+class MajorityAgent(Stateless):
+    """Always the most frequent action of the train split, whatever the page; ties go to the JSON that sorts first.
+
+    Args:
+        store: Whose train split is counted.
+        skip_first_action: Count the steps that are scored, without each session's first.
+    """
+
+    def __init__(self, store: TrainView | str, skip_first_action: bool = True) -> None:
+        store = TrainView.of(store)
+        counts = Counter(
+            msgspec.json.encode(reply_action(step.action))
+            for session in store.sessions()
+            for step in session.steps[skip_first_action:]
+        )
+        if not counts:
+            raise BadConfig(f"Agent 'majority' learns from the train split, and that of store '{store.name}' is empty")
+        text = min(counts, key=lambda text: (-counts[text], text))
+        self._reply = format_reply("This is what shoppers do most often.", msgspec.json.decode(text))
+
+    def act(self, observation: Observation) -> str:
+        """The same reply to every page."""
+        return self._reply
+
+
+class RepeatLastAgent(Stateless):
+    """Repeats the last action of the history; terminates where there is none. Shows how repetitive a log is."""
+
+    def act(self, observation: Observation) -> str:
+        """The last action again."""
+        past = past_actions(observation["history"])
+        return format_reply("I do that again.", past[-1] if past else reply_action(Terminate()))
+
+
+class CopyMatchAgent(Stateless):
+    """Types the goal into an input it has not used; else clicks the best-matching element it has not clicked.
+
+    Words the shopper has given (goal, typed texts, rationales) reappear on the elements that are clicked next, in logs
+    and in the demo shop alike: this measures how far copying alone goes. The match of an element is that of
+    `choices.match_words`; ties go to the element with fewer words, then to the earlier one. Nothing matches: terminate.
+    """
+
+    def act(self, observation: Observation) -> str:
+        """The best match."""
+        action = self._choose(observation)
+        fits = not isinstance(action, Terminate)
+        return format_reply("This fits what I want." if fits else "I see nothing more of what I want.", action)
+
+    def _choose(self, observation: Observation) -> Action:
+        goal, past = observation["goal"], past_actions(observation["history"])
+        wanted = quoted_parts(goal) or [" ".join(content_words(goal))]
+        typed, clicked = (
+            {action.get("name") for action in past if action.get("type") == kind}
+            for kind in ("type_and_submit", "click")
+        )
+        elements = find_elements(observation["page"])
+        inputs = [element for element in elements if element.accepts == "type" and element.name not in typed]
+        if inputs and wanted[0]:
+            return TypeAndSubmit(name=inputs[0].name, text=wanted[len(typed) % len(wanted)])
+        clickable = [element for element in elements if element.accepts == "click" and element.name not in clicked]
+        matches = match_words(clickable, shopper_words(observation))
+        scores = [(match, -len(words)) for match, words in matches]
+        best = max(range(len(scores)), key=scores.__getitem__, default=None)
+        return Terminate() if best is None or scores[best][0] <= 0 else Click(name=clickable[best].name)

@@ -1,0 +1,210 @@
+"""GRPO begun from spam, under several rewards and seeds: does the policy unlearn it?
+
+for each kind of spam and seed one run:   taught (SFT on spam) ─► shop_r1      (GRPO on the logs)
+                                                               ├► no_dars
+                                                               └► binary  ─► the same steps of held-out users
+
+A run is a folder of its own in OUT/training, and as resumable as any (train.run.training_run): called again, it
+continues with the phase that is not finished, and reads what is finished. Every phase keeps its last weights, not the
+best ones, so that the results show where GRPO went.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+import torch
+
+from benchmarks.studies.reward_hacking import policies
+from benchmarks.studies.reward_hacking.mixes import TYPES
+from benchmarks.studies.reward_hacking.taught import SpamRun
+from benchmarks.studies.reward_hacking.trained import TAUGHT, Change, Course, Ends, Policy, Trained
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
+from replay_sessions.schema import reply_action
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.pooling import Measured
+from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.metrics import StepRecord, step_metrics
+from train.metrics_file import METRICS_FILE, read_metrics
+from train.run.command import begin_run
+from train.run.config import PhaseConfig, TrainConfig, ValidationConfig
+from train.run.evaluation import evaluate_rows
+from train.run.extension import extend_config, read_config
+from train.run.phases import PhaseResult
+from train.run.presets import load_preset
+from train.run.rows import decodings
+from train.run.training_run import PHASES_FILE
+from train.run_log import RunLog
+
+METRICS = ("exact_accuracy", "type_accuracy", "type_f1_macro")
+COURSE = ("sampled_click", "sampled_type_and_submit", "sampled_terminate", "exact", "groups", "groups_used")
+Records = Mapping[str, list[StepRecord]]
+
+
+def run_config(preset: str, store: SessionStore, rewards: Sequence[str], seed: int) -> TrainConfig:
+    """The preset's learner with the phases of a run."""
+    learner = load_preset(preset).settled()
+    for method in ("sft", "grpo"):
+        if getattr(learner, method) is None:
+            raise BadConfig(f"preset '{preset}' has no [{method}], which teaches spam or leads away from it.")
+    phases = {TAUGHT: PhaseConfig(label=TAUGHT, method="sft")}
+    for reward in rewards:
+        phases[reward] = PhaseConfig(label=reward, method="grpo", start=TAUGHT, reward=reward)
+    return msgspec.structs.replace(
+        learner,
+        phases=phases,
+        store=str(store.path),
+        seed=seed,
+        validation=ValidationConfig(times=0),
+        evaluation=msgspec.structs.replace(learner.evaluation, agents=()),
+        watch=(),
+    )
+
+
+@dataclass(frozen=True)
+class Training:
+    """The runs of a call: one for each kind of spam and seed, in a folder of its own.
+
+    Attributes:
+        preset: The learner.
+        share: The share of spam among the taught replies.
+    """
+
+    store: SessionStore
+    folder: Path
+    preset: str
+    spam: Sequence[str]
+    share: float
+    rewards: Sequence[str]
+    seeds: Sequence[int]
+
+    def plan(self) -> list[str]:
+        """What `run` would do, in lines."""
+        lines = []
+        for _, seed, folder in self._runs():
+            config = self._config(seed)
+            finished = _finished(folder)
+            phases = []
+            for name, phase in config.phases.items():
+                numbers = config.sft_of(name) if phase.method == "sft" else config.grpo_of(name)
+                stages = getattr(numbers, "stages", None) or [numbers]
+                steps = sum(getattr(stage, "steps", 0) or 0 for stage in stages)
+                phases.append(f"{name} {'(finished)' if name in finished else f'{steps} steps'}")
+            lines.append(f"  {folder.name}: {', '.join(phases)}")
+        evaluation = config.evaluation
+        sessions = len(self.store.session_ids("train"))
+        return [
+            f"{len(lines)} runs in {self.folder}, on {sessions:,} sessions:",
+            *lines,
+            f"then {evaluation.sessions or 'all'} {evaluation.split} sessions, "
+            f"{len(decodings(evaluation))} decodings of each phase",
+        ]
+
+    def run(self) -> Trained:
+        """Trains what is not finished yet, and reads all runs.
+
+        Raises:
+            BadConfig: A run's folder holds a run of other settings or of another store, or another process works there.
+        """
+        records: dict[tuple[str, int], Records] = {}
+        courses = []
+        for kind, seed, folder in self._runs():
+            config = self._config(seed)
+            if config.threads:
+                torch.set_num_threads(config.threads)
+            with working_alone_in(folder, TRAINING_LOCK), RunLog(folder) as log:
+                if (folder / "run.json").exists():
+                    extend_config(read_config(folder), config, folder)  # refuses other settings
+                begin_run(folder, config, self.store)
+                log.info(f"{folder.name}:")
+                training = SpamRun(config, self.store, folder, log, policy=getattr(policies, kind), share=self.share)
+                training.train()
+                results = evaluate_rows(config, self.store, folder, training.agents, training.ranks)
+                records[kind, seed] = {label: row_records for label, (_, row_records) in results.items()}
+            courses += [_read_course(folder, kind, reward, seed) for reward in self.rewards]
+        names = [decoding.name for decoding in decodings(config.evaluation)]
+        spam_at = {kind: _get_spam(self.store, config, kind) for kind in self.spam}
+        return Trained(
+            share=self.share,
+            preset=self.preset,
+            policies=[
+                _summarize(records[kind, seed], spam_at[kind], kind, reward, seed, name)
+                for kind, name, reward, seed in product(self.spam, names, (TAUGHT, *self.rewards), self.seeds)
+            ],
+            changes=[
+                change
+                for kind in self.spam
+                for change in _compare({seed: records[kind, seed] for seed in self.seeds}, kind, names, self.rewards)
+            ],
+            courses=courses,
+        )
+
+    def _config(self, seed: int) -> TrainConfig:
+        return run_config(self.preset, self.store, self.rewards, seed)
+
+    def _runs(self) -> Iterator[tuple[str, int, Path]]:
+        for kind, seed in product(self.spam, self.seeds):
+            yield kind, seed, self.folder / f"{kind}-{self.share:g}-seed{seed}"
+
+
+def _finished(run: Path) -> list[str]:
+    file = run / PHASES_FILE
+    return list(msgspec.json.decode(file.read_bytes(), type=dict[str, PhaseResult])) if file.exists() else []
+
+
+def _get_spam(store: SessionStore, config: TrainConfig, kind: str) -> dict[tuple[str, int], dict[str, str]]:
+    """The trivial policy's action at each step that is evaluated."""
+    evaluation, policy = config.evaluation, getattr(policies, kind)
+    steps = scored_steps(store, evaluation.split, context=config.context, max_sessions=evaluation.sessions)
+    return {step.key: reply_action(policies.get_action(policy, step.observation)) for step in steps}
+
+
+def _summarize(
+    run: Records, spam_at: Mapping[tuple[str, int], Mapping[str, str]], kind: str, reward: str, seed: int, name: str
+) -> Policy:
+    records = run[f"{reward}, {name}"]
+    figures = step_metrics(records)
+    types = [record.predicted["type"] if record.predicted else "malformed" for record in records]
+    return Policy(
+        spam=kind,
+        reward=reward,
+        seed=seed,
+        decoding=name,
+        does_spam=fmean(record.predicted == spam_at[record.session_id, record.step_index] for record in records),
+        mix={kind: types.count(kind) / len(types) for kind in (*TYPES, "malformed")},
+        exact=figures["exact_accuracy"],
+        type_accuracy=figures["type_accuracy"],
+        macro_f1=figures["type_f1_macro"],
+    )
+
+
+def _compare(runs: Mapping[int, Records], kind: str, names: Sequence[str], rewards: Sequence[str]) -> Iterator[Change]:
+    """Each metric after GRPO less before it: in each seed, and over all of them where there are several."""
+    by_seed = {seed: Measured([run], same_users=True, preset="shop_r1") for seed, run in runs.items()}
+    pooled = Measured(list(runs.values()), same_users=True, preset="shop_r1")
+    for name, reward, metric in product(names, rewards, METRICS):
+
+        def ends(measured: Measured, name: str = name, reward: str = reward, metric: str = metric) -> Ends:
+            difference = measured.difference(f"{reward}, {name}", f"{TAUGHT}, {name}", metric)
+            assert difference is not None, "every policy answers every step"
+            return difference.value, difference.low, difference.high
+
+        yield Change(
+            spam=kind,
+            reward=reward,
+            decoding=name,
+            metric=metric,
+            by_seed={seed: ends(measured) for seed, measured in by_seed.items()},
+            pooled=ends(pooled) if len(runs) > 1 else None,
+        )
+
+
+def _read_course(run: Path, kind: str, reward: str, seed: int) -> Course:
+    rows, _ = read_metrics(run / METRICS_FILE)
+    steps = [row.metrics for row in rows if row.phase == reward]
+    figures = {name: [round(float(step.get(name, 0.0)), 4) for step in steps] for name in COURSE}
+    return Course(spam=kind, reward=reward, seed=seed, figures=figures)

@@ -1,0 +1,103 @@
+"""Speed of the simplifier on real pages, on one core, beside BeautifulSoup's walk and BrowserGym-style pruning.
+
+    python -m benchmarks.speed simplify --data ../shared/data
+
+Figures are megabytes of raw page per second of processor time. `simplify.amazon.all` is what `simplify` does to
+Amazon's pages by default; `.walk` goes without the removal of private data, as the peers do.
+`simplify.shops` is the pages of all shops. `output` is the size of the result. Peers are interpreted, as ours beside
+them is; `simplify.compiled` is ours compiled, where it is (`make compiled`).
+"""
+
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.studies.speed.measurement import Measurement, Options, median_times
+from benchmarks.studies.speed.simplify_peers import prune, soup_simplify
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.simplify import IS_COMPILED, load_recipe, simplify
+
+Tasks = dict[str, Callable[[bytes], object]]
+
+_RUNS = 5
+# The removal of private data is ours alone: `walk` goes without it, as the peers do.
+_OURS: Tasks = {"all": simplify, "walk": partial(simplify, private_data=False)}
+_PEERS: Tasks = {"beautifulsoup": soup_simplify, "browsergym_style": prune}
+
+
+def measure(options: Options) -> Iterator[Measurement]:
+    """Measures all pages below `raw_pages` of the test data.
+
+    Raises:
+        BadConfig: there is no such folder.
+    """
+    pages = _pages(options.data)
+    amazon = load_recipe("amazon")
+    runs = options.get_runs(_RUNS)
+    amazon_pages = [page for page in pages if amazon.recognises(page)]
+    if IS_COMPILED:
+        for shops, some in (("amazon", amazon_pages), ("shops", pages)):
+            for task, value in _speed(some, _OURS, runs).items():
+                yield Measurement(name=f"simplify.compiled.{shops}.{task}", value=value, unit="MB/s", runs=runs)
+        yield from _measure_interpreted(options.data, runs)
+        return
+    speed = _speed(amazon_pages, _OURS | _PEERS, runs)
+    for ours, peer in product(_OURS, _PEERS):
+        yield Measurement(
+            name=f"simplify.amazon.{ours}.{peer}",
+            value=speed[ours],
+            unit="MB/s",
+            peer=peer,
+            peer_value=speed[peer],
+            ratio=speed[ours] / speed[peer],
+            runs=runs,
+        )
+    yield _output("simplify.amazon.output", amazon_pages)
+    for task, value in _speed(pages, _OURS, runs).items():
+        yield Measurement(name=f"simplify.shops.{task}", value=value, unit="MB/s", runs=runs)
+    yield _output("simplify.shops.output", pages)
+
+
+def _measure_interpreted(data: Path | None, runs: int) -> list[Measurement]:
+    """The same measurement by a process that interprets all of it, for a compiled walk takes no nodes but lexbor's."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "interpreted.json")
+        command = ["benchmarks.speed", "simplify", "--runs", str(runs), "--json", str(file)]
+        command += ["--data", str(data)] if data is not None else []
+        environment = {**os.environ, "SHOP_R1_INTERPRETED": "1"}
+        subprocess.run([sys.executable, "-m", *command], env=environment, stdout=subprocess.DEVNULL, check=True)
+        return msgspec.json.decode(file.read_bytes(), type=list[Measurement])
+
+
+def _pages(data: Path | None) -> list[bytes]:
+    folder = Path(data or os.environ.get("SHOP_R1_TEST_DATA", ""), "raw_pages")
+    files = sorted(folder.rglob("*.html.gz"))
+    if not files:
+        raise BadConfig(
+            f"no pages to measure at {folder}: give the folder that holds raw_pages/*.html.gz with --data or "
+            "SHOP_R1_TEST_DATA"
+        )
+    return [gzip.decompress(file.read_bytes()) for file in files if file.read_bytes()[:2] == b"\x1f\x8b"]
+
+
+def _speed(pages: list[bytes], tasks: Tasks, runs: int) -> dict[str, float]:
+    """Megabytes per second of each task, by the sum of the median times of the pages."""
+    seconds = dict.fromkeys(tasks, 0.0)
+    for page in pages:
+        calls = {task: partial(function, page) for task, function in tasks.items()}
+        for task, median in median_times(calls, runs).items():
+            seconds[task] += median
+    return {task: sum(map(len, pages)) / 1e6 / second for task, second in seconds.items()}
+
+
+def _output(name: str, pages: list[bytes]) -> Measurement:
+    written = sum(len(simplify(page).html.encode()) for page in pages)
+    return Measurement(name=name, value=written / sum(map(len, pages)) * 100, unit="% of the input", runs=1)

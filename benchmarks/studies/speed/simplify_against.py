@@ -1,0 +1,169 @@
+"""The simplifier's speed against that of another working tree, on the raw pages, in one run.
+
+    git worktree add ../before 99deac0
+    python -m benchmarks.studies.speed.simplify_against ../before --data ../shared/data --json simplify_against.json
+
+Each tree has a process of its own; page by page they take turns. `fresh` is the first time that a process simplifies
+a page, `seen` the second time, when its style sheets and classes are cached. A process is warmed with one small page
+before. Figures are seconds of processor time, the median of the runs; `ratio` is the other tree's time by this one's,
+so 0.9 means nine tenths of its speed. This tree is measured as it stands, compiled where it is (`make compiled`), and
+`interpreted`. `bare` is it interpreted without what commit 99deac0 did not do: style sheets, cards of what a page
+repeats, labels without badges and prices, names disambiguated by addresses. Its pages are worse, and only its time is
+of interest: it tells how much of the difference those four cost.
+"""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import tyro
+
+from benchmarks.studies.speed.study import GZIP_MAGIC, write_results
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.provenance import provenance
+
+_HERE = Path(__file__).resolve().parents[3]
+_PASSES = ("fresh", "seen")
+# What either tree runs; it stands on nothing but `simplify`, which both have.
+_WORKER = """
+import gzip, sys, time
+from replay_sessions.simplify import simplify
+simplify("<title>Kettle élan</title><body><p>Phone: 030 901820</p><a href=/x>Red kettle</a></body>")
+for line in sys.stdin:
+    page = gzip.open(line.rstrip("\\n")).read()
+    start = time.process_time()
+    simplify(page)
+    print(time.process_time() - start, flush=True)
+"""
+# What `bare` runs before: the four do nothing.
+_BARE = """
+from replay_sessions.simplify import apart, page, pieces, walk
+rules = page.StyleRules
+page.StyleRules = lambda styles: rules([])
+page.set_cards = lambda *given: []
+walk.Walk._keep_part = lambda self, *given: None
+pieces.PieceWriter.steady_text = lambda self, piece, words, *given: words
+apart.tell_apart = lambda *given: {}
+"""
+# name -> what its worker runs before, and whether it is interpreted.
+_TREES = {"this": ("", ""), "other": ("", ""), "interpreted": ("", "1"), "bare": (_BARE, "1")}
+
+Seconds = dict[str, dict[str, list[float]]]  # by pass and tree, one for each run
+
+
+class Against(msgspec.Struct, frozen=True, kw_only=True):
+    """Measures this working tree's simplifier against another's.
+
+    Attributes:
+        tree: The other working tree.
+        data: The folder of third-party test data, with raw_pages in it.
+        runs: How often all processes are started anew.
+        json: Write the figures to this file.
+    """
+
+    tree: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
+    data: Path
+    runs: int = 5
+    json: Path | None = None
+
+
+def _run(options: Against) -> int:
+    results = measure(options.tree, options.data / "raw_pages", options.runs)
+    for name in _PASSES:
+        ratio, interpreted, bare = (results[name][key] for key in ("ratio", "interpreted_ratio", "bare_ratio"))
+        sys.stdout.write(
+            f"{name:<8}{ratio:>6.2f} of the speed of {options.tree}, interpreted {interpreted:.2f}, bare {bare:.2f}\n"
+        )
+    if options.json is not None:
+        results["provenance"] = provenance({"tree": options.tree.name, "runs": options.runs})
+        write_results(options.json, results)
+    return 0
+
+
+def measure(other: Path, folder: Path, runs: int) -> dict[str, Any]:
+    """The seconds that this tree and another take for all pages of a folder.
+
+    Raises:
+        BadConfig: There are no pages, no simplifier in the other tree, or nothing to do.
+    """
+    pages = [file for file in sorted(folder.rglob("*.html.gz")) if file.read_bytes()[:2] == GZIP_MAGIC]
+    if not pages:
+        raise BadConfig(f"no *.html.gz in {folder}: --data names the folder of third-party test data")
+    if not (other / "replay_sessions" / "simplify").is_dir():
+        raise BadConfig(f"no replay_sessions/simplify in {other}: give another working tree of this project")
+    if runs < 1:
+        raise BadConfig(f"runs is {runs}; at least 1")
+    seconds: Seconds = {name: {tree: [] for tree in _TREES} for name in _PASSES}
+    for run in range(runs):
+        _measure_once(other.resolve(), pages, run, seconds)
+        sys.stderr.write(f"run {run + 1} of {runs}\n")
+    return {name: _summarize(by_tree) for name, by_tree in seconds.items()} | {"pages": len(pages)}
+
+
+def _measure_once(other: Path, pages: list[Path], run: int, seconds: Seconds) -> None:
+    with contextlib.ExitStack() as stack:
+        workers = {
+            name: stack.enter_context(_start_worker(other if name == "other" else _HERE, before, interpreted))
+            for name, (before, interpreted) in _TREES.items()
+        }
+        for stopped in workers.values():
+            stack.callback(stopped.kill)
+        for name in _PASSES:
+            sums = dict.fromkeys(workers, 0.0)
+            for number, page in enumerate(pages):
+                first = (number + run) % len(workers)
+                for tree in [*workers, *workers][first : first + len(workers)]:
+                    sums[tree] += _time_page(workers[tree], page)
+            for tree, total in sums.items():
+                seconds[name][tree].append(total)
+
+
+def _start_worker(tree: Path, before: str, interpreted: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        # -P: whatever lies in the current folder is not taken for the tree's.
+        [sys.executable, "-P", "-c", before + _WORKER],
+        env={**os.environ, "PYTHONPATH": str(tree), "SHOP_R1_INTERPRETED": interpreted},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,  # nothing is left to write when the pipe of a worker that has ended is closed
+    )
+
+
+def _time_page(worker: "subprocess.Popen[bytes]", page: Path) -> float:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with contextlib.suppress(BrokenPipeError):  # of one that has ended, which answers nothing then
+        worker.stdin.write(f"{page.resolve()}\n".encode())
+    if not (seconds := worker.stdout.readline()):
+        raise BadConfig(f"a tree's simplifier ended at {page.name}: its error stands above")
+    return float(seconds)
+
+
+def _summarize(seconds: dict[str, list[float]]) -> dict[str, Any]:
+    medians = {tree: statistics.median(values) for tree, values in seconds.items()}
+    ratios = {
+        tree: [theirs / ours for ours, theirs in zip(values, seconds["other"], strict=True)]
+        for tree, values in seconds.items()
+    }
+    return {
+        "seconds": medians["this"],
+        "ratio": statistics.median(ratios["this"]),
+        "ratios": ratios["this"],
+        "other_seconds": medians["other"],
+        "interpreted_seconds": medians["interpreted"],
+        "interpreted_ratio": statistics.median(ratios["interpreted"]),
+        "bare_seconds": medians["bare"],
+        "bare_ratio": statistics.median(ratios["bare"]),
+    }
+
+
+main = command(Against, _run, program="python -m benchmarks.studies.speed.simplify_against", text=__doc__)
+
+if __name__ == "__main__":
+    sys.exit(main())

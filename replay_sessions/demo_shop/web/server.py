@@ -1,0 +1,217 @@
+"""The shop over HTTP, with the collector beside it.
+
+    GET  /                        what it is about       POST /visits                  begins a visit
+    GET  /visit/ID/N              a page                 GET  /visit/ID/N/search?q=    searches
+    GET, POST /visit/ID/N/do/NAME    acts on something   GET  /visit/ID/over           the visitor leaves
+    GET  /visit/ID/session        the visit as the env shows it
+    /TOKEN/…                      the collector's
+
+Each page is shown under a number of its own and stays what it was, so a tab or the back button leads where it does in
+any shop. The bar at the head belongs to the study and not to the shop: it is not recorded.
+"""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from replay_sessions.demo_shop.web.dressing import study_page, web_page
+from replay_sessions.demo_shop.web.visits import Visit, Visits
+from replay_sessions.foundation.errors import BadConfig, ImportFailed
+from replay_sessions.foundation.serving import Server
+from replay_sessions.importers.rrweb.importer import RrwebImporter
+from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
+from replay_sessions.recorder.collector import Collector, refusal
+from replay_sessions.recorder.journal import Journal
+from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit, describe_action
+from replay_sessions.simplify.page_view import STYLE_SOURCE, page_document
+
+_LONGEST_QUERY = 500
+_HEADERS = {
+    "Content-Security-Policy": (
+        f"default-src 'none'; script-src 'self'; style-src 'self' {STYLE_SOURCE}; connect-src 'self'; img-src data:; "
+        "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "private, no-cache",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+_INTRODUCTION = """\
+<main class="notice"><h1>The demo shop</h1>
+<p>A small shop in which nothing costs anything. You can shop as you like, or do what its next visitor came for:</p>
+<blockquote>{task}</blockquote>
+<p>If you agree, what you do is recorded on this machine, and afterwards you can look at your visit as a model sees
+it.</p>
+<form method="post" action="/visits"><button class="go-buy_now">Begin</button></form></main>"""
+_OVER = """\
+<main class="notice"><h1>{heading}</h1>{thanks}
+<p><a href="/visit/{visit}/session">Look at your visit as a model sees it</a></p>
+<form method="post" action="/visits"><button class="go-buy_now">Begin another visit</button></form></main>"""
+_BAR = """\
+<div class="rr-block study"><p>{goal}</p><a href="/visit/{visit}/over">Leave the shop</a></div>"""
+
+
+def shop_server(
+    visits: Visits, journal: Journal, token: str, *, most_bytes: int, script: bytes, host: str, port: int
+) -> Server:
+    """A server of the shop and its collector."""
+    collector = Collector(journal, token, most_bytes=most_bytes, script=script)
+    application = Starlette(
+        routes=[*_Pages(visits, journal, token).routes, *collector.routes],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", host])],
+        exception_handlers={HTTPException: refusal},
+    )
+    return Server(application, host, port)
+
+
+class _Pages:
+    """The shop's pages."""
+
+    def __init__(self, visits: Visits, journal: Journal, token: str) -> None:
+        self._visits = visits
+        self._journal = journal
+        self._recorder = f"/{token}/recorder.js"
+        self._style = (files("replay_sessions.demo_shop.web") / "shop.css").read_bytes()
+
+    @property
+    def routes(self) -> Sequence[BaseRoute]:
+        return [
+            Route("/", self._introduction),
+            Route("/shop.css", self._style_sheet),
+            Route("/visits", self._begin, methods=["POST"]),
+            Route("/visit/{visit}/over", self._over),
+            Route("/visit/{visit}/session", self._session),
+            Route("/visit/{visit}/{page:int}", self._page),
+            Route("/visit/{visit}/{page:int}/search", self._search),
+            Route("/visit/{visit}/{page:int}/do/{name}", self._act, methods=["GET", "POST"]),
+        ]
+
+    async def _introduction(self, request: Request) -> Response:
+        return _html(study_page("Demo shop", _INTRODUCTION.format(task=escape(self._visits.next_task))))
+
+    async def _style_sheet(self, request: Request) -> Response:
+        return Response(self._style, media_type="text/css", headers=_HEADERS)
+
+    async def _begin(self, request: Request) -> Response:
+        return RedirectResponse(f"/visit/{self._visits.begin().id}/0", 303)
+
+    async def _page(self, request: Request) -> Response:
+        visit, number = self._page_of(request)
+        shop = visit.pages[number]
+        if shop.outcome == "purchase":
+            thanks = "<p class='thank-you'>Thank you for your order!</p>"
+            over = _OVER.format(heading="Thank you", thanks=thanks, visit=visit.id)
+            return _html(study_page("Thank you · Demo shop", over, head=self._script(visit)))
+        bar = _BAR.format(goal=escape(visit.goal), visit=visit.id)
+        address = f"/visit/{visit.id}/{number}"
+        return _html(web_page(shop.page, address, head=self._script(visit), foot=bar))
+
+    def _script(self, visit: Visit) -> str:
+        """The recorder, as a shop would name it in its pages."""
+        settings = {
+            "session": visit.id,
+            "goal": visit.goal,
+            "named": "q",
+            "purchase": ".thank-you",
+            "why": ".go-add_to_cart, .go-buy_now, [role=checkbox]",
+            "persona": "",
+        }
+        data = "".join(f' data-{name}="{escape(text)}"' for name, text in settings.items())
+        return f'<script defer src="{self._recorder}"{data}></script>'
+
+    async def _search(self, request: Request) -> Response:
+        visit, number = self._page_of(request)
+        text = request.query_params.get("q", "")[:_LONGEST_QUERY]
+        # The query is part of the address, as in any shop: by it the import knows that the text was submitted.
+        query = "?" + urlencode({"q": text})
+        return self._done(visit, number, TypeAndSubmit(name=visit.search_field(number), text=text), query)
+
+    async def _act(self, request: Request) -> Response:
+        visit, number = self._page_of(request)
+        return self._done(visit, number, Click(name=request.path_params["name"]))
+
+    def _done(self, visit: Visit, number: int, action: Action, query: str = "") -> Response:
+        try:
+            following = visit.act(number, action)
+        except (BadConfig, StopIteration) as error:
+            raise HTTPException(404, str(error)) from error
+        return RedirectResponse(f"/visit/{visit.id}/{following}{query}", 303)
+
+    async def _over(self, request: Request) -> Response:
+        visit = self._visit(request)
+        over = _OVER.format(heading="You have left the shop", thanks="", visit=visit.id)
+        return _html(study_page("Goodbye · Demo shop", over))
+
+    def _session(self, request: Request) -> Response:
+        """Runs in a thread, for it reads a recording."""
+        visit = self._visit(request)
+        session = imported_session(self._journal.path(visit.id))
+        if session is None:
+            nothing = "<main class='notice'><h1>Nothing was recorded</h1><p>Or it is on its way: try again.</p></main>"
+            return _html(study_page("Your visit", nothing))
+        step = request.query_params.get("step", "0")
+        number = int(step) if re.fullmatch("[0-9]{1,5}", step) else 0
+        return _html(study_page("Your visit", session_body(session, number, f"/visit/{visit.id}/session")))
+
+    def _visit(self, request: Request) -> Visit:
+        visit = self._visits.find(request.path_params["visit"])
+        if visit is None:
+            raise HTTPException(404, "there is no such visit any more: open the shop's first page and begin another")
+        return visit
+
+    def _page_of(self, request: Request) -> tuple[Visit, int]:
+        visit = self._visit(request)
+        number: Any = request.path_params["page"]
+        if number >= len(visit.pages):
+            raise HTTPException(404, "the visit has no such page")
+        return visit, number
+
+
+def _html(page: str) -> Response:
+    return HTMLResponse(page, headers=_HEADERS)
+
+
+def imported_session(recording: Path) -> Session | None:
+    """The session of a recording; None where there is none yet."""
+    try:
+        importer = RrwebImporter(recording, RrwebOptions(terminate_at_end=True))
+        records = [record for part in importer.parts() for record in importer.read(part)]
+    except ImportFailed:
+        return None
+    return next((record for record in records if isinstance(record, Session)), None)
+
+
+def session_body(session: Session, number: int, address: str) -> str:
+    """The steps as a list, and one of them with its page.
+
+    Args:
+        number: Of that step, from 0.
+        address: Of this page.
+    """
+    number = max(0, min(number, len(session.steps) - 1))
+    step = session.steps[number]
+    rows = ""
+    for index, other in enumerate(session.steps):
+        current = " aria-current=true" if index == number else ""
+        reason = f"<q>{escape(other.rationale)}</q>" if other.rationale else ""
+        link = f'<a href="{escape(address)}?step={index}"{current}>{escape(describe_action(other.action))}</a>'
+        rows += f"<li>{link}{reason}</li>"
+    name = "" if isinstance(step.action, Terminate) else step.action.name
+    document = page_document(step.page, marks={name: "logged"} if name else {})
+    facts = {"task": session.goal, "persona": session.persona.text if session.persona else None}
+    about = "".join(f"<p><b>{label}</b> {escape(text)}</p>" for label, text in facts.items() if text)
+    return (
+        f'<div class="notice wide"><h1>Your visit as a model sees it</h1>{about}<div class="sides"><ol>{rows}</ol>'
+        f'<iframe sandbox title="The page of step {number + 1}" srcdoc="{escape(document)}"></iframe></div></div>'
+    )

@@ -1,0 +1,186 @@
+"""Exporter `hub`: a store as a data set of the Hugging Face hub: parquet files by split, and a card that explains them.
+
+    python -m replay_sessions export hub stores/mine --out mine_for_the_hub       writes a local folder, to look at
+    python -m replay_sessions import hub mine_for_the_hub --split-by official --out stores/again
+    python -m replay_sessions export hub stores/mine --out mine_for_the_hub --upload OWNER/NAME
+
+One row a step (rows.py), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
+Nothing leaves the machine without `--upload`, and then it becomes a private data set. Uploading is written and was
+never run: there was no network.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from replay_sessions.foundation.durable_files import writing
+from replay_sessions.foundation.errors import BadConfig, ImportFailed, first_line
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.importers.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, ROW_SCHEMA, About, rows_of
+from replay_sessions.schema import Session, Split
+from replay_sessions.store import SessionStore
+from replay_sessions.store.manifest import Manifest, format_counts
+from replay_sessions.store.splits import SPLITS
+from replay_sessions.store.work_folder import WorkFolder, check_target
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_EXAMPLES = """\
+  python -m replay_sessions export hub stores/mine --out mine_for_the_hub
+  python -m replay_sessions import hub mine_for_the_hub --out stores/again
+  python -m replay_sessions export hub stores/mine --out mine_for_the_hub \\
+    --upload OWNER/NAME"""
+_FILE_CHARACTERS = 500_000_000
+_ROW_GROUP_CHARACTERS = 32_000_000
+
+
+class HubExporter(msgspec.Struct, frozen=True):
+    """Writes a folder for the hub; see the module.
+
+    Attributes:
+        out: The folder that is written.
+        overwrite: Replace an earlier export that is there.
+        licence: The hub's word for the data's licence, such as cc-by-4.0; other leaves it to be stated.
+        upload: OWNER/NAME: upload it too, as a private data set (needs `hf auth login`; untested).
+    """
+
+    examples: ClassVar[str] = _EXAMPLES
+
+    out: Path
+    overwrite: bool = False
+    licence: str = "other"
+    upload: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.upload is not None and not _HUB_ID.fullmatch(self.upload):
+            raise BadConfig(f"--upload {self.upload!r} is no id of the hub: OWNER/NAME was expected")
+
+    def export(
+        self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None, *, store_name: str | None = None
+    ) -> list[str]:
+        check_target(self.out, overwrite=self.overwrite, marker=ABOUT_FILE)
+        with WorkFolder(self.out, marker=ABOUT_FILE) as work, writing(self.out):
+            (work.store / DATA_FOLDER).mkdir()
+            for split in SPLITS:
+                _write_split(work.store / DATA_FOLDER, split, store.sessions(split), on_progress)
+            about = About.of(store)
+            (work.store / "README.md").write_text(card(about, store.manifest, self.licence), encoding="utf-8")
+            (work.store / ABOUT_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=2) + b"\n")
+            work.commit(overwrite=self.overwrite)
+        lines = [
+            f"{self.out}: {about.sessions:,} sessions, {about.steps:,} rows; read its README.md before it is shared",
+            f"  python -m replay_sessions import hub {self.out} --split-by official --out STORE",
+        ]
+        return [*lines, _upload(self.out, self.upload)] if self.upload else lines
+
+
+def _write_split(folder: Path, split: Split, sessions: Iterator[Session], on_progress: Callable[[int], None]) -> None:
+    """Files of the split, numbered as the hub does, which wants their total in each name."""
+    files: list[Path] = []
+    characters = 0
+    with ExitStack() as opened:
+        for group, group_characters in _row_groups(sessions):
+            if not files or characters > _FILE_CHARACTERS:
+                opened.close()
+                files.append(folder / f"{split}-{len(files):05}.parquet")
+                parquet = pq.ParquetWriter(files[-1], ROW_SCHEMA, compression="zstd", compression_level=3)
+                opened.enter_context(parquet)
+                characters = 0
+            rows = [row for session in group for row in rows_of(session)]
+            parquet.write_table(pa.Table.from_pylist(rows, schema=ROW_SCHEMA))
+            characters += group_characters
+            on_progress(len(group))
+    for number, path in enumerate(files):
+        path.rename(folder / f"{split}-{number:05}-of-{len(files):05}.parquet")
+
+
+def _row_groups(sessions: Iterator[Session]) -> Iterator[tuple[list[Session], int]]:
+    """Whole sessions, a few megabytes at a time, and how many characters their pages have."""
+    group: list[Session] = []
+    characters = 0
+    for session in sessions:
+        group.append(session)
+        characters += sum(len(step.page) for step in session.steps)
+        if characters > _ROW_GROUP_CHARACTERS:
+            yield group, characters
+            group, characters = [], 0
+    if group:
+        yield group, characters
+
+
+def _upload(folder: Path, name: str) -> str:
+    with requires_extra("hub"):
+        from huggingface_hub import HfApi  # noqa: PLC0415 - an extra that may be missing
+    try:
+        api = HfApi()
+        api.create_repo(name, repo_type="dataset", private=True, exist_ok=True)
+        api.upload_large_folder(name, folder, repo_type="dataset")
+    except Exception as error:  # its own errors and those of its HTTP library, which differ from version to version
+        raise ImportFailed(
+            f"'{folder}' is written, and could not be uploaded to '{name}' ({first_line(error)}): log in by "
+            f"`hf auth login`, then `hf upload-large-folder {name} {folder} --repo-type dataset`"
+        ) from error
+    return f"  uploaded to {name}, which is private unless it was public before"
+
+
+def card(about: About, manifest: Manifest, licence: str) -> str:
+    """The README.md of the folder.
+
+    Args:
+        licence: The hub's word for it.
+    """
+    splits = [split for split, sessions in manifest.split_sessions.items() if sessions]
+    files = "\n".join(f"  - split: {split}\n    path: {DATA_FOLDER}/{split}-*.parquet" for split in splits)
+    counts = format_counts({split: manifest.split_sessions[split] for split in splits})
+    mix = format_counts(manifest.action_counts)
+    columns = "\n".join(f"| `{name}` | {kind} | {text} |" for name, (kind, text) in COLUMNS.items())
+    left_out = format_counts(manifest.left_out_steps) or "none"
+    options = ", ".join(f"{name} = {value}" for name, value in manifest.options.items()) or "none"
+    return f"""\
+---
+license: {licence}
+pretty_name: {about.name}
+tags:
+- web-agents
+- user-simulation
+- shopping
+configs:
+- config_name: default
+  data_files:
+{files}
+---
+
+# {about.name}: shopping sessions, step by step
+
+{manifest.sessions:,} sessions of {manifest.users:,} users, {manifest.steps:,} steps ({mix}). One row is one step: the
+page as simplified HTML, and what the shopper did on it. Steps of a session follow each other.
+
+| column | type | what it holds |
+|---|---|---|
+{columns}
+
+Sessions by split ({manifest.split_plan.by}): {counts}. Source: {manifest.source} (options: {options}). Events left out,
+for they are no click, typing or terminate: {left_out}. Records rejected: {manifest.rejected:,}.
+Fingerprint of the store: `{about.fingerprint}`.
+
+## Before it is shared
+
+- Licence: `{licence}`. Whether the log may be passed on is for its publisher to know; pages belong to their sites.
+- Private data: `python -m replay_sessions check STORE` tells what looks like it. Patterns miss some.
+
+## Use
+
+```python
+from datasets import load_dataset
+rows = load_dataset("OWNER/NAME", split="{splits[0] if splits else "train"}")
+```
+
+```sh
+python -m replay_sessions import hub FOLDER --split-by official --out STORE    # then gym.make("ShopR1-v0", store=STORE)
+```
+"""

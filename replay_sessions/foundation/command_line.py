@@ -1,0 +1,203 @@
+"""From the words of a command line to a command's options, the same way for every command of the project.
+
+    words ─► subcommand ─► tyro ─► the command's options, a frozen msgspec.Struct ─► its body ─► exit code
+
+The Struct is the whole declaration of a command: its fields are the flags, with their defaults, and its docstring
+explains them. `--help` prints a text with examples above them. A module's `main` is one line:
+
+    main = command(Count, count, program="python -m my.count", text=__doc__)
+
+Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C.
+"""
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from inspect import getdoc
+from textwrap import fill
+from typing import Any, Protocol, TypeVar
+
+import tyro
+
+from replay_sessions.foundation.config_errors import REMOVED
+from replay_sessions.foundation.errors import BadConfig, ShopR1Error, did_you_mean
+
+OptionsT = TypeVar("OptionsT")
+
+_MARKERS = (
+    tyro.conf.FlagCreatePairsOff,  # --overwrite alone, without --no-overwrite beside it
+    tyro.conf.AvoidSubcommands,  # an optional table of options is flags too
+)
+_HELP = ("-h", "--help")
+_HELP_WIDTH = 80  # tyro's own
+
+
+class Main(Protocol):
+    """The `main` of a command: runs the words after the program's name, by default those of the process."""
+
+    def __call__(self, arguments: Sequence[str] | None = None) -> int: ...
+
+
+def command(
+    options: type[OptionsT], body: Callable[[OptionsT], int | None], *, program: str, text: str | None = None
+) -> Callable[..., int]:
+    """The `main` of a command: parses the words after the program's name, runs `body` and returns the exit code.
+
+    Args:
+        options: See `parse_options`, as for `program` and `text`.
+        body: Runs the command; None, like 0, is success.
+
+    Returns:
+        A function of the words; without them it takes those of the process.
+    """
+
+    def main(arguments: Sequence[str] | None = None) -> int:
+        words = sys.argv[1:] if arguments is None else arguments
+        return run_command(lambda: body(parse_options(options, words, program=program, text=text)))
+
+    main.__module__ = body.__module__
+    return main
+
+
+def run_command(body: Callable[[], int | None]) -> int:
+    """Runs a command and returns its exit code: a ShopR1Error is one line and 2, Ctrl-C is one line and 130.
+
+    So is a disk that is full, whatever was written, standard output included.
+    """
+    try:
+        code = body() or 0
+        sys.stdout.flush()
+        return code
+    except SystemExit as end:  # --help, or a wrong call that tyro has explained
+        return int(end.code or 0)
+    except ShopR1Error as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return 130
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        _drop_output()
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        sys.stderr.write(f"error: cannot write {error.filename or 'the output'}: {os.strerror(error.errno)}\n")
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
+        return 2
+
+
+def _drop_output() -> None:
+    """Discards buffered output: at its end Python would try to write it once more, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def choose(
+    kind: str, entries: Mapping[str, object], words: Sequence[str], *, program: str, text: str | None
+) -> tuple[str, list[str]]:
+    """Takes the name of a subcommand from the front of the words; `--help` lists all with their summaries.
+
+    Args:
+        kind: What the names are names of, such as "command".
+        entries: The summary of each name, or a function whose docstring that is.
+
+    Returns:
+        The name and the words after it.
+
+    Raises:
+        BadConfig: There is no such name, or no name.
+    """
+    name, *rest = words or [""]
+    if name in entries:
+        return name, rest
+    if name not in _HELP:
+        problem = f"unknown {kind} {name!r}. {did_you_mean(name, entries)}" if name else f"missing: {kind.upper()}"
+        raise BadConfig(f"{problem} (see `{program} --help`)")
+    _print_text(text)
+    sys.stdout.write(f"usage: {program} {kind.upper()} ...\n\n")
+    indent = " " * (max(map(len, entries)) + 4)
+    for name, entry in entries.items():
+        summary = entry if isinstance(entry, str) else getdoc(entry) or ""
+        first = f"  {name}".ljust(len(indent))
+        sys.stdout.write(fill(summary, _HELP_WIDTH, initial_indent=first, subsequent_indent=indent) + "\n")
+    raise SystemExit
+
+
+def parse_options(
+    options: type[OptionsT],
+    words: Sequence[str],
+    *,
+    program: str,
+    text: str | None = None,
+    default: OptionsT | None = None,
+    can_be_none: bool = False,
+) -> OptionsT:
+    """The options of a command.
+
+    Args:
+        options: A frozen Struct whose fields are the flags and whose docstring says what they mean.
+        words: What the user gave after the program's name.
+        program: As the user calls it.
+        text: What `--help` says before it lists the flags; None: the head of the Struct's docstring.
+        default: Values in place of the Struct's own defaults.
+        can_be_none: Flags whose default is a value may be given the word None.
+
+    Raises:
+        BadConfig: The Struct refuses the values.
+        SystemExit: The call is wrong, and tyro has printed what is (code 2); or it asked for help (code 0).
+    """
+    if any(word in _HELP for word in words):
+        _print_text(text or (getdoc(options) or "").partition("\n\nAttributes:")[0])
+    parsed: OptionsT = _call_tyro(
+        options,
+        words,
+        program,
+        default=tyro.MISSING_NONPROP if default is None else default,
+        config=_MARKERS if can_be_none else (*_MARKERS, tyro.conf.DisallowNone),
+    )
+    return parsed
+
+
+def parse_leading_options(options: type[OptionsT], words: Sequence[str], *, program: str) -> tuple[OptionsT, list[str]]:
+    """The options that decide what further options there are, and the words that are none of them."""
+    parsed: tuple[OptionsT, list[str]] = _call_tyro(
+        options, words, program, config=(*_MARKERS, tyro.conf.DisallowNone), add_help=False, return_unknown_args=True
+    )
+    return parsed
+
+
+def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: Any) -> Any:
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            return tyro.cli(options, prog=program, description="", args=words, **arguments)
+    except SystemExit as end:
+        # tyro catches every ValueError of a Struct's own checks; those name the flag and the remedy in one line.
+        cause: BaseException | None = end
+        while cause is not None:
+            if isinstance(cause, ShopR1Error):
+                raise cause from None
+            cause = cause.__context__
+        flags = {word.partition("=")[0] for word in words}
+        removed = [
+            f"{flag} is gone: {REMOVED[key]}"
+            for key in REMOVED
+            if (flag := f"--{key}") in flags and flag in errors.getvalue()
+        ]
+        if removed and end.code:
+            raise BadConfig("; ".join(removed)) from None
+        sys.stderr.write(errors.getvalue())
+        raise
+
+
+def _print_text(text: str | None) -> None:
+    """Prose is wrapped; a paragraph with indented lines, such as examples, stays as it is."""
+    for paragraph in (text or "").strip().split("\n\n"):
+        sys.stdout.write(paragraph if "\n " in f"\n{paragraph}" else fill(paragraph, _HELP_WIDTH))
+        sys.stdout.write("\n\n")

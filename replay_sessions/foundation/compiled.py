@@ -1,0 +1,48 @@
+"""Whether the simplifier's modules are compiled (setup.py), or interpreted from their sources; both write the same.
+
+In a checkout a source that is newer than what was compiled of it counts, and then all are interpreted, as they are
+where SHOP_R1_INTERPRETED is set. This module is to be imported before those.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+_PACKAGE = "replay_sessions.simplify"
+_FOLDER = Path(__file__).parents[1] / "simplify"
+_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]  # of this version of Python on this machine
+
+
+class _Sources(importlib.abc.MetaPathFinder):
+    """Finds the source of a module, also where it is compiled beside."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        package, _, name = fullname.rpartition(".")
+        if not package.startswith(_PACKAGE):
+            return None
+        compiled = [Path(folder, name + _SUFFIX) for folder in path or () if Path(folder, name + _SUFFIX).exists()]
+        return importlib.util.spec_from_file_location(fullname, _source(compiled[0])) if compiled else None
+
+
+def _source(compiled: Path) -> Path:
+    return compiled.with_name(compiled.name.removesuffix(_SUFFIX) + ".py")
+
+
+def _is_compiled() -> bool:
+    compiled = [path for path in _FOLDER.rglob(f"*{_SUFFIX}") if _source(path).exists()]
+    if not compiled or os.environ.get("SHOP_R1_INTERPRETED"):
+        return False
+    is_checkout = (_FOLDER.parents[1] / "setup.py").exists()  # elsewhere nobody changes sources
+    return not (is_checkout and any(_source(path).stat().st_mtime > path.stat().st_mtime for path in compiled))
+
+
+IS_COMPILED = _is_compiled()
+if not IS_COMPILED:
+    sys.meta_path.insert(0, _Sources())

@@ -1,0 +1,58 @@
+"""What msgspec refuses in a user's configuration, in words that name the key and the one that was meant.
+
+    "Object contains unknown field `step` - at `$.grpo`"  ─►  "unknown key 'grpo.step'. Did you mean 'grpo.steps'?"
+
+For the files that people write by hand: presets, field mappings, recipes.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.inspect import CollectionType, DictType, StructType, Type, UnionType, type_info
+
+from replay_sessions.foundation.errors import did_you_mean
+
+REMOVED = {"samples": "95% intervals are CR2 over users everywhere, which draws no bootstrap samples; leave it out"}
+_UNKNOWN_KEY = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_PART_OF_PATH = re.compile(r"[^.\[\]]+|\[[^\]]*\]")  # of `rule[...].select`: a key, or some item of a list or table
+
+
+def what_is_wrong(error: Exception, kind: Any, renamed: Mapping[str, str] | None = None) -> str:
+    """Why `kind` could not be made of what was written.
+
+    Args:
+        error: What reading it raised; only the message about an unknown key is reworded.
+        kind: The Struct that was asked for.
+        renamed: Former names of keys with those of their tables, such as `grpo.clip`, and what they are now.
+    """
+    match = _UNKNOWN_KEY.fullmatch(str(error))
+    if not match:
+        return str(error)
+    key, path = match[1], match[2] or ""
+    prefix = f"{path}." if path else ""
+    if key in REMOVED:
+        return f"'{prefix}{key}' is gone: {REMOVED[key]}."
+    if new := (renamed or {}).get(f"{path.rpartition('.')[2]}.{key}"):
+        return f"'{prefix}{key}' is now '{prefix}{new}'."
+    types = [type_info(kind)]
+    for part in _PART_OF_PATH.findall(path):
+        types = [inner for outer in _alternatives(types) for inner in _inside(outer, part)]
+    names = [
+        field.encode_name for table in _alternatives(types) if isinstance(table, StructType) for field in table.fields
+    ]
+    return f"unknown key '{prefix}{key}'. {did_you_mean(key, names, prefix)}"
+
+
+def _alternatives(types: list[Type]) -> Iterator[Type]:
+    for kind in types:
+        yield from kind.types if isinstance(kind, UnionType) else (kind,)
+
+
+def _inside(outer: Type, part: str) -> Iterator[Type]:
+    if isinstance(outer, StructType):
+        yield from (field.type for field in outer.fields if field.encode_name == part)
+    elif isinstance(outer, CollectionType):
+        yield outer.item_type
+    elif isinstance(outer, DictType):
+        yield outer.value_type

@@ -1,0 +1,96 @@
+"""The errors that shop-r1 raises on purpose, as a tree.
+
+    ShopR1Error
+    ├── StoreNotFound      (FileNotFoundError)   no store at that path or of that name
+    ├── BadSession         (ValueError)          a record or file that does not hold what it should
+    ├── ImportFailed                             a source of logs that could not be read
+    ├── UnknownAgent       (LookupError)         no agent of that name
+    ├── AgentFailed                              an agent could not answer (time-out, server down); never a score of 0
+    ├── MissingExtra       (ImportError)         an optional dependency that is not installed
+    ├── BadConfig          (ValueError)          an option, preset or flag that does not fit
+    ├── WriteFailed        (OSError)             the system refused to write: a full disk, a limit on files
+    ├── CheckpointMismatch                       a checkpoint that belongs to something else
+    └── TrainingDiverged                         a loss or gradient that is not finite
+
+Each message names the value, what was expected and the remedy. Commands turn a ShopR1Error into one line and exit
+code 2 (command_line.py); everything else is a bug and keeps its traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class ShopR1Error(Exception):
+    """Every error that shop-r1 raises on purpose."""
+
+
+class StoreNotFound(ShopR1Error, FileNotFoundError):
+    """No session store at the given path or of the given name."""
+
+
+class BadSession(ShopR1Error, ValueError):
+    """A session, record or store file that does not hold what it should."""
+
+
+class ImportFailed(ShopR1Error):
+    """A source of logs that could not be read."""
+
+
+class UnknownAgent(ShopR1Error, LookupError):
+    """No agent of the given name."""
+
+
+class AgentFailed(ShopR1Error):
+    """An agent that could not answer; the step is an error row, never a score of 0."""
+
+
+class MissingExtra(ShopR1Error, ImportError):
+    """An optional dependency that is not installed."""
+
+
+class BadConfig(ShopR1Error, ValueError):
+    """An option, preset or flag that does not fit."""
+
+
+class WriteFailed(ShopR1Error, OSError):
+    """The system refused to write: a full disk, a limit on files."""
+
+
+class CheckpointMismatch(ShopR1Error):
+    """A checkpoint that is damaged or belongs to something else."""
+
+
+class TrainingDiverged(ShopR1Error):
+    """A loss or gradient that is not finite."""
+
+
+def check_at_least(least: int, **values: int | None) -> None:
+    """Raises BadConfig where an option has a smaller value; None is no value.
+
+    >>> check_at_least(1, max_workers=0)
+    Traceback (most recent call last):
+    replay_sessions.foundation.errors.BadConfig: --max-workers is 0, and at least 1 was expected
+    """
+    for name, value in values.items():
+        if value is not None and value < least:
+            raise BadConfig(f"--{name.replace('_', '-')} is {value}, and at least {least} was expected")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; its type where it has none."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def did_you_mean(name: str, names: Iterable[str], prefix: str = "") -> str:
+    """A hint that names the nearest known word, or all of them; `prefix` stands before each.
+
+    >>> did_you_mean("radnom", ["random", "majority"])
+    "Did you mean 'random'?"
+    >>> did_you_mean("zzz", ["random", "majority"])
+    'Known: majority, random.'
+    """
+    names = sorted(names)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"Did you mean '{prefix}{near[0]}'?"
+    return f"Known: {', '.join(prefix + other for other in names)}."

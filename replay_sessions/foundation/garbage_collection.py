@@ -1,0 +1,26 @@
+"""Python's garbage collector, paused while many objects are created that nearly all live until the work is done.
+
+Looking through it all over and over costs a tenth of the time and frees nothing. What runs so must leave no circles of
+references behind, for nothing else frees those.
+"""
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def paused_collection() -> Iterator[None]:
+    """Keeps the collector off for a while; also a decorator.
+
+    Where threads share the switch, the one that turned it off turns it on again; the others then go on with
+    collections, which costs them time and nothing else.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,92 @@
+"""Plug-ins: classes and functions that are named as text, `module:Name`, and imported only when they are asked for.
+
+So a registry can name what needs an extra package, or what would otherwise import the registry.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from replay_sessions.foundation.errors import MissingExtra, did_you_mean
+
+OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
+
+
+class NoSuchName(AttributeError):
+    """A module without an attribute of that name; the message suggests the nearest."""
+
+
+def load(target: str) -> Any:
+    """What `module:Name` names.
+
+    >>> load("fractions:Fraction")
+    <class 'fractions.Fraction'>
+
+    Raises:
+        ImportError: No such module, or one that it needs is missing.
+        NoSuchName: The module has nothing of that name.
+    """
+    module, _, name = target.partition(":")
+    return member(importlib.import_module(module), name)
+
+
+def load_file(file: Path) -> ModuleType:
+    """A file as a module of its own; the files beside it can be imported by it.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ImportError: Something that it imports is missing.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"no file '{file}'")
+    name = f"shop_r1_agent_file.{file.resolve()}"
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = importlib.util.spec_from_file_location(name, file)
+    assert specification is not None and specification.loader is not None  # a .py file always has a loader
+    module = importlib.util.module_from_spec(specification)
+    if str(file.resolve().parent) not in sys.path:
+        sys.path.append(str(file.resolve().parent))
+    sys.modules[name] = module  # pickling, dataclasses and msgspec look a class's module up here
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def member(module: ModuleType, name: str) -> Any:
+    """What a module has of a name, or NoSuchName."""
+    if not hasattr(module, name):
+        raise NoSuchName(did_you_mean(name, [key for key, value in vars(module).items() if inspect.isclass(value)]))
+    return getattr(module, name)
+
+
+@contextmanager
+def requires_extra(extra: str) -> Iterator[None]:
+    """Around imports that need the packages of an extra of this project.
+
+    Raises:
+        MissingExtra: One of them is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in OUR_PACKAGES:
+            raise
+        raise MissingExtra(
+            f"this needs the package '{error.name}', which the extra '{extra}' brings: pip install 'shop-r1[{extra}]'"
+        ) from error
+
+
+def load_with_extra(target: str, extra: str) -> Any:
+    """What `module:Name` of another distribution names, or MissingExtra."""
+    with requires_extra(extra):
+        return load(target)

@@ -1,0 +1,125 @@
+"""What produced a result: commit, package versions, machine, store, configuration.
+
+Every run leaves this beside its figures (`run.json` of a training run, `results.json` of the leaderboard), so that a
+figure can be traced to what produced it. No host name, user name or environment variable is recorded.
+"""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from replay_sessions.foundation.compiled import IS_COMPILED
+from replay_sessions.foundation.plugins import OUR_PACKAGES
+
+PACKAGES = (
+    "shop-r1",
+    "accelerate",
+    "gymnasium",
+    "msgspec",
+    "numpy",
+    "openai",
+    "peft",
+    "pyarrow",
+    "rouge_score",
+    "safetensors",
+    "selectolax",
+    "stable-baselines3",
+    "tokenizers",
+    "torch",
+    "transformers",
+    "trl",
+    "vllm",
+)
+# Where code lives: a result file or a run folder written into the checkout does not make the code "dirty".
+CODE_PATHS = (*OUR_PACKAGES, "pyproject.toml", ":(exclude)benchmarks/results")
+
+
+class Describable(Protocol):
+    """Something with a short description in JSON values, such as a SessionStore."""
+
+    def describe(self) -> dict[str, Any]: ...
+
+
+def provenance(config: dict[str, Any], *, store: Describable | None = None, seed: int | None = None) -> dict[str, Any]:
+    """Everything that is needed to say where a figure came from, as plain JSON values.
+
+    Args:
+        config: The resolved configuration of the run, as JSON values.
+        store: The session store that was read, if any.
+        seed: The seed the run started from, if any.
+    """
+    return {
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **_source(),
+        "python": platform.python_version(),
+        "packages": _packages(),
+        "simplifier": "compiled" if IS_COMPILED else "interpreted",
+        "machine": _machine(),
+        "store": None if store is None else store.describe(),
+        "seed": seed,
+        "config": config,
+    }
+
+
+def _source() -> dict[str, Any]:
+    """The commit this code was checked out at; None where it was installed as a package or git is absent."""
+    root = Path(__file__).resolve().parents[2]
+    top = _git(root, "rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() != root:  # an installed package inside somebody else's repository
+        return {"commit": None, "dirty": None}
+    status = _git(root, "status", "--porcelain", "--", *CODE_PATHS)
+    return {"commit": _git(root, "rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=20
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _packages() -> dict[str, str]:
+    versions = {}
+    for name in PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
+
+
+def _machine() -> dict[str, Any]:
+    machine: dict[str, Any] = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": _memory_gib(),
+    }
+    torch = sys.modules.get("torch")  # only where something else has loaded it: the foundation needs no torch
+    if torch is not None:
+        machine["torch_threads"] = torch.get_num_threads()
+        if torch.cuda.is_available():
+            machine["gpus"] = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return machine
+
+
+def _cpu_model() -> str:
+    with suppress(OSError):  # not Linux
+        cpu_info = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if match := re.search(r"^model name\s*:\s*(.*\S)", cpu_info, re.IGNORECASE | re.MULTILINE):
+            return match[1]
+    return platform.processor() or "unknown"
+
+
+def _memory_gib() -> float | None:
+    with suppress(AttributeError, OSError, ValueError):
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    return None

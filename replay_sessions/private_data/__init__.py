@@ -1,0 +1,168 @@
+"""Private data out of pages and sessions: names, e-mail addresses, phone, card and order numbers, postal addresses.
+
+By place (a recipe's `private`), by what a page itself says of a text ("Deliver to …", "Hello, Anna", "Order #…"), and
+by pattern (a street and its number, a card number with its check digit; phone numbers are judged by Google's
+libphonenumber). What was found once is taken out wherever the page repeats it, also from the words that names are made
+from, so nothing private gets into the name of an element.
+
+    announced.py   what labels, greetings and sentences announce, and names where an account is shown
+    people.py      what is a person's name, and what a brand's or a book's
+    numbers.py     e-mail addresses, and phone, card and order numbers
+    addresses.py   streets and towns
+    urls.py        addresses of pages
+    sessions.py    a whole session
+
+Patterns miss some and take some wrongly; `python -m benchmarks.studies.private_data` says how many. A shop's
+free-phone lines stay: they are nobody's.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from replay_sessions.private_data.addresses import find_addresses
+from replay_sessions.private_data.announced import find_announced, find_shopper, find_spoken
+from replay_sessions.private_data.numbers import find_numbers
+from replay_sessions.private_data.spans import PageText, Span
+from replay_sessions.private_data.urls import without_private_parts
+
+__all__ = [
+    "Removal",
+    "find_in_text",
+    "find_in_url",
+    "find_private_data",
+    "html_pieces",
+    "remove_from_text",
+    "remove_from_url",
+    "remove_private_data",
+    "remove_repeated",
+]
+
+_MIN_REPEATED = 3  # shorter ones are taken out only where they were found
+_TAG = re.compile("(<[^<>]*>)")
+_PUT_IN = re.compile(r"\[(name|email|phone|card|order|address)\]")  # what stands in the place of what was taken out
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """Something private that was taken out.
+
+    Attributes:
+        kind: "name", "email", "phone", "card", "order" or "address"; `[kind]` stands in its place.
+        text: What it was. Keep it out of logs.
+        found_by: What said so: the recipe's word for its place, a label on the page, or its pattern.
+    """
+
+    kind: str
+    text: str
+    found_by: Literal["place", "label", "pattern"]
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is taken out wherever it stands. Not so are countries, which pages are full of, and the names of
+        reviewers, who may call themselves anything."""
+        if len(self.text) < _MIN_REPEATED or (self.kind == "name" and self.found_by == "place"):
+            return False
+        return self.kind != "address" or any(map(str.isdigit, self.text))
+
+
+def find_private_data(text: str) -> list[Removal]:
+    """What looks private on a page, attributes included, given as HTML or as plain text.
+
+    >>> [removal.kind for removal in find_private_data('<b title="Hello, Bo">Hello, Anna</b>')]
+    ['name', 'name']
+    """
+    pieces, order = html_pieces(text)
+    page = PageText([" ".join(pieces[position].split()) for position in order])
+    return [_removal(page, span) for span in _without_overlaps(_find_labelled(page))]
+
+
+def html_pieces(page: str) -> tuple[list[str], list[int]]:
+    """A page as its tags and the texts between them, and in what order to search them: texts first, so that labels and
+    what they label stand side by side; then the tags, for what their attributes hold."""
+    pieces = [piece for piece in _TAG.split(page) if piece]
+    return pieces, sorted(range(len(pieces)), key=lambda position: pieces[position][:1] == "<")
+
+
+def find_in_text(text: str) -> list[str]:
+    """The kinds of what looks private in what a shopper said or typed."""
+    return [span.kind for span in _find_in_speech(PageText([text]))]
+
+
+def find_in_url(url: str) -> list[str]:
+    """The kinds of what looks private in an address of a page."""
+    return _PUT_IN.findall(remove_from_url(_PUT_IN.sub("", url)))
+
+
+def remove_private_data(
+    texts: Sequence[str],
+    concealed: Iterable[tuple[str, str]] = (),
+    continued: Iterable[int] = (),
+    in_account: Iterable[int] = (),
+) -> tuple[dict[int, str], tuple[Removal, ...]]:
+    """Takes private data out of the texts of a page, given in its order.
+
+    Args:
+        concealed: What was taken out of the page already, because of its place: (kind, text).
+        continued: The positions of texts that go on in the line of the one before.
+        in_account: The positions of those that stand where a shop shows whose account it is.
+
+    Returns:
+        The texts that change, by their position, and what was taken out, each once.
+    """
+    page = PageText(texts, continued)
+    spans = _without_overlaps([*find_shopper(page, in_account), *_find_labelled(page)])
+    removals = [Removal(kind, text, "place") for kind, text in concealed] + [_removal(page, span) for span in spans]
+    removed = tuple(dict.fromkeys(removals))
+    return page.without(_without_overlaps([*spans, *_find_repeated(page, removed)])), removed
+
+
+def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[int, str]:
+    """Takes out of texts what was found private elsewhere: the texts that change, by their position."""
+    page = PageText(texts)
+    return page.without(_without_overlaps(_find_repeated(page, removed)))
+
+
+def remove_from_text(text: str, removed: Sequence[Removal] = ()) -> str:
+    """What a shopper said or typed without what looks private, and without what was found private elsewhere."""
+    page = PageText([text])
+    return page.without(_find_in_speech(page, removed)).get(0, text)
+
+
+def remove_from_url(url: str, removed: Sequence[Removal] = ()) -> str:
+    """An address of a page without what is private in its parameters and folders.
+
+    >>> remove_from_url("https://shop.example/login?email=anna%40example.org&next=/cart")
+    'https://shop.example/login?email=[email]&next=/cart'
+    """
+    return without_private_parts(url, lambda value: remove_from_text(value, removed))
+
+
+def _find_in_speech(page: PageText, removed: Sequence[Removal] = ()) -> list[Span]:
+    return _without_overlaps(
+        [*find_spoken(page), *_find_labelled(page, is_speech=True), *_find_repeated(page, removed)]
+    )
+
+
+def _find_repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:
+    """Wherever on a page something stands that was found private."""
+    kinds = {removal.text: removal.kind for removal in removed if removal.is_repeated}
+    return [Span(start, start + len(text), kinds[text]) for start, text in page.offsets_of(kinds)]
+
+
+def _removal(page: PageText, span: Span) -> Removal:
+    return Removal(span.kind, page.joined[span.start : span.end], span.found_by)
+
+
+def _find_labelled(page: PageText, *, is_speech: bool = False) -> list[Span]:
+    return [*find_announced(page), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
+
+
+def _without_overlaps(spans: list[Span]) -> list[Span]:
+    """Spans in order and without overlaps: of two that overlap the one that begins first, or is longer."""
+    separate: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if not separate or span.start >= separate[-1].end:
+            separate.append(span)
+    return separate

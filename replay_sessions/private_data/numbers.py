@@ -1,0 +1,287 @@
+"""E-mail addresses, and phone, card and order numbers by their digits, their grouping and their label."""
+
+import functools
+import re
+from collections.abc import Iterator
+
+import phonenumbers
+from phonenumbers import PhoneNumberType
+
+from replay_sessions.private_data.spans import AROUND_WORDS, GAP, SEPARATOR, PageText, Span, word_list
+
+_MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
+_MAX_MAILBOX = 64
+_MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
+_DIGITS = re.compile(
+    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?(?![\w@]|[.,][0-9])"
+)
+_EXTENSION = re.compile(r" ?(?:x|ext\.? ?)[0-9]+\Z")
+_NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
+# The beginnings and groups of card numbers: Visa, Mastercard, Maestro, Amex, Diners Club, JCB, UnionPay, Discover.
+_CARD = re.compile(r"(?:4|5|6|2[2-7]|3[04-9]|1800|2131)\d{11,18}")
+_CARD_GROUPS = re.compile(r"\d{12,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
+_GTIN_LENGTHS = (12, 13, 14)  # of bar codes: a card number of such a length must stand alone or be labelled
+# What is left of a card number that is shown in part: four digits after at least two dots or stars, or four x.
+_LAST_FOUR = re.compile(r"[•*·∙●xX][. -]{0,3}[0-9]{4}(?![\w.,%])")
+_MASKS = dict.fromkeys("•*·∙●", ("•*·∙●", 2)) | dict.fromkeys("xX", ("xX", 4))
+_MASK_CLUES = (*"•*·∙●", "xxxx", "XXXX")
+_LONGEST_MASK = 40
+_ENDING = re.compile(
+    r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
+    r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)"
+    r"[ :]{0,2}\d{4}(?![\w.,%])"
+)
+_BEFORE_ENDING, _AFTER_ENDING = 15, 30  # how far it reaches around its word
+_ENDING_WORDS = frozenset({
+    "ending", "ends", "Ending", "endet", "Endziffer", "Endziffern", "terminant", "terminada", "termina", "final",
+    "beindigend", "slutar", "kończąca",
+})  # fmt: skip
+_IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
+_AFTER_LABEL = re.compile(
+    rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9])[A-Z0-9]{{1,40}}+){{0,8}})(?!\w)"
+)
+_KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
+_MIN_ORDER_DIGITS = 5
+_AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
+_NORTH_AMERICAN = re.compile(r"(?:(?:00)?1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
+_DATE = re.compile(
+    r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}"
+    r"|(?:19|20)\d\d ?[–/-] ?(?:19|20)\d\d"
+)
+_FREE_PHONE = re.compile(r"\(?0?[89]00\D")
+_PUBLIC = frozenset(
+    {PhoneNumberType.TOLL_FREE, PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST, PhoneNumberType.UAN}
+)
+# Where shops are; a number written without its country is tried in each, where something says that it is one.
+_REGIONS = (
+    "US", "GB", "DE", "FR", "IT", "ES", "NL", "BE", "AT", "CH", "SE", "DK", "NO", "FI", "PL", "CZ", "PT", "IE", "RO",
+    "GR",
+    "JP", "KR", "CN", "TW", "HK", "SG", "IN", "AE", "IL", "AU", "NZ", "ZA", "BR", "MX", "CL", "AR", "TR", "RU", "UA",
+)  # fmt: skip
+
+_ANY_REGION = "ZZ"  # libphonenumber's word for a number that names its country
+
+# How many different numbers of a page libphonenumber is asked about, which takes up to a millisecond for each. On a
+# page with more of them they all count as phone numbers.
+_MAX_JUDGED = 1_000
+
+# A label stands at most so far before its number, with nothing but these between them.
+_LOOK_BACK = 60
+_SPEECH_REACH = 60
+_WORDS = re.compile(r"\w+")
+_MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
+_BETWEEN = f" \n:：#№.°º{SEPARATOR}"
+
+
+def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
+    """E-mail addresses, card, order and phone numbers on a page.
+
+    Args:
+        is_speech: The text is what a shopper said: "call" and the like need not stand right before their number.
+    """
+    text = page.joined
+    yield from _emails(text)
+    judge = _Judge(text, _SPEECH_REACH if is_speech else 0)
+    for match in _DIGITS.finditer(text):
+        start = _number_start(text, match.start())
+        if start >= 0 and (kind := judge.kind(start, match.end())):
+            yield Span(start, match.end(), kind)
+    yield from _orders(page)
+    yield from _shortened_cards(page)
+    yield from _bank_accounts(page)
+
+
+def _emails(text: str) -> Iterator[Span]:
+    at = text.find("@")
+    while at >= 0:
+        if domain := _MAIL_DOMAIN.match(text, at + 1):
+            mailbox = _MAILBOX.search(text, max(0, at - _MAX_MAILBOX), at)
+            if mailbox is not None:
+                yield Span(mailbox.start(), domain.end(), "email")
+        at = text.find("@", at + 1)
+
+
+def _number_start(text: str, start: int) -> int:
+    """Where a number begins whose first digit is at `start`, with its + or bracket; -1 if it goes on before that."""
+    if text[max(0, start - 2) : start] == "+ ":
+        start -= 2
+    elif text[start - 1 : start] in ("+", "("):
+        start -= 1
+    before = text[start - 1 : start] if start else ""
+    return -1 if before.isalnum() or before in _NOT_BEFORE else start
+
+
+def _shortened_cards(page: PageText) -> Iterator[Span]:
+    """What is left of card numbers that are shown in part."""
+    text = page.joined
+    if any(clue in text for clue in _MASK_CLUES):
+        for match in _LAST_FOUR.finditer(text):
+            marks, least = _MASKS[match[0][0]]
+            before = text[max(0, match.start() - _LONGEST_MASK) : match.start() + 1]
+            mask = before[len(before.rstrip(f"{marks}. -")) :].lstrip(". -")
+            if sum(map(mask.count, marks)) >= least:
+                yield Span(match.start() + 1 - len(mask), match.end(), "card")
+    for word in (*_ENDING_WORDS, "末尾", "尾号") if page.is_east_asian else page.words & _ENDING_WORDS:
+        for start in page.offsets(word):
+            if ending := _ENDING.search(text, max(0, start - _BEFORE_ENDING), start + _AFTER_ENDING):
+                yield Span(*ending.span(), "card")
+
+
+def _bank_accounts(page: PageText) -> Iterator[Span]:
+    if page.clues(_IBAN_START):
+        for match in _IBAN.finditer(page.joined):
+            if _is_iban(match[0].replace(" ", "")):
+                yield Span(*match.span(), "card")
+
+
+class _Judge:
+    """Says of the runs of digits of a page what they are."""
+
+    def __init__(self, text: str, reach: int) -> None:
+        self._text = text
+        self._reach = reach  # how far before a number a word for phones may stand
+        self._asked: set[str] = set()  # the numbers that libphonenumber was asked about
+
+    def kind(self, start: int, end: int) -> str:
+        """What a run of digits is: "order", "card", "phone" or ""."""
+        written = self._text[start:end]
+        if _KNOWN_ORDER.fullmatch(written):
+            return "order"
+        if self._is_card(written, start, end):
+            return "card"
+        return "phone" if self._is_phone(written, start, end) else ""
+
+    def _is_card(self, written: str, start: int, end: int) -> bool:
+        if not _CARD_GROUPS.fullmatch(written):
+            return False
+        digits = written.replace(" ", "").replace("-", "")
+        if _is_labelled(self._text, start, "card_labels") or self._is_near_card(start, end):
+            return True
+        if not _CARD.fullmatch(digits) or not _has_check_digit(digits):
+            return False
+        return len(digits) not in _GTIN_LENGTHS or (not _is_gtin(digits) and self._is_alone(start, end))
+
+    def _is_near_card(self, start: int, end: int) -> bool:
+        return self._reach > 0 and "card" in self._text[max(0, start - self._reach) : end + self._reach]
+
+    def _is_phone(self, written: str, start: int, end: int) -> bool:
+        """Whether it is a phone number: by the + or the brackets of its country, by a word before it, or because it
+        stands alone and is written as somewhere. Everything else may be a part number or a row of sizes."""
+        text = self._text
+        is_international = written.startswith("+")
+        is_labelled = _is_labelled(text, start, "phone_labels")
+        if not is_international and not is_labelled and _is_labelled(text, start, "code_labels"):
+            return False
+        is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(_EXTENSION.sub("", written)) is not None
+        is_announced = is_labelled or self._is_spoken_of(start)
+        if not is_written_as_phone:
+            if written.count("(") != written.count(")") or _DATE.fullmatch(written):
+                return False
+            if not is_announced and not (written[0] in "0(" and not written.isdigit() and self._is_alone(start, end)):
+                return False
+        self._asked.add(written)
+        if len(self._asked) > _MAX_JUDGED:
+            return True
+        if is_written_as_phone:
+            return _fits(written, _ANY_REGION if is_international else "US")
+        return _fits_somewhere(written, as_written=not is_announced)
+
+    def _is_spoken_of(self, start: int) -> bool:
+        before = self._text[max(0, start - self._reach) : start].lower() if self._reach else ""
+        return not _phone_words().isdisjoint(_WORDS.findall(before))
+
+    def _is_alone(self, start: int, end: int) -> bool:
+        """Whether nothing else stands in its text or attribute."""
+        text = self._text
+        return (start == 0 or text[start - 1] in GAP) and (end == len(text) or text[end] in GAP)
+
+
+@functools.lru_cache(4096)  # a shop's own numbers are on all of its pages
+def _fits_somewhere(written: str, *, as_written: bool) -> bool:
+    """Whether a number without its country fits one: is possible there, or is in use and written as it is there."""
+    return not _FREE_PHONE.match(written) and any(_fits(written, region, as_written=as_written) for region in _REGIONS)
+
+
+def _fits(written: str, region: str, *, as_written: bool = False) -> bool:
+    """Whether a number is one of a person in a region, and no free-phone line."""
+    try:
+        number = phonenumbers.parse(written, region)
+    except phonenumbers.NumberParseException:
+        return False
+    # The quick looks first: the first number of a type in a region has libphonenumber compile its patterns.
+    if not phonenumbers.is_possible_number(number) or (as_written and not phonenumbers.is_valid_number(number)):
+        return False
+    public = _PUBLIC if region != _ANY_REGION else {PhoneNumberType.TOLL_FREE}
+    if phonenumbers.number_type(number) in public:
+        return False
+    if not as_written:
+        return True
+    usual = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
+    return _WORDS.findall(usual) == _WORDS.findall(written)
+
+
+@functools.cache
+def _phone_words() -> frozenset[str]:
+    return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels") if " " not in label)
+
+
+def _orders(page: PageText) -> Iterator[Span]:
+    """Numbers of five digits and more that a label calls an order, an invoice, a delivery."""
+    text = page.joined
+    for word in _order_words() if page.is_east_asian else page.words & _order_words():
+        for start in page.offsets(word):
+            code = _AFTER_LABEL.match(text, start + len(word))
+            if code is None or sum(map(str.isdigit, code[1])) < _MIN_ORDER_DIGITS or _AMOUNT.fullmatch(code[1]):
+                continue
+            if _is_labelled(text, code.start(1), "order_labels"):
+                yield Span(*code.span(1), "order")
+
+
+@functools.cache
+def _order_words() -> frozenset[str]:
+    """The last words of the labels of orders, in each way to write them."""
+    last = {label.split()[-1].lower() for label in word_list("order_labels")}
+    last |= {word.strip(AROUND_WORDS) for word in last} - {""}
+    return frozenset(written for word in last for written in (word, word.capitalize(), word.upper()))
+
+
+@functools.cache
+def _labels(name: str) -> tuple[str, ...]:
+    return tuple(label.rstrip(_BETWEEN).lower() for label in word_list(name))
+
+
+def _is_labelled(text: str, start: int, labels: str) -> bool:
+    """Whether one of the labels stands before a place: in the same text, or at the end of a short one."""
+    around = text[max(0, start - _LOOK_BACK) : start]
+    before = around.rstrip(_BETWEEN).lower()
+    if not before.endswith(_labels(labels)):
+        return False
+    is_cell_before = SEPARATOR in around[len(before) :]
+    for label in _labels(labels):
+        if before.endswith(label):
+            rest = before[: -len(label)]
+            if not rest[-1:].isalnum() and not (is_cell_before and len(_own_words(rest)) > _MOST_BEFORE_LABEL):
+                return True
+    return False
+
+
+def _own_words(before: str) -> list[str]:
+    """The words that stand in the same text."""
+    return before[max(map(before.rfind, GAP)) + 1 :].split()
+
+
+def _is_gtin(digits: str) -> bool:
+    """Whether the last digit is the check digit of a bar code."""
+    weighted = [int(digit) * (3 if index % 2 else 1) for index, digit in enumerate(reversed(digits))]
+    return sum(weighted) % 10 == 0
+
+
+def _has_check_digit(written: str) -> bool:
+    """Luhn's check, which every card number passes and one in ten other numbers."""
+    digits = [int(digit) for digit in reversed(written) if digit.isdigit()]
+    return sum(digits[0::2] + [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]) % 10 == 0
+
+
+def _is_iban(written: str) -> bool:
+    return int("".join(str(int(letter, 36)) for letter in written[4:] + written[:4])) % 97 == 1

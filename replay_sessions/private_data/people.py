@@ -1,0 +1,119 @@
+"""What looks like a person's name: by its shape where something announces one, else by what people are called.
+
+Brands and books are named like people ("Tom Ford", "Jane Eyre"). So where nothing but a weak word such as "Name" or
+"for" stands before it, a name counts only if part of it is a given name of `given_names.toml` or ends as surnames do,
+and it is none of the brands, authors and characters of words.toml.
+"""
+
+import functools
+import re
+import tomllib
+from importlib import resources
+
+from replay_sessions.private_data.spans import EAST_ASIAN, word_list
+
+_MAX_NAME_WORDS = 6
+_WORD = re.compile(r"[^\W\d_][\w’'.-]*")
+PARTICLES = frozenset({
+    "af", "al", "av", "bin", "da", "dal", "das", "de", "degli", "dei", "del", "della", "den", "der", "di", "do", "dos",
+    "du", "e", "el", "ibn", "la", "las", "le", "los", "op", "san", "ten", "ter", "van", "vom", "von", "y", "zu", "zum",
+    "zur",
+})  # fmt: skip
+_SURE_PARTICLES = ("van", "von", "bin", "ibn", "vom")  # the others stand in names of dishes and shops too
+_TELLING = 6
+_BETWEEN_WORDS = (" ", "·", "・", "　")
+# Endings that hardly any word but a surname has, and those that other words have too.
+_SURE_SURNAME = re.compile(
+    r"(?:Mc|O['’])[A-Z]\w+|\w{2,}(?:mann|meier|meyer|maier|huber|sson|quist|qvist|lund|ström|wicz|czyk"
+    r"|ová|ovič|ić|vić|enko|chuk|oğlu|ínez|érez|ández|ález|ínguez|íguez|opoulos|akis|shvili)"
+)
+_SURNAME = re.compile(
+    r"(?:Mac|D['’]|Fitz)[A-Z]\w+|\w{2,}(?:bauer|hoff|stein|berger|schmidt|son|sen|gren|strand|berg|ski|ska|cki|cka|ov|ova|ev|eva|yan|ini"
+    r"|elli|etti|ella|ucci|ardi|ez|ães|eira|eiro|alho|eau|ault|ins|kins|worth|ley|ford|stra|sma|inga|huis|veld|wala|ani)"
+)
+_JAPANESE_NAME = re.compile(r"[一-鿿々]{1,4}[ 　][一-鿿々぀-ヿ]{1,5}|[ァ-ヿ]{2,8}[ 　][ァ-ヿ]{2,8}")
+_CHINESE_NAME = re.compile(
+    r"(?:欧阳|司马|上官|诸葛|[王李张張刘劉陈陳杨楊黄黃赵趙吴吳周徐孙孫马馬朱胡郭何高林罗羅郑鄭梁谢謝宋唐许許邓鄧韩韓冯馮曹彭曾萧田董潘袁蔡蒋"
+    r"蔣余于杜叶葉程魏苏蘇吕呂丁任卢盧姚沈钟鍾姜崔谭譚陆陸范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾龚邵万覃武钱戴严莫孔])"
+    r"[一-鿿]{1,2}"
+)
+_KOREAN_NAME = re.compile(
+    "(?:남궁|황보|선우|[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공현함변염여추도소석선설마길연위표명기반왕금옥육인맹제모])"
+    "[가-힣]{2}"
+)
+_PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
+
+
+@functools.cache
+def _given_names() -> frozenset[str]:
+    file = resources.files("replay_sessions.private_data") / "given_names.toml"
+    lists = tomllib.loads(file.read_text("utf-8"))
+    return frozenset(name for names in lists.values() for name in names.split()) - frozenset(
+        word_list("words_and_names")
+    )
+
+
+@functools.cache
+def _words_of(name: str) -> frozenset[str]:
+    return frozenset(word_list(name))
+
+
+@functools.cache
+def _brands() -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(brand.lower().split()) for brand in word_list("brands_and_books"))
+
+
+def leading_name(piece: str) -> str:
+    """What a piece of text begins with that has the shape of a name, with its title; "" if nothing has."""
+    taken: list[str] = []
+    end = 0
+    for match in _WORD.finditer(piece):
+        word = match[0]
+        bare = word.lower().rstrip(".")
+        if (taken and piece[end : match.start()] not in _BETWEEN_WORDS) or (not taken and match.start()):
+            break
+        if bare in _words_of("not_private") or bare in _words_of("after_names"):
+            break
+        if word[0].islower() and bare not in (PARTICLES if taken else _words_of("titles")):
+            break
+        taken.append(word)
+        end = match.end()
+        if len(taken) == _MAX_NAME_WORDS:
+            break
+    while taken and (taken[-1].lower() in PARTICLES or taken[-1].lower().rstrip(".") in _words_of("titles")):
+        last = taken.pop()
+        end = len(piece[: end - len(last)].rstrip())
+    return piece[:end].rstrip(".-'’")
+
+
+def is_person(name: str) -> bool:
+    """Whether a name is one of a person, as far as can be told from it alone."""
+    if name >= EAST_ASIAN:
+        patterns = (_JAPANESE_NAME, _CHINESE_NAME, _KOREAN_NAME)
+        return any(pattern.fullmatch(name) for pattern in patterns)
+    words = [word.strip(".,'’") for word in name.split()]
+    lowered = tuple(word.lower() for word in words)
+    titles = _words_of("titles")
+    if any(lowered[start:end] in _brands() for start in range(len(words)) for end in range(start + 1, len(words) + 1)):
+        return False
+    if lowered[0] in titles:
+        return len(words) > 1
+    parts = [part for word in (words[0], words[-1]) for part in (word, word.split("-")[0])]
+    if any(map(_is_given, parts)):
+        return True
+    if len(words) > 1 and any(part in _words_of("words_and_names") for part in parts[:2]):
+        return _SURE_SURNAME.fullmatch(words[-1]) is not None or _SURNAME.fullmatch(words[-1]) is not None
+    return len(words) > 1 and (
+        any(particle in lowered[1:-1] for particle in _SURE_PARTICLES)
+        or _SURE_SURNAME.fullmatch(words[-1].split("-")[-1]) is not None
+        or any(map(_PATRONYM.fullmatch, lowered))
+    )
+
+
+def _is_given(word: str) -> bool:
+    """Whether a word is a given name, or the form for the other sex of one that is long enough to tell."""
+    names = _given_names()
+    word = word.capitalize() if word.isupper() else word
+    return word in names or (
+        len(word) > _TELLING and word[-1] in "ao" and word[:-1] + ("o" if word[-1] == "a" else "a") in names
+    )

@@ -1,0 +1,153 @@
+"""What the finders of private data share: the texts of a page in one string, and spans of that string."""
+
+import functools
+import re
+import tomllib
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from importlib import resources
+from itertools import accumulate, chain
+from typing import Literal, NamedTuple
+
+SEPARATOR = "\x02"  # between two texts of a page
+# A character class body: what no value contains, since a text or an attribute ends there.
+GAP = '<>"\x01\x02'
+AROUND_WORDS = ".,;:()[]\"'’!?¿、，。：°º#№"
+EAST_ASIAN = "\u3000"  # from here on scripts put no blanks between words
+_LONGEST_PIECE = 1_000
+_TO_GAP = re.compile(rf"[^{GAP}]{{0,{_LONGEST_PIECE}}}")
+_FEW = 50  # up to so many texts are looked for one by one
+_RUN = re.compile(r"\w+|[^\w\s]")
+# Chinese, Japanese and Korean letters.
+_EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+
+
+class Span(NamedTuple):
+    """A stretch of text that looks private: what it is, and what says so."""
+
+    start: int
+    end: int
+    kind: str
+    found_by: Literal["label", "pattern"] = "pattern"
+
+
+class PageText:
+    """The texts of a page (pieces of visible text, attributes as they stand in a tag) in one string.
+
+    Args:
+        continued: The positions of texts that go on in the line of the one before.
+
+    Attributes:
+        joined: All texts; where one does not go on in the next there is a SEPARATOR, so that what stands in
+            neighbouring cells is found together and still told apart.
+        starts: Where each text begins in `joined`.
+    """
+
+    def __init__(self, texts: Sequence[str], continued: Iterable[int] = ()) -> None:
+        self.texts = texts
+        separators = [SEPARATOR] * len(texts)
+        for position in continued:
+            separators[position] = ""
+        pieces = list(chain.from_iterable(zip(separators, texts, strict=True)))
+        self.joined = "".join(pieces)
+        self.starts = list(accumulate(map(len, pieces)))[::2]  # each text begins where its separator ends
+
+    def without(self, spans: Sequence[Span]) -> dict[int, str]:
+        """The texts that change when `[kind]` takes the place of each span, by their position.
+
+        Args:
+            spans: In order and without overlaps.
+        """
+        edits: dict[int, list[tuple[int, int, str]]] = {}
+        for span in spans:
+            position = bisect_right(self.starts, span.start) - 1
+            replacement = f"[{span.kind}]"
+            while position < len(self.texts) and (start := self.starts[position]) < span.end:
+                edits.setdefault(position, []).append((max(span.start - start, 0), span.end - start, replacement))
+                replacement = ""  # where it goes on in the next text
+                position += 1
+        return {position: _edited(self.texts[position], changes) for position, changes in edits.items()}
+
+    def piece_around(self, offset: int) -> tuple[int, int]:
+        """Where the text, or the attribute, begins and ends in which a place lies; of a long one only what is near."""
+        start = max(self.joined.rfind(mark, max(0, offset - _LONGEST_PIECE), offset) for mark in GAP) + 1
+        after = _TO_GAP.match(self.joined, offset)
+        return start, after.end() if after else offset
+
+    @functools.cached_property
+    def words(self) -> set[str]:
+        """The different words, without the punctuation around them."""
+        words = set(self.joined.replace(SEPARATOR, " ").replace('"', " ").split())
+        return words.union([word.strip(AROUND_WORDS) for word in words if not word.isalnum()])
+
+    @functools.cached_property
+    def capitalised(self) -> list[str]:
+        """Those of the words that do not begin with a small letter."""
+        return [word for word in self.words if not word[:1].islower()]
+
+    @functools.cached_property
+    def _lines(self) -> str:
+        return "\n".join(("", *[word for word in self.words if not word.isalpha()], ""))
+
+    def clues(self, pattern: re.Pattern[str]) -> list[str]:
+        """The words that a pattern finds in the list of all different words that are not all letters, one a line."""
+        return pattern.findall(self._lines)
+
+    @functools.cached_property
+    def is_east_asian(self) -> bool:
+        """Whether there is text in a script that puts no blanks between words."""
+        return not self.joined.isascii() and _EAST_ASIAN.search(self.joined) is not None
+
+    def offsets(self, word: str) -> Iterator[int]:
+        """Where a word stands in `joined`, not as a part of another."""
+        text = self.joined
+        start = text.find(word) if word else -1
+        while start >= 0:
+            end = start + len(word)
+            apart = not text[end : end + 1].isalnum() and not text[start - 1 : start].isalnum()
+            if apart or word[:1] >= EAST_ASIAN:
+                yield start
+            start = text.find(word, end)
+
+    def offsets_of(self, wanted: Collection[str]) -> Iterator[tuple[int, str]]:
+        """Where several texts stand in `joined`, each as `offsets` says, and which of them it is.
+
+        Many are found by one look at each word of the page, whatever their number; those that begin inside a run of
+        letters of a script without blanks are not among them then.
+        """
+        if len(wanted) <= _FEW:
+            for text in wanted:
+                yield from ((offset, text) for offset in self.offsets(text))
+            return
+        seen = set(wanted)
+        lengths: dict[str, set[int]] = {}  # of the texts that begin with the same word
+        for text in seen:
+            if first := _RUN.match(text):
+                lengths.setdefault(first[0], set()).add(len(text))
+        joined = self.joined
+        for run in _RUN.finditer(joined):
+            for length in lengths.get(run[0], ()):
+                end = run.start() + length
+                if joined[run.start() : end] in seen and not joined[end : end + 1].isalnum():
+                    yield run.start(), joined[run.start() : end]
+
+
+def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
+    parts: list[str] = []
+    done = 0
+    for start, end, replacement in changes:
+        parts += (text[done:start], replacement)
+        done = end
+    return "".join((*parts, text[done:]))
+
+
+@functools.cache
+def word_list(name: str) -> tuple[str, ...]:
+    """One of the lists of words.toml."""
+    return tuple(_lists()[name])
+
+
+@functools.cache
+def _lists() -> dict[str, list[str]]:
+    file = resources.files("replay_sessions.private_data") / "words.toml"
+    return tomllib.loads(file.read_text("utf-8"))

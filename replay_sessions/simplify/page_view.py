@@ -1,0 +1,238 @@
+"""A simplified page -> one HTML document that a person can look at and that does nothing.
+
+    simplified page ─► lexbor's tree ─► only what is listed here, written anew ─► document for <iframe sandbox srcdoc=…>
+
+Whose pages these are, and what they must not do. A page in a store may hold anything: logs come from the open web, and
+a store may come from somebody else. Whoever looks at one in a report or in `agents.human` must not thereby run its
+code, load from anywhere (which tells somebody that, when and from where the page was looked at), send a form, be led to
+another page, or be shown something in front of what is around the frame. So
+
+1. nothing is passed on: the page is parsed as a browser would, and what is written is made of the tags and attributes
+   listed below alone. No script, frame, object, style sheet, image, address or handler is among them; forms become
+   plain boxes; text and attribute values are escaped, so that a second parser reads the same elements;
+2. the document's own Content-Security-Policy allows one style sheet, by its hash, and nothing else at all;
+3. the caller's `<iframe sandbox>` (without `allow-scripts`) stands around it, so that 1 and 2 would both have to fail
+   before anything runs. In an attribute the document is escaped: `srcdoc="{html.escape(document)}"`.
+
+A frame of `srcdoc` is also held to the policy of the page around it: where that has a `style-src` without
+'unsafe-inline', STYLE_SOURCE belongs into it.
+
+What the page tells is kept: its words, its title, its fields and what is chosen in them, and the `name` of all that can
+be acted on. What a browser would hold back (closed details, options of a list, descriptions of images) is shown, since
+a model that reads the page reads it too.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from types import MappingProxyType
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from replay_sessions.elements import Element, find_elements
+from replay_sessions.simplify.page_layout import find_cards, unsaid_words
+
+_STYLE = (files("replay_sessions.simplify") / "page_view.css").read_text(encoding="utf-8")
+STYLE_SOURCE = f"'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'"
+_POLICY = f"default-src 'none'; style-src {STYLE_SOURCE}"
+_NO_MARKS: Mapping[str, str] = MappingProxyType({})
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_KEPT = _words(
+    "a abbr address article aside b bdi bdo big blockquote br button caption cite code col colgroup dd del details dfn "
+    "div dl dt em fieldset figcaption figure footer h1 h2 h3 h4 h5 h6 header hgroup hr i input ins kbd label legend li "
+    "main mark meter nav ol p pre progress q rp rt ruby s samp section small span strike strong sub summary sup table "
+    "tbody td textarea tfoot th thead time tr tt u ul var wbr"
+)
+# Every other tag becomes a span, such as what would hide its content (select), load (img) or is a site's own.
+_REPLACED = dict.fromkeys(("body", "center", "dialog", "form", "frameset", "menu", "search"), "div") | dict.fromkeys(
+    ("listing", "plaintext", "xmp"), "pre"
+)
+_LEFT_OUT = _words("base embed frame iframe link meta noembed noframes param script source style template track")
+_VOID = frozenset({"br", "col", "hr", "input", "wbr"})
+_FIELDS = frozenset({"input", "textarea"})
+_FOREIGN = frozenset({"svg", "math"})
+_ATTRIBUTES = _words(
+    "aria-checked aria-current aria-disabled aria-expanded aria-label aria-level aria-pressed aria-selected "
+    "aria-valuenow aria-valuetext checked class colspan contenteditable dir disabled for id lang max min name "
+    "placeholder readonly role rows rowspan scope span start step title value"
+)
+_PARTS = {"body": "body", "select": "select"}  # for the style sheet, what a tag that is replaced was
+_INPUT_TYPES = _words(
+    "button checkbox color date datetime-local email hidden month number password radio range reset search submit tel "
+    "text time url week"
+)
+_CHOICES = frozenset({"checkbox", "radio", "range"})  # fields that show no label of their own
+_BUTTON_TYPES = frozenset({"file", "image"})  # these open a window of the system, or load
+
+
+def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
+    """The document that shows a simplified page and can do nothing (the threat model stands above).
+
+    Args:
+        html: A simplified page, or anything else: what is not listed in this module is not written.
+        marks: The name of an element -> how it is marked. A mark is one or more words, which also are its label; the
+            style sheet knows `logged` (blue, solid), `chosen` (orange, dashed) and both together (green, double), and
+            gives other words a dotted grey outline. In the document it is the attribute `data-mark` of the element, or
+            of a span around it where the element is a field. Of several elements with one name the first is marked; a
+            name that the page lacks marks nothing (`replay_sessions.elements.page_names` tells).
+
+    Returns:
+        One document without anything outside it. Each element of `find_elements(html)` is in it under its `name`, with
+        `data-acts="click"` or `"type"`.
+
+    >>> document = page_document('<a name="cart" href="/cart" onclick="buy()">Cart</a>', marks={"cart": "logged"})
+    >>> '<a name="cart" data-acts="click" data-mark="logged">Cart</a>' in document
+    True
+    """
+    elements = find_elements(html)
+    root = LexborHTMLParser(html).root
+    about = {} if root is None else {key: root.attributes.get(key) for key in ("dir", "lang")}
+    head = (
+        f"<!DOCTYPE html><html{''.join(_attribute(key, value) for key, value in about.items() if value)}><head>"
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta charset="utf-8">'
+        f"<style>{_STYLE}</style></head><body>"
+    )
+    return head + "".join(_Writer(root, elements, dict(marks)).pieces()) + "</body></html>"
+
+
+class _Writer:
+    """Writes a parsed page anew.
+
+    Args:
+        root: Of the page.
+        elements: What can be acted on.
+        marks: The marks that are not yet placed.
+    """
+
+    def __init__(self, root: LexborNode | None, elements: Sequence[Element], marks: dict[str, str]) -> None:
+        self._root = root
+        self._acts = {element.name: element.accepts for element in elements}
+        self._marks = marks
+        self._cards = set() if root is None else find_cards(root, self._acts)
+        self._unsaid = {} if root is None else unsaid_words(root.text(deep=True, separator=" "), elements)
+
+    def pieces(self) -> Iterator[str]:
+        """What is inside the root; keeps its own stack, since pages may nest deeper than Python does."""
+        node = None if self._root is None else self._root.first_child
+        open_elements: list[tuple[LexborNode, str, bool]] = []
+        is_foreign = False
+        while True:
+            while node is not None:
+                if node.is_text_node:
+                    yield _escaped(node.text_content or "")
+                elif node.is_element_node and node.tag:
+                    start, end, goes_inside = self._element(node, node.tag, is_foreign)
+                    yield start
+                    if goes_inside and node.first_child is not None:
+                        open_elements.append((node, end, is_foreign))
+                        is_foreign = is_foreign or node.tag in _FOREIGN
+                        node = node.first_child
+                        continue
+                    yield end
+                node = node.next
+            if not open_elements:
+                return
+            node, end, is_foreign = open_elements.pop()
+            yield end
+            node = node.next
+
+    def _element(self, node: LexborNode, tag: str, is_foreign: bool) -> tuple[str, str, bool]:
+        """What is written before and behind an element's content, and whether that is written."""
+        attributes = node.attributes
+        if tag == "head":
+            return "", "", True
+        if tag == "title" and not is_foreign:
+            text = _escaped(node.text(deep=True).strip())
+            named = {"name": name} if (name := attributes.get("name")) else {}
+            return self._start("p", named, part="title"), f"{text}</p>", False
+        if tag in _LEFT_OUT:
+            if attributes.get("name") not in self._acts:
+                # Within svg and math a style or script is an element like others, and may hold some that are named.
+                return "", "", is_foreign and node.css_first("[name]") is not None
+            return self._start("span", attributes), "</span>", False
+        if tag in _FIELDS:
+            return self._field(node, tag, attributes, is_foreign)
+        if tag in ("img", "area"):
+            alt = attributes.get("alt") or ""
+            if not alt and not attributes.get("name"):
+                return "", "", False
+            return self._start("span", {"role": "img", **attributes}, part="image") + _escaped(alt), "</span>", True
+        if tag in ("option", "optgroup"):
+            return self._option(node, tag, attributes)
+        return self._plain(node, tag, attributes, is_foreign)
+
+    def _plain(
+        self, node: LexborNode, tag: str, attributes: Mapping[str, str | None], is_foreign: bool
+    ) -> tuple[str, str, bool]:
+        """An element that is written as it is, or as the plain box that takes its place."""
+        written = _REPLACED.get(tag, tag if tag in _KEPT else "span")
+        if is_foreign:
+            written = "span"  # table parts, for one, would be ignored where there is no table
+        part = "card" if node.mem_id in self._cards and tag != "select" else _PARTS.get(tag)
+        start = self._start(written, attributes, part)
+        if written == "details":
+            start = start[:-1] + " open>"
+        elif written == "pre":
+            start += "\n"  # the first line break in it is no text
+        if written in _VOID:
+            return start, "", True
+        unsaid = self._unsaid.pop(attributes.get("name") or "", None)
+        only_named = "" if unsaid is None else f' <small data-part="name">{_escaped(unsaid)}</small>'
+        return start, f"{only_named}</{written}>", True
+
+    def _option(self, node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> tuple[str, str, bool]:
+        """A choice of a list, which is shown in the open, or a group of them with its label."""
+        label = attributes.get("label") or ""
+        if tag == "optgroup":
+            return self._start("span", attributes, part=tag) + f"<b>{_escaped(label)}</b> ", "</span>", True
+        chosen = {"aria-selected": "true"} if "selected" in attributes else {}
+        start = self._start("span", {"role": "option", **chosen, **attributes}, part=tag)
+        return start + ("" if node.text(deep=True).strip() else _escaped(label)), "</span> ", True
+
+    def _field(
+        self, node: LexborNode, tag: str, attributes: dict[str, str | None], is_foreign: bool
+    ) -> tuple[str, str, bool]:
+        """A field, with a span around it where it is marked: it can hold no label itself."""
+        mark = self._marks.pop(attributes.get("name") or "", None)
+        before, behind = ("", "") if mark is None else (f"<span{_attribute('data-mark', mark)}>", "</span>")
+        if tag == "textarea" and is_foreign:  # not a field there, and may hold elements
+            return before + self._start("span", {"role": "textbox", **attributes}), f"</span>{behind}", True
+        start = before + self._start(tag, attributes)
+        if tag == "textarea":
+            return f"{start}\n{_escaped(node.text(deep=True))}", f"</textarea>{behind}", False
+        kind = (attributes.get("type") or "text").strip().lower()
+        if kind in _BUTTON_TYPES:
+            label = attributes.get("value") or attributes.get("alt") or attributes.get("aria-label") or kind
+            start = start[:-1] + f'{"" if attributes.get("value") else _attribute("value", label)} type="button">'
+        elif kind in _INPUT_TYPES:
+            start = start[:-1] + _attribute("type", attributes.get("type") or "text") + ">"
+        if kind in _CHOICES and (aria_label := attributes.get("aria-label")):
+            behind = f' <small data-part="name">{_escaped(aria_label)}</small>{behind}'
+        return start, behind, True
+
+    def _start(self, tag: str, attributes: Mapping[str, str | None], part: str | None = None) -> str:
+        written = [_attribute(key, value) for key, value in attributes.items() if key in _ATTRIBUTES]
+        if part is not None:
+            written.append(_attribute("data-part", part))
+        if name := attributes.get("name"):
+            if name in self._acts:
+                written.append(_attribute("data-acts", self._acts[name]))
+            if (mark := self._marks.pop(name, None)) is not None:
+                written.append(_attribute("data-mark", mark))
+        return f"<{tag}{''.join(written)}>"
+
+
+def _attribute(key: str, value: str | None) -> str:
+    return f" {key}" if value is None else f' {key}="{_escaped(value)}"'
+
+
+def _escaped(text: str) -> str:
+    """Text as HTML; a carriage return that got into a page as a reference would else be read as a line break."""
+    return escape(text).replace("\r", "&#13;")

@@ -1,0 +1,92 @@
+"""What goes into an audit and what comes out of it: its limits, findings and report (see judge.py)."""
+
+import msgspec
+
+from replay_sessions.foundation.errors import BadConfig
+
+
+class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What counts as a fault.
+
+    Attributes:
+        grounding: Least share of targets on their page.
+        shift: By how much a neighbouring page may explain the targets better than their own.
+        leakage: Greatest share of held-out sessions with a near-duplicate in train.
+        context_tokens: Pages estimated to be longer are warned of.
+        session_steps: Sessions of more steps are warned of: crawlers, or ids shared by several visits.
+        private_pages: About how many pages are searched for private data, spread over the store.
+    """
+
+    grounding: float = 0.8
+    shift: float = 0.2
+    leakage: float = 0.01
+    context_tokens: int = 32_768
+    session_steps: int = 1000
+    private_pages: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("grounding", "shift", "leakage"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise BadConfig(f"{name} is {share}, and a share from 0 to 1 was expected, such as 0.8 for 80%")
+        for name, least in (("context_tokens", 1), ("session_steps", 1), ("private_pages", 0)):
+            if (count := getattr(self, name)) < least:
+                raise BadConfig(f"{name} is {count}, and at least {least} was expected")
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something wrong, and in which sessions."""
+
+    code: str
+    message: str
+    sessions: tuple[str, ...] = ()
+
+
+class Grounding(msgspec.Struct, frozen=True, kw_only=True):
+    """Of `targets` logged names of a type, how many stand on the page shown."""
+
+    source: str
+    action_type: str
+    targets: int
+    on_page: int
+
+    @property
+    def share(self) -> float:
+        return self.on_page / self.targets
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """The distribution of a number over sessions or pages."""
+
+    least: int
+    median: int
+    p90: int
+    most: int
+
+
+class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of an audit; `faults` decide the exit code."""
+
+    store: str
+    fingerprint: str
+    sessions: int
+    users: int
+    steps: int
+    faults: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    grounding: tuple[Grounding, ...]
+    grounding_by_offset: dict[str, float]
+    action_counts: dict[str, int]
+    split_sessions: dict[str, int]
+    session_steps: Spread | None
+    page_characters: Spread | None
+    session_characters: Spread | None
+    left_out_steps: dict[str, int]
+    rejected: int
+
+
+def counted(count: int, noun: str) -> str:
+    """
+    >>> counted(1, "session"), counted(1200, "session")
+    ('1 session', '1,200 sessions')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

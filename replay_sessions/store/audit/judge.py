@@ -1,0 +1,245 @@
+"""Can a store be trusted? Every session is read; faults and doubtful data are listed and counted.
+
+    scan_store   each session -> SessionFacts: its targets and whether they stand on the page, digests, lengths
+    audit_store  facts -> AuditReport: faults (exit code 1), warnings, figures
+    commands/check.py prints it; repair.py rejects the sessions at fault
+
+Grounding: the share of logged targets whose name stands on the page shown. A log whose pages are shifted by one step
+(reported of ShopCART) trains a model to click on what it cannot see; offset -1 asks after the page one step earlier.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from replay_sessions.store import SessionStore
+from replay_sessions.store.audit.duplicates import Leak, exact_duplicates, leaks_across_splits
+from replay_sessions.store.audit.findings import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
+from replay_sessions.store.audit.scan import OFFSETS, SessionFacts, scan_store
+from replay_sessions.store.manifest import REMEDY, format_counts
+from replay_sessions.store.splits import SPLITS
+
+_CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
+
+
+def audit_store(
+    store: SessionStore,
+    limits: AuditLimits | None = None,
+    *,
+    workers: int = 1,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> AuditReport:
+    """Reads every session of a store and reports on it.
+
+    Args:
+        workers: Processes that read; small stores are read in this one.
+        on_progress: Called with how much was done since the last call; in all it is `audit_size`, less where sessions
+            repeat.
+    """
+    limits = limits or AuditLimits()
+    manifest = store.manifest
+    facts = list(scan_store(store, private_pages=limits.private_pages, workers=workers, on_progress=on_progress))
+    readable = [fact for fact in facts if fact.problem is None]
+    pairs = exact_duplicates(readable)
+    copies = {copy for _, copy in pairs}
+    leaks = leaks_across_splits(store, [fact for fact in readable if fact.session_id not in copies], on_progress)
+    grounding, shares = _grounding(readable), _offset_shares(readable)
+    held_out = len(store) - len(store.session_ids("train"))
+    shared, leaked = list(_shared_users(store)), list(_leaks(leaks, held_out))
+    # Users on both sides are a fault unless the plan splits by something else than users.
+    by_user, is_leaky = manifest.split_plan.by == "user", len(leaks) > limits.leakage * held_out
+    return AuditReport(
+        store=str(store.path),
+        fingerprint=store.fingerprint,
+        sessions=len(store),
+        users=manifest.users,
+        steps=sum(row.steps for row in store.index()),
+        faults=(
+            *(list(_unreadable(facts)) or _altered(store)),
+            *_ungrounded(readable, grounding, limits),
+            *_shifted(shares, limits),
+            *_duplicates(pairs),
+            *(shared if by_user else ()),
+            *(leaked if is_leaky else ()),
+        ),
+        warnings=(
+            *(() if by_user else shared),
+            *(() if is_leaky else leaked),
+            *_doubtful_steps(readable),
+            *_endless(store, limits),
+            *_over_context(readable, limits),
+            *_private(readable),
+            *_empty_splits(store),
+        ),
+        grounding=grounding,
+        grounding_by_offset={f"{offset:+d}": share for offset, share in shares.items()},
+        action_counts=dict(sorted(_total(fact.action_counts for fact in readable).items())),
+        split_sessions={split: len(store.session_ids(split)) for split in SPLITS},
+        session_steps=_spread([fact.steps for fact in readable]),
+        page_characters=_spread([length for fact in readable for length in fact.page_characters]),
+        session_characters=_spread([sum(fact.page_characters) for fact in readable]),
+        left_out_steps=manifest.left_out_steps,
+        rejected=manifest.rejected,
+    )
+
+
+def audit_size(store: SessionStore) -> int:
+    """What an audit does, for its progress: every session is read, and held-out ones are compared with train."""
+    return len(store) + len(store) - len(store.session_ids("train"))
+
+
+def _unreadable(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
+    problems = {fact.session_id: fact.problem for fact in facts if fact.problem is not None}
+    if problems:
+        message = f"{counted(len(problems), 'session')} cannot be read: {next(iter(problems.values()))}"
+        yield Finding("unreadable", message, tuple(problems))
+
+
+def _altered(store: SessionStore) -> Iterator[Finding]:
+    """Files that hold the right sessions and yet are not those that were written."""
+    if files := store.altered_shards():
+        message = f"{counted(len(files), 'shard')} not as written, byte for byte, such as {files[0]}; {REMEDY}"
+        yield Finding("altered", message)
+
+
+def _grounding(facts: Iterable[SessionFacts]) -> tuple[Grounding, ...]:
+    targets: Counter[tuple[str, str]] = Counter()
+    on_page: Counter[tuple[str, str]] = Counter()
+    for fact in facts:
+        for (action_type, offset), (hits, total) in fact.matches.items():
+            if offset == 0:
+                targets[fact.source, action_type] += total
+                on_page[fact.source, action_type] += hits
+    return tuple(
+        Grounding(source=source, action_type=action_type, targets=count, on_page=on_page[source, action_type])
+        for (source, action_type), count in sorted(targets.items())
+    )
+
+
+def _ungrounded(
+    facts: Sequence[SessionFacts], grounding: Sequence[Grounding], limits: AuditLimits
+) -> Iterator[Finding]:
+    for row in grounding:
+        if row.share >= limits.grounding:
+            continue
+        message = (
+            f"{row.on_page:,} of {row.targets:,} {row.action_type} targets of {row.source} ({row.share:.0%}) stand on "
+            f"the page shown, and at least {limits.grounding:.0%} were expected"
+        )
+        sessions = []
+        for fact in facts:
+            hits, total = fact.matches.get((row.action_type, 0), (0, 0))
+            if fact.source == row.source and hits < limits.grounding * total:
+                sessions.append(fact.session_id)
+        yield Finding("ungrounded", message, tuple(sessions))
+
+
+def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
+    """Share of targets on the page `offset` steps away, over the steps that have a page there."""
+    hits: Counter[int] = Counter()
+    totals: Counter[int] = Counter()
+    for fact in facts:
+        for (_, offset), (on_page, steps) in fact.matches.items():
+            hits[offset] += on_page
+            totals[offset] += steps
+    return {offset: round(hits[offset] / totals[offset], 4) for offset in OFFSETS if totals[offset]}
+
+
+def _shifted(shares: Mapping[int, float], limits: AuditLimits) -> Iterator[Finding]:
+    best = max(shares, key=lambda offset: shares[offset], default=0)
+    if best and shares[best] > shares.get(0, 0) + limits.shift:
+        where = "one step earlier" if best < 0 else "one step later"
+        message = (
+            f"pages look shifted, offset {best:+d}: {shares[best]:.0%} of targets stand on the page {where}, "
+            f"{shares.get(0, 0):.0%} on their own; import again with that offset (`offset = {best}` under [page] in "
+            f"the field mapping; `import shopcart --page-offset {best}`)"
+        )
+        yield Finding("shifted", message)
+
+
+def _duplicates(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    if pairs:
+        first, copy = pairs[0]
+        message = f"{counted(len(pairs), 'repeated session')}, exactly as another, such as {copy!r} repeating {first!r}"
+        yield Finding("duplicates", message, tuple(copy for _, copy in pairs))
+
+
+def _shared_users(store: SessionStore) -> Iterator[Finding]:
+    splits: defaultdict[str, set[str]] = defaultdict(set)
+    for row in store.index():
+        splits[row.user_id].add(row.split)
+    shared = {user for user, user_splits in splits.items() if len(user_splits) > 1}
+    if shared:
+        by = store.manifest.split_plan.by
+        message = f"{len(shared):,} of {len(splits):,} users have sessions in more than one split (split by {by})"
+        yield Finding("shared_users", message, tuple(row.session_id for row in store.index() if row.user_id in shared))
+
+
+def _leaks(leaks: Sequence[Leak], held_out: int) -> Iterator[Finding]:
+    if leaks:
+        message = (
+            f"{len(leaks):,} of {held_out:,} held-out sessions nearly repeat one in train, such as "
+            f"{leaks[0].held_out!r} repeating {leaks[0].train!r}"
+        )
+        yield Finding("near_duplicates", message, tuple(leak.held_out for leak in leaks))
+
+
+def _doubtful_steps(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for fact in facts:
+        for reason in fact.doubts:
+            reasons[reason].append(fact.session_id)
+    for reason, sessions in sorted(reasons.items()):
+        yield Finding("doubtful_steps", f"{counted(len(sessions), 'session')} with {reason}", tuple(sessions))
+
+
+def _endless(store: SessionStore, limits: AuditLimits) -> Iterator[Finding]:
+    rows = sorted(store.index(), key=lambda row: -row.steps)
+    endless = [row for row in rows if row.steps > limits.session_steps]
+    if endless:
+        message = (
+            f"{counted(len(endless), 'session')} of more than {limits.session_steps:,} steps, the longest of "
+            f"{endless[0].steps:,}: a crawler's, or of a log whose session ids tell no visits apart?"
+        )
+        yield Finding("endless", message, tuple(row.session_id for row in endless))
+
+
+def _over_context(facts: Sequence[SessionFacts], limits: AuditLimits) -> Iterator[Finding]:
+    characters = int(limits.context_tokens * _CHARACTERS_PER_TOKEN)
+    pages = [fact.session_id for fact in facts for length in fact.page_characters if length > characters]
+    sessions = sum(sum(fact.page_characters) > characters for fact in facts)
+    if pages or sessions:
+        message = (
+            f"about {counted(len(pages), 'page')} alone, and {counted(sessions, 'session')} as a whole, would not fit "
+            f"a context of {limits.context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
+        )
+        yield Finding("over_context", message, tuple(dict.fromkeys(pages)))
+
+
+def _private(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
+    if kinds := _total(fact.private for fact in facts):
+        sessions = tuple(fact.session_id for fact in facts if fact.private)
+        pages = counted(sum(fact.searched_pages for fact in facts), "page")
+        message = (
+            f"what looks like private data was found in {counted(len(sessions), 'session')} "
+            f"({format_counts(dict(kinds.most_common()))}; {pages} searched)"
+        )
+        yield Finding("private_data", message, sessions)
+
+
+def _empty_splits(store: SessionStore) -> Iterator[Finding]:
+    if empty := [split for split in SPLITS if not store.session_ids(split)]:
+        yield Finding("empty_split", f"no session is in {' and '.join(empty)}")
+
+
+def _total(counts: Iterable[dict[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return total
+
+
+def _spread(values: list[int]) -> Spread | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    return Spread(*(ordered[int(share * (len(ordered) - 1))] for share in (0, 0.5, 0.9, 1)))

@@ -1,0 +1,160 @@
+"""The audit's one pass over a store: each session -> the few facts that the audit counts (see judge.py)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from hashlib import blake2b
+from multiprocessing import get_context
+from pathlib import Path
+
+import msgspec
+
+from replay_sessions.elements import page_names
+from replay_sessions.foundation.errors import BadSession
+from replay_sessions.private_data import find_in_text, find_in_url, find_private_data
+from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type
+from replay_sessions.store import SessionStore
+from replay_sessions.store.writer import action_counts
+
+OFFSETS = (-1, 0, 1)
+_CHUNK_SESSIONS = 64
+# Below this, starting processes takes longer than reading.
+_WORTH_PROCESSES_CHARACTERS = 100_000_000
+
+
+class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the audit keeps of a session.
+
+    Attributes:
+        problem: Why it cannot be read, or that it is not what was written; the other facts are empty then.
+        matches: By action type and page offset, how many targets stand on that page, and how many had one. Targets are
+            the logged names; not those of steps whose page was not logged at all, which is so of the first or last
+            step where a log's pages are shifted by one.
+        content: Digest of goal, pages, actions and rationales, without ids and times.
+        action_keys: Digests of the distinct actions.
+        doubts: What looks wrong, completing "N sessions with ...".
+        searched_pages: Pages that were searched for private data, a slow search: all of some sessions.
+        private: How many private texts are there, by kind; never the texts.
+    """
+
+    session_id: str
+    split: Split
+    source: str = ""
+    goal: str | None = None
+    problem: str | None = None
+    steps: int = 0
+    page_characters: tuple[int, ...] = ()
+    action_counts: dict[str, int] = {}
+    matches: dict[tuple[str, int], tuple[int, int]] = {}
+    content: bytes = b""
+    action_keys: frozenset[bytes] = frozenset()
+    doubts: tuple[str, ...] = ()
+    searched_pages: int = 0
+    private: dict[str, int] = {}
+
+
+def scan_store(
+    store: SessionStore,
+    *,
+    private_pages: int = 0,
+    workers: int = 1,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[SessionFacts]:
+    """The facts of every session, in storage order; with several workers a large store is read by processes.
+
+    Args:
+        private_pages: About how many pages are searched for private data, spread evenly over the store.
+    """
+    rows = store.index()
+    every = max(1, sum(row.steps for row in rows) // max(1, private_pages))
+    tasks = [(row.session_id, private_pages > 0 and number % every == 0) for number, row in enumerate(rows)]
+    chunks = [tasks[start : start + _CHUNK_SESSIONS] for start in range(0, len(tasks), _CHUNK_SESSIONS)]
+    if workers <= 1 or sum(row.page_characters for row in rows) < _WORTH_PROCESSES_CHARACTERS:
+        for chunk in chunks:
+            yield from _scan(store, chunk)
+            on_progress(len(chunk))
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for facts in pool.map(partial(_scan_elsewhere, store.path, store.fingerprint), chunks):
+            yield from facts
+            on_progress(len(facts))
+
+
+def _scan_elsewhere(path: Path, fingerprint: str, tasks: list[tuple[str, bool]]) -> list[SessionFacts]:
+    # Not by pickling the store: an error while arguments are unpickled would break the whole pool.
+    return _scan(SessionStore.reopen(path, fingerprint), tasks)
+
+
+def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFacts]:
+    facts = []
+    for session_id, search in tasks:
+        split = store.split_of(session_id)
+        try:
+            session = store.verified_session(session_id)
+        except BadSession as error:
+            facts.append(SessionFacts(session_id=session_id, split=split, problem=str(error)))
+        else:
+            facts.append(_facts(session, split, search=search))
+    return facts
+
+
+def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
+    return SessionFacts(
+        session_id=session.session_id,
+        split=split,
+        source=session.source,
+        goal=session.goal,
+        steps=len(session.steps),
+        page_characters=tuple(len(step.page) for step in session.steps),
+        action_counts=action_counts(session),
+        matches=count_matches(session),
+        content=_digest((session.goal, [(step.page, step.action, step.rationale) for step in session.steps])),
+        action_keys=frozenset(_digest(step.action) for step in session.steps),
+        doubts=tuple(_doubts(session)),
+        searched_pages=len(session.steps) if search else 0,
+        private=_private(session) if search else {},
+    )
+
+
+def count_matches(session: Session) -> dict[tuple[str, int], tuple[int, int]]:
+    """By action type and page offset: how many targets stand on the page so many steps away, and how many have one."""
+    names = [page_names(step.page) for step in session.steps]
+    hits, totals = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+    last = len(names) - 1
+    for index, step in enumerate(session.steps):
+        if isinstance(step.action, Terminate) or not step.action.name:
+            continue
+        if index in (0, last) and not step.page.strip():
+            continue  # a page that was not logged
+        for offset in OFFSETS:
+            if 0 <= index + offset <= last:
+                key = action_type(step.action), offset
+                totals[key] += 1
+                hits[key] += step.action.name in names[index + offset]
+    return {key: (hits[key], totals[key]) for key in totals}
+
+
+def _private(session: Session) -> Counter[str]:
+    """Private data by kind: on the pages and in their attributes, and in goal, persona, rationales, texts and URLs."""
+    texts = [session.goal, session.persona and session.persona.text]
+    kinds: Counter[str] = Counter()
+    for step in session.steps:
+        texts += [step.rationale, step.action.text if isinstance(step.action, TypeAndSubmit) else None]
+        kinds.update(removal.kind for removal in find_private_data(step.page))
+        kinds.update(find_in_url(step.url or ""))
+    kinds.update(kind for text in texts if text for kind in find_in_text(text))
+    return kinds
+
+
+def _digest(content: object) -> bytes:
+    return blake2b(msgspec.json.encode(content), digest_size=16).digest()
+
+
+def _doubts(session: Session) -> Iterator[str]:
+    if any(isinstance(step.action, Terminate) for step in session.steps[:-1]):
+        yield "steps after a terminate"
+    if any(not step.page.strip() for step in session.steps):
+        yield "an empty page"
+    if any(not isinstance(step.action, Terminate) and not step.action.name for step in session.steps):
+        yield "an action without a name"

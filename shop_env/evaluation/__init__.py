@@ -1,0 +1,1 @@
+"""From an agent to a table: protocol, steps, replies, records, comparisons, intervals and tables."""

@@ -1,0 +1,105 @@
+"""Two agents on the same steps: the difference of a metric, and whether it is significant.
+
+    records of both ─► compare_records ─► Comparison ─► adjusted (Holm) ─► verdict, sentence
+
+A difference is significant where the p of the CR2 t test over users, Holm-adjusted over the metrics that are compared
+for the same two agents, is at most 5%. The training run, the leaderboard, series, the report and whoever else compares
+two agents do it with this.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from replay_sessions.foundation.table import format_cell
+from shop_env.evaluation.results import difference_unit
+from shop_env.metrics import PairedTest, StepRecord, paired_test
+from shop_env.metrics.intervals import Cluster
+from shop_env.metrics.statistics import MIN_CLUSTERS, holm
+
+LEVEL = 0.05
+LOWER_IS_BETTER = ("nll", "invalid_rate")
+
+
+class Comparison(PairedTest, frozen=True, kw_only=True):
+    """A metric of `first` less that of `second` on the same steps.
+
+    Attributes:
+        holm_p_value: The p value, adjusted for all metrics compared of the same two.
+        by_seed: The difference in each seed, where there are several.
+    """
+
+    first: str
+    second: str
+    metric: str
+    holm_p_value: float | None = None
+    by_seed: tuple[float, ...] = ()
+
+    @property
+    def significant(self) -> bool:
+        return is_significant(self.p_value if self.holm_p_value is None else self.holm_p_value)
+
+    @property
+    def sign(self) -> int:
+        """1 where `first` is significantly better, -1 where it is significantly worse, else 0."""
+        better = (self.difference > 0) != (self.metric in LOWER_IS_BETTER)
+        return (1 if better else -1) if self.significant else 0
+
+    @property
+    def verdict(self) -> str:
+        if self.p_value is None:
+            return f"not tested: fewer than {MIN_CLUSTERS} users"
+        return {1: "significantly better", 0: "not significant", -1: "significantly worse"}[self.sign]
+
+    def text(self) -> str:
+        """The difference with its interval: `+5.2 [3.9, 6.4] points`."""
+        unit = difference_unit(self.metric)
+        return format_cell(self.estimate, unit) + (" points" if unit == "difference" else "")
+
+    def sentence(self) -> str:
+        tested = ""
+        if self.p_value is not None:
+            adjusted = "" if self.holm_p_value is None else f", Holm {self.holm_p_value:.2g}"
+            tested = f" (p {self.p_value:.2g}{adjusted}, {self.clusters} users)"
+        seeds = ", ".join(format_cell(value, difference_unit(self.metric)) for value in self.by_seed)
+        seeds = f", by seed {seeds}" if len(self.by_seed) > 1 else ""
+        return f"{self.first} − {self.second}, {self.metric}: {self.text()}{seeds}: {self.verdict}{tested}."
+
+
+def compare_records(
+    records: Mapping[str, Sequence[StepRecord]],
+    first: str,
+    second: str,
+    metric: str,
+    *,
+    cluster: Cluster = "user",
+    preset: str = "shop_r1",
+) -> Comparison:
+    """How much higher a metric is for `first` than for `second`, with its interval and test.
+
+    Args:
+        records: By label; those of both agents, of the same steps.
+    """
+    test = paired_test(records[first], records[second], metric, cluster=cluster, preset=preset)
+    test = test or PairedTest(difference=float("nan"), clusters=0, steps=0)
+    return Comparison(first=first, second=second, metric=metric, **msgspec.structs.asdict(test))
+
+
+def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same with Holm's p of each, over the metrics of the same two agents."""
+    pairs: dict[tuple[str, str], list[float]] = {}
+    for comparison in comparisons:
+        if comparison.p_value is not None:
+            pairs.setdefault((comparison.first, comparison.second), []).append(comparison.p_value)
+    p_values = {pair: iter(holm(p_values)) for pair, p_values in pairs.items()}
+    return [
+        comparison
+        if comparison.p_value is None
+        else msgspec.structs.replace(comparison, holm_p_value=next(p_values[comparison.first, comparison.second]))
+        for comparison in comparisons
+    ]
+
+
+def is_significant(p_value: float | None) -> bool:
+    """Whether a p value, adjusted where several differences are tested, is at most 5%; None: not tested."""
+    return p_value is not None and p_value <= LEVEL

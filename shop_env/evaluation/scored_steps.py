@@ -1,0 +1,177 @@
+"""Which steps of a split are scored, what an agent sees at each, and how its replies become figures.
+
+    SessionStore ─► scored_keys (by the index alone) ─► steps_at ─► ScoredStep ─► shop_env/evaluation/generate.py
+
+The first action of a session is not scored unless told: every session begins on the home page, so the papers count one
+page-action pair as known (Shop-R1, section 4.1; OPeRA).
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Action, Session, Split
+from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig, persona_texts
+from shop_env.evaluation.results import ResultRow, summarise
+from shop_env.metrics import StepRecord, metric_preset
+from shop_env.metrics.intervals import Cluster
+from shop_env.observation import Observation, ObservedSession
+from shop_env.replies import Extraction
+from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import RewardConfig
+
+AnySplit = Split | Literal["all"]
+StepKey = tuple[str, int]  # session id and step index
+
+
+class ScoredStep(NamedTuple):
+    """One step that an agent is asked about."""
+
+    session: Session
+    step_index: int
+    observation: Observation
+
+    @property
+    def key(self) -> StepKey:
+        return self.session.session_id, self.step_index
+
+    @property
+    def logged(self) -> Action:
+        return self.session.steps[self.step_index].action
+
+
+def scored_keys(
+    store: SessionStore,
+    split: AnySplit,
+    *,
+    skip_first_action: bool = True,
+    max_sessions: int | None = None,
+    session_ids: Collection[str] | None = None,
+) -> list[StepKey]:
+    """The steps to evaluate on, in the order of the store.
+
+    Args:
+        max_sessions: Only the first so many sessions of the split.
+        session_ids: Only these sessions.
+
+    Raises:
+        BadConfig: There is none.
+    """
+    chosen = store.session_ids(split)[:max_sessions]
+    if session_ids is not None:
+        wanted = set(session_ids)
+        chosen = [session_id for session_id in chosen if session_id in wanted]
+    if not chosen:
+        raise BadConfig(f"Split '{split}' of store '{store.path}' holds no session to evaluate")
+    keys = [(one, index) for one in chosen for index in range(int(skip_first_action), store.step_count(one))]
+    if not keys:
+        raise BadConfig(
+            f"Split '{split}' of store '{store.path}' has no step to score: each session has one step, and the first "
+            "action is scored only when asked for"
+        )
+    return keys
+
+
+def sessions_at(store: SessionStore, split: AnySplit, keys: Collection[StepKey]) -> Iterator[tuple[Session, list[int]]]:
+    """The sessions of these steps of a split, each with the indices of those that are its own."""
+    indices: dict[str, list[int]] = {}
+    for session_id, index in keys:
+        indices.setdefault(session_id, []).append(index)
+    for session in store.sessions(split) if indices else ():
+        if own := indices.pop(session.session_id, None):
+            yield session, own
+            if not indices:
+                return
+
+
+def steps_at(
+    store: SessionStore, split: AnySplit, keys: Collection[StepKey], context: ContextConfig | None = None
+) -> Iterator[ScoredStep]:
+    """These steps of a split with what an agent sees there; context None: everything."""
+    context = context or ContextConfig()
+    personas = persona_texts(store, context)
+    for session, indices in sessions_at(store, split, keys):
+        observed = ObservedSession(session, context, personas)
+        for index in indices:
+            yield ScoredStep(session, index, observed.at(index))
+
+
+def scored_steps(
+    store: SessionStore,
+    split: AnySplit,
+    *,
+    context: ContextConfig | None = None,
+    skip_first_action: bool = True,
+    max_sessions: int | None = None,
+    session_ids: Collection[str] | None = None,
+) -> Iterator[ScoredStep]:
+    """The steps of `scored_keys` with what an agent sees there."""
+    keys = scored_keys(
+        store, split, skip_first_action=skip_first_action, max_sessions=max_sessions, session_ids=session_ids
+    )
+    yield from steps_at(store, split, keys, context)
+
+
+class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """On which steps agents are evaluated, and how their replies become figures.
+
+    Attributes:
+        store: `demo` or the path of a session store.
+        split: Which of its splits to run on.
+        seed: Seeds the agents.
+        sessions: Only the first so many sessions of the split; None: all.
+        context: What of a session the agents are shown.
+        reward: The reward preset for the column `reward`.
+        metrics: The metrics preset: which paper's choices the figures follow.
+        extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
+            fences, behind <think>, or between other words.
+        first_action: Score each session's first action too.
+        cluster: What intervals and tests count: users with all their sessions, or sessions.
+        batch_size: Steps in one call of an agent that answers batches.
+        likelihood: Also get the probabilities of each page's actions from agents that can give them: columns NLL
+            (nats), top-1 and top-3. Language models take many times as long.
+    """
+
+    store: str = "demo"
+    split: AnySplit = "test"
+    seed: int = 0
+    sessions: int | None = None
+    context: ContextConfig = ContextConfig()
+    reward: str | RewardConfig = "shop_r1"
+    metrics: str = "shop_r1"
+    extraction: Extraction = "strict"
+    first_action: bool = False
+    cluster: Cluster = "user"
+    batch_size: int = 64
+    likelihood: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("sessions", "batch_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        metric_preset(self.metrics)
+        if isinstance(self.reward, str):
+            reward_preset(self.reward)
+
+    @property
+    def reward_config(self) -> RewardConfig:
+        """The reward's numbers."""
+        return reward_preset(self.reward) if isinstance(self.reward, str) else self.reward
+
+    def keys(self, store: SessionStore, session_ids: Collection[str] | None = None) -> list[StepKey]:
+        """The steps to evaluate on, or those of some sessions, in the order of the store."""
+        return scored_keys(
+            store,
+            self.split,
+            skip_first_action=not self.first_action,
+            max_sessions=self.sessions,
+            session_ids=session_ids,
+        )
+
+    def summarise(self, records: Sequence[StepRecord], label: str) -> ResultRow:
+        """An agent's row of the table."""
+        return summarise(records, label=label, preset=self.metrics, cluster=self.cluster)

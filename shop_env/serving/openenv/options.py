@@ -1,0 +1,85 @@
+"""Serves the env to OpenEnv's clients, over HTTP and WebSocket on one port.
+
+  python -m shop_env.serving openenv
+  python -m shop_env.serving openenv --store stores/mine --splits train \\
+    --reward no_dars --context.persona none
+  python -m shop_env.serving openenv --env live --live-reward shopper --port 0
+
+Each client has a session of its own. A replayed step is a task of one turn:
+reset(split=…, index=…) shows it, step({"reply": …}) scores it and ends it.
+
+The first line on standard output says where the server listens.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.foundation.command_line import parse_options
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from shop_env.context import ContextConfig
+from shop_env.live import LiveReward
+from shop_env.prompts import PromptConfig
+from shop_env.replies import Extraction
+from shop_env.serving.tasks import SPLIT_CHOICES
+
+
+class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Serves the env.
+
+    Attributes:
+        env: `replay` hands out logged steps, each a task of one turn; `live` is the free-running demo shop
+            (ShopLive-v0), whose pages follow from the replies.
+        store: Of replay: `demo` or the path of a session store.
+        splits: Of replay: the splits that clients may ask for (also `all`); the first is theirs where they name none.
+        reward: Of replay: the reward preset.
+        first_action: Of replay: ask for each session's first action too.
+        live_reward: Of live: what a reply earns (shop_env/live.py).
+        page_size: Of live: `small`, `compact`, or `realistic` for pages of about 100 kB (shop_env/live.py).
+        max_replies: Of live: after how many replies a visit is truncated.
+        context: What of a session is shown.
+        prompt: How it is put into words.
+        extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
+            fences, behind <think>, or between other words.
+        host: The address to listen on. Whoever reaches it can read the store: there is no password.
+        port: The port; 0 takes a free one.
+        max_sessions: How many clients may be connected at once.
+        idle_timeout_s: A client that asks nothing for so many seconds loses its session.
+    """
+
+    env: Literal["replay", "live"] = "replay"
+    store: str = "demo"
+    splits: tuple[str, ...] = ("train", "validation", "test")
+    reward: str = "shop_r1"
+    first_action: bool = False
+    live_reward: LiveReward = "none"
+    page_size: PageSize = "small"
+    max_replies: int = 20
+    context: ContextConfig = ContextConfig()
+    prompt: PromptConfig = PromptConfig()
+    extraction: Extraction = "strict"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    max_sessions: int = 64
+    idle_timeout_s: float = 1800.0
+
+    def __post_init__(self) -> None:
+        for split in self.splits:
+            if split not in SPLIT_CHOICES:
+                raise BadConfig(f"--splits names {split!r}. {did_you_mean(split, SPLIT_CHOICES)}")
+        if not self.splits:
+            raise BadConfig("--splits names no split; for example --splits train validation")
+        for name in ("max_replies", "max_sessions"):
+            if (value := getattr(self, name)) < 1:
+                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        if not 0 < self.idle_timeout_s < float("inf"):
+            raise BadConfig(f"--idle-timeout-s is {self.idle_timeout_s}; it must be a number of seconds above 0")
+        if not 0 <= self.port <= 65535:
+            raise BadConfig(f"--port is {self.port}; it must lie between 0 (any free one) and 65535")
+
+
+def parse_server_options(words: Sequence[str]) -> ServerOptions:
+    """The words after `openenv`."""
+    return parse_options(ServerOptions, words, program="python -m shop_env.serving openenv", text=__doc__)

@@ -1,0 +1,76 @@
+"""The words of a shopper so far: in the goal, in rationales, and in typed texts.
+
+They reappear on the elements that are clicked next, in logs and in the demo shop alike: the page's candidates, the
+discrete view and the agents without a model all read them here.
+"""
+
+import json
+import re
+from typing import Any
+
+from shop_env.observation import History, Observation
+
+_WORD = re.compile(r"[^\W_]+")  # letters and digits of any script
+_QUOTED = re.compile(r'"([^"<>]+)"')
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words of any script, in order; names are split at dots and underscores.
+
+    >>> words_of("search_results.Red_Kettle.view_product")
+    ['search', 'results', 'red', 'kettle', 'view', 'product']
+    """
+    return _WORD.findall(text.lower())
+
+
+# Words of a goal that nobody types into a search box.
+_IDLE_WORDS = frozenset(
+    words_of(
+        "a am an and are at buy can could find for from get i in is it like looking me my need of on or please price "
+        "see show some than that the to want with would you"
+    )
+)
+
+
+def quoted_parts(goal: str) -> list[str]:
+    """What stands in quotes.
+
+    >>> quoted_parts('Enter "blue hat" and press "Submit"')
+    ['blue hat', 'Submit']
+    """
+    return [part.strip() for part in _QUOTED.findall(goal) if part.strip()]
+
+
+def content_words(goal: str) -> list[str]:
+    """Of the first clause that has any, outside of quotes, the words that say what is wanted.
+
+    >>> content_words("I am looking for a red kettle, size medium, for less than 40 dollars")
+    ['red', 'kettle']
+    """
+    for clause in re.split(r"[,;:.!?\n]", _QUOTED.sub("", goal)):
+        if content := [word for word in words_of(clause) if word not in _IDLE_WORDS]:
+            return content
+    return []
+
+
+def past_actions(history: History) -> list[dict[str, Any]]:
+    """The actions taken so far; one that cannot be read is left out."""
+    actions = []
+    for step in history:
+        try:
+            action = json.loads(step["action"])
+        except ValueError:
+            continue
+        if isinstance(action, dict):
+            actions.append(action)
+    return actions
+
+
+def shopper_words(observation: Observation) -> list[str]:
+    """The words of the goal, then of each past rationale, then of each typed text."""
+    words = words_of(observation["goal"])
+    for step in observation["history"]:
+        words += words_of(step["rationale"])
+    for action in past_actions(observation["history"]):
+        words += words_of(str(action.get("text", "")))
+    return words

@@ -1,0 +1,238 @@
+"""Baselines learn what the train split shows, from nothing else, and hold nothing on the page impossible."""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agents.baselines.choices import Page, Reader
+from agents.baselines.counts import WittenBell
+from agents.baselines.fitted import FittedBaseline
+from agents.baselines.nearest import K1, B, Nearest, _terms
+from agents.registry import GROUPS, make_agent
+from agents.train_view import TrainView
+from benchmarks.leaderboard.ranking import agent_specs
+from replay_sessions.foundation.errors import BadConfig, MissingExtra
+from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.splits import SplitPlan
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.metrics import checked_distribution, step_metrics
+from shop_env.observation import Observation
+from shop_env.replies import parse_reply
+from tests.agents.conftest import demo_store as demo_store
+
+BASELINES = GROUPS["baselines"]
+PAGE = '<input name="search"/><a name="shelf.{}.view">View</a><a name="shelf.{}.view">View</a><a name="help">Help</a>'
+
+
+def store_of(path: Path, sessions: list[Session]) -> SessionStore:
+    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
+        for session in sessions:
+            writer.write(session)
+    return SessionStore.open(path)
+
+
+def sessions_of(split: Split, users: int) -> Iterator[Session]:
+    """Shoppers who search, take what their goal names, and then leave if hurried, else ask for help."""
+    for number in range(users):
+        wanted, other = f"{split}{number}", f"other{number}"  # no product is seen twice
+        hurried = number % 2 == 0
+        page = PAGE.format(*((wanted, other) if number % 3 else (other, wanted)))
+        actions: list[Action] = [
+            TypeAndSubmit(name="search", text=wanted),
+            Click(name=f"shelf.{wanted}.view"),
+            Terminate() if hurried else Click(name="help"),
+        ]
+        yield Session(
+            session_id=f"{split} {number}",
+            user_id=f"{split} {number}",
+            steps=tuple(Step(page=page, action=action) for action in actions),
+            source="planted",
+            persona=Persona(text="Always in a hurry." if hurried else "Has much time."),
+            goal=f"Find a {wanted} one",
+            official_split=split,
+        )
+
+
+@pytest.fixture(scope="module")
+def ruled_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+    """Train and test sessions of the same rule."""
+    return store_of(tmp_path_factory.mktemp("ruled") / "store", [*sessions_of("train", 36), *sessions_of("test", 12)])
+
+
+@cache
+def fitted(name: str, store: SessionStore) -> FittedBaseline:
+    """A baseline, fitted once for all tests."""
+    baseline = make_agent(name, store=store)
+    assert isinstance(baseline, FittedBaseline)
+    return baseline
+
+
+def observations(store: SessionStore) -> list[Observation]:
+    return [step.observation for step in scored_steps(store, "test")]
+
+
+@pytest.mark.parametrize("name", ["nearest", "logistic", "boosting"])
+def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name: str, ruled_store: SessionStore) -> None:
+    assert step_metrics(evaluate(fitted(name, ruled_store), ruled_store, "test"))["exact_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["context_majority", "ngram"])
+def test_baselines_that_count_actions_learn_what_is_next_but_not_for_whom(name: str, ruled_store: SessionStore) -> None:
+    records = evaluate(fitted(name, ruled_store), ruled_store, "test")
+    taken = [record.predicted for record in records if record.step_index == 1]
+    assert all(action is not None and action["name"].startswith("shelf.") for action in taken)
+    assert len({str(record.predicted) for record in records if record.step_index == 2}) == 1
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_says_the_same_whatever_the_test_split_holds(
+    name: str, ruled_store: SessionStore, tmp_path: Path
+) -> None:
+    altered = [
+        msgspec.structs.replace(
+            session,
+            steps=tuple(msgspec.structs.replace(step, action=Click(name="help")) for step in session.steps),
+            persona=Persona(text="Somebody else."),
+        )
+        for session in sessions_of("test", 12)
+    ]
+    other = store_of(tmp_path / "store", [*sessions_of("train", 36), *altered])
+    assert other.fingerprint != ruled_store.fingerprint
+    asked = observations(ruled_store)
+    first, second = fitted(name, ruled_store), fitted(name, other)
+    seeds = [None] * len(asked)
+    assert first.act_batch(asked, seeds=seeds) == second.act_batch(asked, seeds=seeds)
+    assert first.probabilities(asked) == second.probabilities(asked)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_nothing_that_a_page_offers_is_impossible(name: str, demo_store: SessionStore) -> None:
+    steps = list(scored_steps(demo_store, "test"))
+    found = fitted(name, demo_store).probabilities([step.observation for step in steps])
+    for step, probabilities in zip(steps, found, strict=True):
+        given = checked_distribution(probabilities)
+        assert min(given.values()) > 0
+        assert tuple(reply_action(step.logged).values()) in given
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_is_worth_more_than_uniform_chance(name: str, demo_store: SessionStore) -> None:
+    steps = list(scored_steps(demo_store, "test"))
+    found = fitted(name, demo_store).probabilities([step.observation for step in steps])
+    own = uniform = 0.0
+    for step, probabilities in zip(steps, found, strict=True):
+        own -= math.log(checked_distribution(probabilities)[tuple(reply_action(step.logged).values())])
+        uniform += math.log(len(probabilities))
+    assert own < uniform
+
+
+def test_texts_are_runs_of_the_goal_as_it_is_written(ruled_store: SessionStore) -> None:
+    goal = "Book a flight from: Holy Cross, AK to: Charleston on 12/24/2016."
+    page = Reader(TrainView(ruled_store)).read(
+        Observation(page='<input name="from"/>', history=(), persona="", goal=goal, step=0)
+    )
+    before = {
+        choice.action.text: choice.traits[2] for choice in page.choices if isinstance(choice.action, TypeAndSubmit)
+    }
+    assert before["Holy Cross, AK"] == "after from"
+    assert before["12/24/2016"] == "after on"
+
+
+def test_a_name_s_own_part_is_no_role_and_a_recurring_one_is(ruled_store: SessionStore) -> None:
+    odd = PAGE.format("one_of_a_kind", "another_of_a_kind")
+    page = Reader(TrainView(ruled_store)).read(Observation(page=odd, history=(), persona="", goal="", step=0))
+    assert page.roles == ["terminate", "click shelf.*.view", "click shelf.*.view", "click help"]
+
+
+def test_nearest_ranks_by_bm25(ruled_store: SessionStore) -> None:
+    store = TrainView(ruled_store)
+    reader = Reader(store)
+    examples = list(reader.examples(store, skip_first_action=True, max_steps=30))
+    texts = [_terms(example.page) for example in examples]
+    mean = sum(map(len, texts)) / len(texts)
+
+    def bm25(query: list[str], text: list[str]) -> float:
+        score = 0.0
+        for word in set(query):
+            having = sum(word in other for other in texts)
+            idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+            count = text.count(word)
+            score += idf * count * (K1 + 1) / (count + K1 * (1 - B + B * len(text) / mean))
+        return score
+
+    baseline = Nearest(store, max_steps=30)
+    page: Page = reader.read(observations(ruled_store)[5])
+    assert baseline.scores(page).tolist() == pytest.approx([bm25(_terms(page), text) for text in texts], rel=1e-4)
+
+
+def test_witten_bell_backs_off_to_shorter_contexts() -> None:
+    model = WittenBell()
+    for context, outcome in ((("a", "b"), "x"), (("c", "b"), "y"), (("c", "b"), "y")):
+        model.add(context, outcome)
+    by_none = [(1 + 2 / 2) / 5, (2 + 2 / 2) / 5]  # x once, y twice, two kinds, uniform below
+    by_b = [(1 + 2 * by_none[0]) / 5, (2 + 2 * by_none[1]) / 5]
+    by_both = [(1 + 1 * by_b[0]) / 2, (0 + 1 * by_b[1]) / 2]
+    assert model.among(("a", "b"), ["x", "y"]).tolist() == pytest.approx(by_both)
+    assert model.among(("z", "b"), ["x", "y"]).tolist() == pytest.approx(by_b)
+
+
+def test_a_baseline_without_steps_to_learn_from_says_so(tmp_path: Path) -> None:
+    empty = store_of(tmp_path / "store", list(sessions_of("test", 3)))
+    with pytest.raises(BadConfig, match="has no step to learn from"):
+        make_agent("ngram", store=empty)
+
+
+def test_baselines_names_all_of_them_on_a_leaderboard() -> None:
+    assert [spec.target for spec in agent_specs(("baselines", "random"))] == [*BASELINES, "random"]
+
+
+def test_the_former_name_of_the_group_is_met_with_the_new_one() -> None:
+    with pytest.raises(BadConfig, match="the agents 'floors' are now called 'baselines'"):
+        agent_specs(("floors",))
+
+
+def test_without_scikit_learn_the_extra_is_named(demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "agents.baselines.classifiers", raising=False)
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'shop-r1\[baselines\]'"):
+        make_agent("boosting", store=demo_store)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_replies_with_what_it_holds_likeliest(name: str, demo_store: SessionStore) -> None:
+    asked = observations(demo_store)
+    baseline = fitted(name, demo_store)
+    replies = baseline.act_batch(asked, seeds=[None] * len(asked))
+    for reply, probabilities in zip(replies, baseline.probabilities(asked), strict=True):
+        action = parse_reply(reply).action  # type: ignore[union-attr]
+        assert probabilities[action] == max(probabilities.values())
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_a_seed(
+    name: str, demo_store: SessionStore
+) -> None:
+    observation = next(iter(scored_steps(demo_store, "test"))).observation
+    sampled = make_agent(f"{name}?temperature=1", store=demo_store)
+    (expected,) = fitted(name, demo_store).probabilities([observation])
+    seeds = list(range(500))
+    replies = sampled.act_batch([observation] * len(seeds), seeds=seeds)  # type: ignore[attr-defined]
+    drawn = Counter(parse_reply(reply).action for reply in replies)  # type: ignore[union-attr]
+    for action, share in expected.items():
+        assert drawn[action] / len(seeds) == pytest.approx(share, abs=4 * math.sqrt(share / len(seeds)) + 1e-9)
+    assert sampled.act_batch([observation] * 50, seeds=seeds[:50]) == replies[:50]  # type: ignore[attr-defined]
+    sampled.reset(seed=7)
+    assert sampled.act(observation) == replies[7]
+
+
+def test_a_temperature_below_0_is_refused(demo_store: SessionStore) -> None:
+    with pytest.raises(BadConfig, match="temperature is -1"):
+        make_agent("ngram?temperature=-1", store=demo_store)

@@ -1,0 +1,56 @@
+"""A trained policy's replies depend on the observation and the seed, and on nothing that is asked beside it."""
+
+import pytest
+
+from agents.local.policy_agent import PolicyAgent
+from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.generate import generate_replies
+from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.metrics import checked_distribution
+from tests.train.conftest import Tiny, checkpoint_info
+from tests.train.conftest import tiny as tiny
+
+
+def policy_agent(tiny: Tiny, max_tokens: int = 4096) -> PolicyAgent:
+    info = checkpoint_info(temperature=1.0, max_new_tokens=6, max_tokens=max_tokens)
+    return PolicyAgent(policy=(tiny.model, tiny.tokenizer, info), rationales=2)
+
+
+def test_sampled_replies_are_the_same_in_any_batch_order_and_resume(tiny: Tiny, demo_store: SessionStore) -> None:
+    steps = list(scored_steps(demo_store, "test", max_sessions=3))
+    agent = policy_agent(tiny)
+    together = {step.key: reply for step, reply in generate_replies(agent, steps, seed=3, batch_size=1000)}
+    assert len(set(together.values())) > 1
+    for asked, batch_size in ((steps, 1), (steps[::-1], 7), (steps[9:], 4)):
+        for step, reply in generate_replies(agent, asked, seed=3, batch_size=batch_size):
+            assert reply == together[step.key]
+    assert {step.key: reply for step, reply in generate_replies(agent, steps, seed=4, batch_size=1000)} != together
+
+
+def test_a_reset_and_one_question_equal_a_batch(tiny: Tiny, demo_store: SessionStore) -> None:
+    observation = next(scored_steps(demo_store, "test")).observation
+    agent = policy_agent(tiny)
+    agent.reset(seed=11)
+    assert [agent.act(observation)] == agent.act_batch([observation], seeds=[11])
+
+
+def test_a_page_that_is_too_long_costs_its_own_step(tiny: Tiny, demo_store: SessionStore) -> None:
+    observation = next(scored_steps(demo_store, "test")).observation
+    long = {**observation, "page": observation["page"] * 200}
+    agent = policy_agent(tiny, max_tokens=2000)
+    fits, too_long, again = agent.act_batch([observation, long, observation], seeds=[1, 2, 1])  # type: ignore[list-item]
+    assert isinstance(too_long, AgentFailed)
+    assert fits == again and isinstance(fits, str)
+
+
+def test_probabilities_are_distributions_and_do_not_depend_on_the_batch(tiny: Tiny, demo_store: SessionStore) -> None:
+    steps = list(scored_steps(demo_store, "test"))[:3]
+    agent = policy_agent(tiny)
+    observations = [step.observation for step in steps]
+    together = agent.probabilities(observations, seeds=[1, 2, 3])
+    for observation, seed, found in zip(observations, (1, 2, 3), together, strict=True):
+        assert not isinstance(found, Exception)
+        checked_distribution(found)
+        (alone,) = agent.probabilities([observation], seeds=[seed])
+        assert found == pytest.approx(alone)

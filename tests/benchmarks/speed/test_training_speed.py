@@ -1,0 +1,110 @@
+"""The speed of training and sampling is measured as the modules say; figures are written as they come."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from benchmarks.speed.__main__ import main
+from benchmarks.studies.speed import rollouts, training_gpu
+from benchmarks.studies.speed.measurement import Measurement
+from benchmarks.studies.speed.passes import Size, build_model, build_session, build_ways
+from train.session_tree import pack
+
+
+def written(file: Path) -> list[Measurement]:
+    return msgspec.json.decode(file.read_bytes(), type=list[Measurement])
+
+
+def test_a_session_is_as_long_as_its_size_says() -> None:
+    size = Size(20, steps=3, replies=2, reply=5)
+    tree = build_session(size, 100)
+    assert len(tree.trunk) == size.trunk == 3 * 25 - 5
+    assert tree.forks == [20, 45, 70]
+    assert [len(reply) for replies in tree.replies for reply in replies] == [5] * 6
+    assert build_session(size, 100, seed=1).trunk != tree.trunk == build_session(size, 100).trunk
+
+
+def test_all_ways_give_one_sum_and_leave_gradients() -> None:
+    tree = build_session(Size(20, steps=2, replies=2, reply=5), 100)
+    sums = {name: way(tree) for name, way in build_ways("tiny").items()}
+    assert len(sums) == 5
+    for found in sums.values():
+        assert found == pytest.approx(sums["rows"], rel=1e-5)
+
+
+def test_figures_of_a_gpu_are_measured_on_any_device_with_a_tiny_shape(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["training_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
+    found = {each.name: each.value for each in written(tmp_path / "speed.json")}
+    for way in ("structured", "depth_first", "rows"):
+        tokens, rows = (found[f"training_gpu.tiny.60.{way}.{figure}"] for figure in ("tokens", "rows"))
+        assert rows > tokens if way != "rows" else rows == pytest.approx(tokens)
+    if not torch.cuda.is_available():
+        assert (
+            "training_gpu: flex is left out: NotImplementedError: FlexAttention does not support backward on CPU"
+            in capsys.readouterr().err
+        )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_figures_of_a_gpu_are_not_measured_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["training_gpu"]) == 2
+    assert "training_gpu needs a CUDA device, and torch finds none here" in capsys.readouterr().err
+
+
+def test_rollouts_are_measured_beside_generate(tmp_path: Path) -> None:
+    assert main(["rollouts", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
+    groups, singles = written(tmp_path / "speed.json")
+    assert (groups.name, singles.name) == ("rollouts.tiny.groups.generate", "rollouts.tiny.singles.generate")
+    assert groups.ratio == pytest.approx(groups.value / (groups.peer_value or 0))
+
+
+def test_replies_that_differ_from_those_of_generate_are_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        rollouts, "_generate_plain", lambda model, prompts, config: [[[0]] * config.num_generations for _ in prompts]
+    )
+    with pytest.raises(RuntimeError, match="100% of the replies differ at tiny"):
+        main(["rollouts", "--quick"])
+
+
+@pytest.mark.parametrize("part", ["training", "rollouts", "training_gpu"])
+def test_a_shape_that_is_none_is_told(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([part, "--quick", "--shapes", "31b"]) == 2
+    assert "Unknown shape '31b'. Did you mean '31m'" in capsys.readouterr().err
+
+
+def test_a_part_that_fails_leaves_the_figures_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(training_gpu, "_measure_way", broken)
+    with pytest.raises(RuntimeError, match="no more"):
+        main(["rollouts", "training_gpu", "--quick", "--json", str(tmp_path / "speed.json")])
+    assert written(tmp_path / "speed.json")[0].name == "rollouts.tiny.groups.generate"
+
+
+def test_the_work_of_a_pass_is_counted_by_weight_and_by_pair() -> None:
+    model = build_model("tiny")
+    tree = build_session(Size(20, steps=2, replies=2, reply=5), 100)
+    packed = pack([tree])
+    config = model.config
+    matrices = sum(
+        parameter.numel() for name, parameter in model.model.named_parameters() if "proj" in name and "weight" in name
+    )
+    pairs = 45 * 46 // 2 + sum(2 * (5 * fork + 5 * 6 // 2) for fork in (20, 45))
+    by_hand = 6 * (65 * matrices + 20 * 32 * 100) + 12 * 2 * pairs * 32
+    assert packed.input_ids.numel() == 65 and len(packed.targets) == 20
+    assert training_gpu.flops(config, packed) == by_hand
+
+
+@pytest.mark.slow
+def test_training_is_measured_in_time_and_memory(tmp_path: Path) -> None:
+    assert main(["training", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
+    names = [each.name for each in written(tmp_path / "speed.json")]
+    for kind, only in (("pass", ["rows"]), ("memory", [])):
+        for peer in (*only, "prefix", "trie", "depth_first.packed"):
+            assert f"training.{kind}.tiny.{peer}" in names

@@ -1,0 +1,206 @@
+"""Replies are kept one by one: nothing answered is asked again, whatever is counted and whenever it is killed."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.leaderboard.__main__ import main
+
+pytestmark = pytest.mark.long
+
+ROOT = Path(__file__).resolve().parents[2]
+# Writes a line for each call: what a paid server would bill.
+PAID = """\
+import hashlib, json, pathlib, random, time
+from shop_env.replies import format_reply
+from replay_sessions.schema import Click, Terminate
+from shop_env.candidates import candidate_actions
+BILL = pathlib.Path(__file__).with_name("bill.txt")
+
+def bill(what):
+    with BILL.open("a") as file:
+        file.write(what + "\\n")
+
+class Paid:
+    def __init__(self, pause_s=0.0):
+        self.pause_s = pause_s
+    def reset(self, *, seed=None):
+        self.random = random.Random(seed)
+    def act(self, observation):
+        bill("reply")
+        time.sleep(self.pause_s)
+        action = self.random.choice(candidate_actions(observation))
+        return f"Sure: {format_reply('', action)}" if self.random.random() < 0.3 else format_reply("", action)
+    def probabilities(self, observations):
+        for _ in observations:
+            bill("probabilities")
+        return [{Terminate(): 1.0}] * len(observations)
+"""
+
+
+@pytest.fixture
+def paid(tmp_path: Path) -> Path:
+    file = tmp_path / "paid.py"
+    file.write_text(PAID, encoding="utf-8")
+    return file
+
+
+def calls(paid: Path) -> list[str]:
+    bill = paid.with_name("bill.txt")
+    return bill.read_text(encoding="utf-8").split() if bill.exists() else []
+
+
+def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") -> dict[str, Any]:
+    agent = f"paid={paid}:Paid{arguments}"
+    assert main(["--agents", agent, "--store", str(store), "--out", str(out), *more]) == 0
+    found: dict[str, Any] = json.loads((out / "results.json").read_text(encoding="utf-8"))["entries"][0]
+    return found
+
+
+def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subprocess.Popen[bytes]:
+    """The same in a process of its own, which is at work until it is killed."""
+    call = ["--agents", f"paid={paid}:Paid?pause_s=0.01", "--store", str(store), "--out", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.leaderboard", *call],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while len(calls(paid)) < calls_before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return process
+
+
+def test_another_reward_metric_extraction_or_subset_asks_nothing(paid: Path, store_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = rank(paid, store_path, out)
+    asked = calls(paid)
+    assert len(asked) == first["row"]["steps"]
+    rewards = {
+        rank(paid, store_path, out, "--reward", reward)["row"]["figures"]["mean_reward"]["value"]
+        for reward in ("shop_r1", "binary")
+    }
+    assert len(rewards) == 2
+    rank(paid, store_path, out, "--metrics", "opera")
+    lenient = rank(paid, store_path, out, "--extraction", "lenient")
+    assert lenient["row"]["figures"]["invalid_rate"]["value"] == 0.0 < first["row"]["figures"]["invalid_rate"]["value"]
+    assert rank(paid, store_path, out, "--sessions", "2")["row"]["sessions"] == 2
+    assert rank(paid, store_path, out, "--cluster", "session")["row"] != first["row"]
+    assert rank(paid, store_path, out)["row"] == first["row"]
+    assert calls(paid) == asked
+    rank(paid, store_path, out, "--likelihood")
+    weighed = calls(paid)
+    assert weighed == asked + ["probabilities"] * len(asked)
+    rank(paid, store_path, out, "--likelihood", "--reward", "binary")
+    assert calls(paid) == weighed
+    rank(paid, store_path, out, "--first-action")
+    assert len(calls(paid)) == len(weighed) + first["row"]["sessions"]
+
+
+def test_a_kill_in_the_middle_costs_at_most_the_reply_under_way(paid: Path, store_path: Path, tmp_path: Path) -> None:
+    whole = rank(paid, store_path, tmp_path / "whole", arguments="?pause_s=0.01")
+    steps = whole["row"]["steps"]
+    paid.with_name("bill.txt").unlink()
+    out = tmp_path / "killed"
+    process = started(paid, store_path, out, calls_before=steps // 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 0 < len(calls(paid)) < steps
+    resumed = rank(paid, store_path, out, arguments="?pause_s=0.01")
+    assert len(calls(paid)) <= steps + 1
+    assert resumed["row"] == whole["row"]
+    assert resumed["records_digest"] == whole["records_digest"]
+
+
+def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_lives(
+    paid: Path, store_path: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    first = started(paid, store_path, out, calls_before=3)
+    try:
+        os.kill(first.pid, signal.SIGSTOP)
+        asked = calls(paid)
+        call = ["--agents", "random", "--store", str(store_path)]
+        second = subprocess.run(
+            [sys.executable, "-m", "benchmarks.leaderboard", *call, "--out", str(out)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = f"another process is at work in '{out}': wait for its end, or give another --out"
+        assert (second.returncode, second.stdout, second.stderr) == (2, "", f"error: {said}\n")
+        assert not (out / "agents" / "random").exists()
+        assert main([*call, "--out", str(tmp_path / "other")]) == 0
+    finally:
+        first.kill()
+        first.wait()
+    assert rank(paid, store_path, out, arguments="?pause_s=0.01")["row"]["errors"] == 0
+    assert calls(paid)[: len(asked)] == asked
+
+
+@pytest.mark.parametrize("cut", [1, 30])
+def test_a_torn_last_line_is_asked_again_alone(paid: Path, store_path: Path, tmp_path: Path, cut: int) -> None:
+    whole = rank(paid, store_path, tmp_path / "out")
+    (kept,) = (tmp_path / "out").rglob("replies/*.jsonl")
+    content = kept.read_bytes()
+    kept.write_bytes(content[:-cut])
+    assert rank(paid, store_path, tmp_path / "out")["new_steps"] == 1
+    assert len(calls(paid)) == whole["row"]["steps"] + 1
+    again = rank(paid, store_path, tmp_path / "out")
+    assert (again["new_steps"], again["row"]) == (0, whole["row"])
+
+
+def test_an_error_never_takes_the_place_of_a_reply(paid: Path, store_path: Path, tmp_path: Path) -> None:
+    whole = rank(paid, store_path, tmp_path / "out")
+    (kept,) = (tmp_path / "out").rglob("replies/*.jsonl")
+    lines = kept.read_text(encoding="utf-8").splitlines()
+    down = {key: json.loads(lines[2])[key] for key in ("session_id", "step_index")} | {"error": "AgentFailed: down"}
+    kept.write_text("\n".join([*lines, json.dumps(down), ""]), encoding="utf-8")
+    assert rank(paid, store_path, tmp_path / "out")["row"] == whole["row"]
+    assert len(calls(paid)) == whole["row"]["steps"]
+
+
+def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid: Path, store_path: Path, tmp_path: Path) -> None:
+    call = f"ulimit -f 8; {sys.executable} -m benchmarks.leaderboard --agents paid={paid}:Paid --store {store_path}"
+    done = subprocess.run(
+        ["bash", "-c", f"{call} --out {tmp_path / 'out'}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "replies cannot be written" in done.stderr
+
+
+def test_kept_replies_of_an_edited_agent_are_another_agent_s(paid: Path, store_path: Path, tmp_path: Path) -> None:
+    rank(paid, store_path, tmp_path / "out")
+    shutil.move(paid, paid.with_name("old.py"))
+    paid.write_text(PAID + "\n# edited\n", encoding="utf-8")
+    assert rank(paid, store_path, tmp_path / "out")["new_steps"] > 0
+
+
+def test_kept_replies_from_before_an_edit_of_a_helper_are_asked_again(
+    paid: Path, store_path: Path, tmp_path: Path
+) -> None:
+    helper = tmp_path / "paid_words.py"
+    helper.write_text("", encoding="utf-8")
+    paid.write_text(f"import paid_words\n{PAID}", encoding="utf-8")
+    first = rank(paid, store_path, tmp_path / "out")
+    assert rank(paid, store_path, tmp_path / "out")["new_steps"] == 0
+    helper.write_text("# edited\n", encoding="utf-8")
+    assert rank(paid, store_path, tmp_path / "out")["new_steps"] == first["row"]["steps"]

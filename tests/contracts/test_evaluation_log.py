@@ -1,0 +1,138 @@
+"""A training run and a leaderboard of the same agents write the same log: what reads one reads the other."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agents.llm_grpo.train import main as train
+from benchmarks.leaderboard.__main__ import main as leaderboard
+from benchmarks.leaderboard.verify import FOLDER, verify
+from benchmarks.people.__main__ import main as people
+from benchmarks.report.__main__ import main as report
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.log import read_log
+from tests.smoke.test_train_command import small_run
+from tests.smoke.test_train_command import store as store
+
+pytestmark = pytest.mark.long
+
+KINDS = ("training run", "leaderboard")
+
+
+@pytest.fixture(scope="module")
+def run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("logs") / "run"
+    with redirect_stdout(io.StringIO()):
+        assert train(small_run(store, out)) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def board(run: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The agents of the run once more, by their checkpoints."""
+    out = tmp_path_factory.mktemp("logs") / "board"
+    agents = []
+    for entry in read_log(run).entries:
+        arguments = "&".join(f"{name}={value}" for name, value in entry.spec.arguments.items())
+        agents.append(f"{entry.label.replace(',', '')}={entry.spec.within(run).target}?{arguments}")
+    config = read_log(run).config
+    call = ["--store", str(store), "--seed", str(config.seed), "--sessions", str(config.sessions), "--out", str(out)]
+    assert leaderboard(["--agents", *agents, *call]) == 0
+    return out
+
+
+@pytest.fixture
+def folders(run: Path, board: Path) -> dict[str, Path]:
+    return dict(zip(KINDS, (run, board), strict=True))
+
+
+def test_the_same_agents_have_the_same_rows(run: Path, board: Path) -> None:
+    rows, others = ([entry.row for entry in read_log(folder).entries] for folder in (run, board))
+    assert rows == [msgspec.structs.replace(other, label=row.label) for row, other in zip(rows, others, strict=True)]
+    assert read_log(run).ceilings == read_log(board).ceilings != []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_verify_passes_with_and_without_the_store_and_after_a_move(
+    kind: str, folders: dict[str, Path], store: Path, tmp_path: Path
+) -> None:
+    moved = Path(shutil.copytree(folders[kind], tmp_path / "moved"))
+    assert not any(verify(moved, SessionStore.open(store), rerun=3).values())
+    assert not any(verify(moved).values())
+    assert leaderboard(["verify", str(folders[kind])]) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compare_report_and_people_pass(kind: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = folders[kind]
+    first, second = read_log(folder).entries[3].label, read_log(folder).entries[0].label
+    assert leaderboard(["compare", str(folder), first, second]) == 0
+    assert report([str(folder), "--out", str(tmp_path / "report.html")]) == 0
+    assert people([str(folder), "--out", str(tmp_path / "people")]) == 0
+    assert {file.name for file in (tmp_path / "people").iterdir()} == {"people.json", "people.md"}
+
+
+def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert leaderboard(["compare", str(run), "SFT, greedy", "majority", "--second-folder", str(board)]) == 0
+    assert "SFT, greedy less majority" in capsys.readouterr().out
+
+
+def _set_temperature(results: dict[str, Any]) -> None:
+    results["entries"][3]["spec"]["arguments"]["temperature"] = 0.1
+
+
+def _set_difference(results: dict[str, Any]) -> None:
+    results["training"]["comparisons"][0]["difference"] += 0.01
+
+
+def _set_over_best(results: dict[str, Any]) -> None:
+    results["training"]["over_best_agent"][0]["difference"] += 0.01
+
+
+def _set_reward(results: dict[str, Any]) -> None:
+    results["config"]["reward"] = "binary"
+
+
+def _drop_row(results: dict[str, Any]) -> None:
+    del results["entries"][4]
+
+
+@pytest.mark.parametrize(
+    ("edit", "part", "message"),
+    [
+        (_set_temperature, "SFT, T 0.6", "identity.arguments.temperature: recorded 0.6, recomputed 0.1"),
+        (_set_difference, FOLDER, "comparisons[0].difference: recorded"),
+        (_set_over_best, FOLDER, "over_best_agent[0].difference: recorded"),
+        (_set_reward, FOLDER, "config.reward: recorded 'binary', recomputed 'shop_r1'"),
+        (_drop_row, FOLDER, "entries: they are not the agents of the config"),
+    ],
+)
+def test_an_edited_log_of_a_training_run_is_found(
+    edit: Callable[[dict[str, Any]], None],
+    part: str,
+    message: str,
+    run: Path,
+    store: Path,
+    tmp_path: Path,
+) -> None:
+    copied = Path(shutil.copytree(run, tmp_path / "copied"))
+    results = json.loads((copied / "results.json").read_text())
+    edit(results)
+    (copied / "results.json").write_text(json.dumps(results))
+    assert message in "\n".join(verify(copied, SessionStore.open(store))[part])
+
+
+def test_a_rerun_finds_a_checkpoint_that_was_exchanged(run: Path, store: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(run, tmp_path / "copied"))
+    shutil.rmtree(copied / "sft")
+    shutil.copytree(copied / "shop_r1", copied / "sft")
+    found = verify(copied, SessionStore.open(store), rerun=3)
+    assert any("code: the agent's source or checkpoint" in line for line in found["SFT, greedy"])
+    assert not any(found["Shop-R1, greedy"])

@@ -1,0 +1,114 @@
+"""The same records have the same interval and the same verdict in every table: there is one interval and one test."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from benchmarks.leaderboard.__main__ import main as leaderboard
+from benchmarks.leaderboard.compare import Compare, compare
+from benchmarks.report.__main__ import main as report
+from benchmarks.report.comparisons import differences
+from benchmarks.report.evidence import read_evidence
+from benchmarks.series.__main__ import main as series
+from replay_sessions.foundation.table import Estimate, format_cell
+from shop_env.evaluation.log import read_log, read_records
+from shop_env.evaluation.pooling import Measured
+from shop_env.evaluation.results import WITH_INTERVAL, results_table, summarise
+from shop_env.metrics import StepRecord, estimate_metric, paired_test
+from tests.demo_stores import demo_store_at
+
+AGENTS = ("copy_match", "majority")
+METRICS = [name for name in WITH_INTERVAL if name != "exact_accuracy_errors_as_misses"]
+
+Folders = dict[str, Path]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """A leaderboard of two agents on fifteen users, its report and tables, and a series of the same board."""
+    folder = tmp_path_factory.mktemp("intervals")
+    demo_store_at(folder / "store", 60, seed=4)
+    call = ["--agents", *AGENTS, "--store", str(folder / "store"), "--split", "all", "--out", str(folder / "board")]
+    assert leaderboard(call) == 0
+    assert report([str(folder / "board"), "--tables", str(folder / "tables")]) == 0
+    (folder / "series.toml").write_text(
+        f"""
+        out = {json.dumps(str(folder / "series"))}
+        compare = [["copy_match", "majority"]]
+        settings = {{split = "all"}}
+        [[runs]]
+        agents = ["copy_match", "majority"]
+        stores = [{json.dumps(str(folder / "store"))}]
+        """,
+        encoding="utf-8",
+    )
+    assert series([str(folder / "series.toml")]) == 0
+    return {name: folder / name for name in ("board", "tables", "series")}
+
+
+def records_of(folders: Folders) -> dict[str, list[StepRecord]]:
+    return {entry.label: read_records(folders["board"], entry) for entry in read_log(folders["board"]).entries}
+
+
+def series_table(folders: Folders) -> dict[str, Any]:
+    (table,) = json.loads((folders["series"] / "series.json").read_text(encoding="utf-8"))["tables"]
+    return dict(table)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_has_one_interval_in_every_table(agent: str, metric: str, folders: Folders) -> None:
+    records = records_of(folders)
+    expected = estimate_metric(records[agent], metric)
+    assert expected.low is not None and expected.high is not None
+    row = summarise(records[agent], label=agent)  # the training table's and the leaderboard's
+    of_log = next(entry.row for entry in read_log(folders["board"]).entries if entry.label == agent)
+    assert row.figures[metric] == of_log.figures[metric] == expected
+    pooled = Measured([{agent: records[agent]}], same_users=True, preset="shop_r1").figure(agent, metric)  # the papers'
+    assert pooled is not None and Estimate(pooled.value, pooled.low, pooled.high) == expected
+    (of_series,) = [one["figures"][metric] for one in series_table(folders)["rows"] if one["label"] == agent]
+    assert [of_series[name] for name in ("value", "low", "high")] == [expected.value, expected.low, expected.high]
+    with (folders["tables"] / "ranking.csv").open(newline="") as file:
+        (line,) = [line for line in csv.DictReader(file) if line["agent"] == agent]
+    ends = [line[metric], line[f"{metric}_low"], line[f"{metric}_high"]]
+    assert list(map(float, ends)) == [expected.value, expected.low, expected.high]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_has_one_notation_in_every_table(agent: str, metric: str, folders: Folders) -> None:
+    expected = estimate_metric(records_of(folders)[agent], metric)
+    text = format_cell(expected, "points" if metric == "mean_reward" else "percent")
+    board, html = folders["board"], LexborHTMLParser((folders["board"] / "report.html").read_text(encoding="utf-8"))
+    training = results_table([summarise(records_of(folders)[agent], label=agent)]).markdown()
+    texts = {
+        "leaderboard": (board / "leaderboard.md").read_text(encoding="utf-8"),
+        "training": training,
+        "series": (folders["series"] / "series.md").read_text(encoding="utf-8"),
+        "LaTeX": (folders["tables"] / "ranking.tex").read_text(encoding="utf-8").replace("$-$", "−"),
+        "report": html.css_first("#table-ranking").text(),
+    }
+    assert [name for name, written in texts.items() if text not in written] == []
+
+
+@pytest.mark.parametrize("metric", ["exact_accuracy", "type_f1_macro"])
+def test_a_difference_has_one_interval_and_one_p_everywhere(metric: str, folders: Folders) -> None:
+    records = records_of(folders)
+    expected = paired_test(records["copy_match"], records["majority"], metric)
+    assert expected is not None and expected.p_value is not None
+    options = Compare(folder=folders["board"], first=AGENTS[0], second=AGENTS[1])
+    (of_compare,) = [c.difference for c in compare(options) if c.difference.metric == metric]
+    assert (of_compare.estimate, of_compare.p_value) == (expected.estimate, expected.p_value)
+    (of_series,) = [one for one in series_table(folders)["differences"] if one["metric"] == metric]
+    assert [of_series[name] for name in ("difference", "low", "high", "p_value")] == [
+        *(expected.difference, expected.low, expected.high, expected.p_value)
+    ]
+    of_report = [c for c in differences(read_evidence(folders["board"])) if c.metric == metric]
+    best = of_report[0].second
+    sign = 1 if best == "majority" else -1
+    assert sign * of_report[0].difference == pytest.approx(expected.difference)
+    assert of_report[0].p_value == pytest.approx(expected.p_value)

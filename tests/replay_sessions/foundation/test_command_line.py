@@ -1,0 +1,163 @@
+import gzip
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from replay_sessions import SessionStore
+from replay_sessions.__main__ import main
+from tests.replay_sessions.conftest import make_session
+
+ROOT = Path(__file__).parents[3]
+
+
+def run(*words: str | Path) -> int:
+    return main([str(word) for word in words])
+
+
+def in_a_process(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "replay_sessions", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+def write_log(path: Path, count: int = 4) -> Path:
+    path.write_bytes(b"".join(msgspec.json.encode(make_session(i)) + b"\n" for i in range(count)))
+    return path
+
+
+def test_generate_makes_the_same_store_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        assert run("generate", "--sessions", "8", "--seed", "3", "--out", tmp_path / name) == 0
+    stores = [SessionStore.open(tmp_path / name) for name in ("a", "b")]
+    assert stores[0].fingerprint == stores[1].fingerprint
+    assert stores[0].manifest.options == {"sessions": "8", "seed": "3", "page_size": "small"}
+    assert "8 sessions of 2 users" in capsys.readouterr().out
+
+
+def test_import_tells_what_came_in_and_what_did_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write_log(tmp_path / "log.jsonl")
+    with log.open("a") as file:
+        file.write("{broken\n")
+    assert run("import", "jsonl", log, "--out", tmp_path / "store") == 0
+    told = capsys.readouterr().out
+    assert "4 sessions of 2 users, 8 steps (4 click, 4 terminate)" in told
+    assert "rejected: 1 records" in told
+    assert "warning: no session is in" in told
+
+
+def test_show_a_store_a_session_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("import", "jsonl", write_log(tmp_path / "log.jsonl", 30), "--out", tmp_path / "store")
+    capsys.readouterr()
+    assert run("show", tmp_path / "store") == 0
+    told = capsys.readouterr().out
+    assert "session-0000" in told
+    assert "and 10 more" in told
+    assert run("show", tmp_path / "store", "--session", "session-0003") == 0
+    told = capsys.readouterr().out
+    assert "click nav_bar.cart" in told
+    assert "a red kettle" in told
+    assert run("show", tmp_path / "store", "--session", "session-0003", "--step", "0") == 0
+    told = capsys.readouterr().out
+    assert '<a name="nav_bar.cart">Cart</a>' in told
+    assert "2 elements" in told
+
+
+def test_show_a_page_simplified_or_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = tmp_path / "page.html.gz"
+    raw.write_bytes(
+        gzip.compress(b"<html><body><script>x()</script><a name=logged.name href=/cart>Cart</a></body></html>")
+    )
+    assert run("show", raw) == 0
+    told = capsys.readouterr().out
+    assert "script" not in told
+    assert "click  cart" in told
+    assert run("show", raw, "--as-is") == 0
+    assert "click  logged.name  Cart" in capsys.readouterr().out
+    raw.write_bytes(raw.read_bytes()[:-9])
+    assert run("show", raw) == 2
+
+
+WRONG_CALLS = [
+    (["generate", "--sessions", "0", "--out", "x"], "--sessions is 0, and at least 1 was expected"),
+    (["generate", "--sessions", "3", "--out", "x", "--test", "2"], "add up to at most 1"),
+    (["import", "jsonl", "missing.jsonl", "--out", "x"], "cannot read 'missing.jsonl'"),
+    (["import", "json", "missing.jsonl", "--out", "x"], "unknown importer 'json'. Did you mean 'jsonl'?"),
+    (["show", "demmo"], "Did you mean 'demo'?"),
+    (["show", "demo", "--step", "1"], "--step needs --session"),
+    (["shwo"], "unknown command 'shwo'. Did you mean 'show'?"),
+    ([], "missing: COMMAND"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), WRONG_CALLS)
+def test_a_wrong_call_is_one_line_and_exit_code_2(
+    words: Sequence[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("replay_sessions.demo_shop.cached_store.DEMO_SESSIONS", 2)
+    assert run(*words) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+
+
+# Explained by tyro, in its own layout.
+WRONG_FLAGS = [
+    (["generate", "--sessions", "many", "--out", "x"], "base 10: 'many' Argument helptext: --sessions INT"),
+    (["generate", "--sessions", "3"], "Missing from python -m replay_sessions generate: --out PATH"),
+    (
+        ["generate", "--sessions", "3", "--out", "x", "--page-size", "huge"],
+        "argument '--page-size'. Expected one of ('small', 'compact', 'realistic')",
+    ),
+    (["generate", "--session", "3", "--out", "x"], "generate: --sessions INT"),
+    (["generate", "--session", "3", "--out", "x"], "Unrecognized options: --session 3"),
+    (
+        ["generate", "--sessions", "3", "--out", "x", "--sed", "1"],
+        "Unrecognized options: --sed, 1 Perhaps you meant: --seed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG_FLAGS)
+def test_a_wrong_flag_is_named_with_what_was_expected(
+    words: Sequence[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = in_a_process(*words)
+    assert (call.returncode, call.stdout) == (2, "")
+    assert message in " ".join(call.stderr.replace("│", " ").replace("─", " ").split())
+    assert f"{words[0]} --help" in call.stderr
+    assert "Traceback" not in call.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_store_is_not_overwritten_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("generate", "--sessions", "4", "--out", tmp_path / "store")
+    assert run(*words) == 0
+    assert run(*words) == 2
+    assert "add --overwrite to replace it" in capsys.readouterr().err
+    assert run(*words, "--overwrite") == 0
+
+
+@pytest.mark.parametrize("words", [[], ["generate"], ["import"], ["import", "jsonl"], ["show"]])
+def test_help_teaches_by_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*words, "--help") == 0
+    told = capsys.readouterr().out
+    assert "python -m replay_sessions" in told
+    if words:
+        assert "usage:" in told
+
+
+def test_the_commands_in_processes_of_their_own(tmp_path: Path) -> None:
+    made = in_a_process("generate", "--sessions", "4", "--out", tmp_path / "store")
+    assert (made.returncode, made.stderr) == (0, "")
+    [shard] = (tmp_path / "store" / "shards").iterdir()
+    shard.write_bytes(shard.read_bytes()[:100])
+    damaged = in_a_process("show", tmp_path / "store")
+    assert damaged.returncode == 2
+    assert damaged.stderr.count("\n") == 1
+    assert f"{shard.name}' has 100 bytes where" in damaged.stderr

@@ -1,0 +1,135 @@
+"""A table reads the same in every output, and no label breaks one."""
+
+import csv
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from replay_sessions.foundation.table import Column, Estimate, Table
+
+COLUMNS = [
+    Column("agent"),
+    Column("exact", "percent", "exact_accuracy"),
+    Column("less", "difference"),
+    Column("steps", "count"),
+]
+TABLE = Table(
+    columns=COLUMNS,
+    rows=[
+        ["a", Estimate(0.276, 0.174, 0.378), Estimate(0.052, 0.039, 0.064), 1234],
+        ["b", Estimate(0.5), -0.015, None],
+    ],
+    title="store demo",
+    notes=["95% intervals"],
+)
+HOSTILE = "robot.py:robot: [red]|<img onerror=alert(1)>\nx\x1b[31m $&_"
+
+
+def on_terminal(table: Table, width: int) -> str:
+    console = Console(width=width, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(table)
+    return console.export_text()
+
+
+def test_values_and_intervals_have_one_notation_in_every_text():
+    for text in (TABLE.markdown(), re.sub("<[^>]+>", "", TABLE.html())):  # an interval is in <small>
+        assert "27.6 [17.4, 37.8]" in text and "+5.2 [3.9, 6.4]" in text and "−1.5" in text and "1,234" in text
+    assert "$-$1.5" in TABLE.latex() and "27.6 [17.4, 37.8]" in TABLE.latex()
+    assert all(
+        text in on_terminal(TABLE, 80) for text in ("27.6 ", "[17.4, 37.8]", "+5.2", "[3.9, 6.4]", "95% intervals")
+    )
+
+
+def test_markdown_has_a_line_for_each_row_and_the_notes_below():
+    assert TABLE.markdown().splitlines() == [
+        "| agent | exact | less | steps |",
+        "|---|--:|--:|--:|",
+        "| a | 27.6 [17.4, 37.8] | +5.2 [3.9, 6.4] | 1,234 |",
+        "| b | 50.0 | −1.5 | – |",
+        "",
+        "95% intervals",
+    ]
+
+
+def test_csv_has_all_digits_and_a_column_for_each_end():
+    assert next(csv.DictReader(io.StringIO(TABLE.csv()))) == {
+        "agent": "a",
+        "exact_accuracy": "0.276",
+        "exact_accuracy_low": "0.174",
+        "exact_accuracy_high": "0.378",
+        "less": "0.052",
+        "less_low": "0.039",
+        "less_high": "0.064",
+        "steps": "1234",
+    }
+
+
+def test_a_table_without_rows_has_its_headings():
+    empty = Table(columns=COLUMNS, rows=[])
+    assert empty.csv() == "agent,exact_accuracy,less,steps\n"
+    assert "agent" in on_terminal(empty, 80) and empty.markdown().count("\n") == 2
+
+
+def test_a_label_breaks_no_output():
+    table = Table(columns=[Column("agent"), Column("n", "count")], rows=[[HOSTILE, 1], ["=1+1", 2]], title=HOSTILE)
+    shown = on_terminal(table, 120)
+    assert "robot.py:robot: [red]|<img onerror=alert(1)> x\N{REPLACEMENT CHARACTER}[31m" in shown
+    markdown = table.markdown().splitlines()
+    assert len(markdown) == 4 and "\\|&lt;img" in markdown[2] and "\x1b" not in table.markdown()
+    tags: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: tags.append(tag)  # type: ignore[method-assign]
+    parser.feed(table.html())
+    assert "img" not in tags and tags.count("td") == 4
+    assert r"\$\&\_" in table.latex() and len(table.latex().splitlines()) == 9
+    assert table.csv().splitlines()[2] == "'=1+1,2"
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_number_is_cut_on_a_narrow_terminal(width: int):
+    names = [f"metric_{number}" for number in range(12)]
+    table = Table(
+        columns=[Column("agent"), *(Column(name, "percent") for name in names)],
+        rows=[["a label of many characters", *(Estimate(0.1 + n / 100, 0.05, 0.987) for n in range(12))]],
+    )
+    shown = on_terminal(table, width)
+    assert all(f"{10 + number}.0" in shown for number in range(12)) and shown.count("[5.0, 98.7]") == 12
+    assert max(map(len, shown.splitlines())) <= width and "…" not in shown
+
+
+def test_latex_and_csv_hold_what_they_would_take_for_markup() -> None:
+    columns = [Column("agent"), Column("exact", "percent")]
+    label = '=HYPERLINK("x")\n50% & $x_1$ \\ {~^#}'
+    table = Table(columns=columns, rows=[[label, Estimate(0.5, 0.25, 0.75)], ["b", None]], title="a\ncaption")
+    assert list(csv.reader(io.StringIO(table.csv()))) == [
+        ["agent", "exact", "exact_low", "exact_high"],
+        ["'" + label.replace("\n", " "), "0.5", "0.25", "0.75"],
+        ["b", "", "", ""],
+    ]
+    body = table.latex().splitlines()
+    assert body[0] == "% a caption"
+    assert body[5] == (
+        r"=HYPERLINK("
+        r'"x") 50\% \& \$x\_1\$ \textbackslash{} \{\textasciitilde{}\textasciicircum{}\#\} & 50.0 [25.0, 75.0] \\'
+    )
+    assert body[6] == r"b & -- \\"
+
+
+def test_optional_columns_are_left_out_where_the_terminal_is_narrow():
+    table = Table(
+        columns=[
+            Column("agent"),
+            *(Column(f"needed {n}", "percent") for n in range(4)),
+            Column("spare", optional=True),
+        ],
+        rows=[["a", *([Estimate(0.5, 0.25, 0.75)] * 4), "more than enough text here"]],
+    )
+    assert "spare" in on_terminal(table, 120) and "spare" not in on_terminal(table, 70)
+
+
+def test_rounding_to_zero_leaves_no_sign():
+    table = Table(columns=[Column("a", "percent"), Column("b", "difference")], rows=[[-0.0001, -0.0001]])
+    assert table.texts() == [["0.0", "+0.0"]]

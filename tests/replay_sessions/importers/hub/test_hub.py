@@ -1,0 +1,147 @@
+import re
+import sys
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay_sessions import Session, SessionStore, StoreWriter
+from replay_sessions.__main__ import main
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.exporters.hub import HubExporter
+from replay_sessions.importers.hub.importer import HubImporter
+from replay_sessions.importers.hub.rows import COLUMNS, rows_of, session_of
+from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.store.splits import SplitPlan
+from tests.replay_sessions.conftest import make_session, sessions
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SessionStore:
+    """Twenty-four sessions in all three splits."""
+    with StoreWriter(tmp_path / "kettles", source="demo_shop", splits=SplitPlan(by="session")) as writer:
+        for session in generate_sessions(24, seed=0):
+            writer.write(session)
+        writer.leave_out("scroll", 3)
+    return SessionStore.open(tmp_path / "kettles")
+
+
+def again(folder: Path) -> SessionStore:
+    run_import(HubImporter(folder), folder.parent / "again", splits=SplitPlan(by="official"))
+    return SessionStore.open(folder.parent / "again")
+
+
+def without_split(session: Session) -> Session:
+    return msgspec.structs.replace(session, official_split=None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(sessions, st.sampled_from([None, "train", "validation", "test"]))
+def test_any_session_comes_back_from_its_rows(session: Session, split: object) -> None:
+    rows = list(rows_of(session))
+    assert all(row.keys() == COLUMNS.keys() for row in rows)
+    assert session_of(rows[::-1], split) == msgspec.structs.replace(session, official_split=split)  # type: ignore[arg-type]
+
+
+def test_what_is_exported_comes_back_with_its_splits(
+    store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replay_sessions.exporters.hub._FILE_CHARACTERS", 5_000)
+    monkeypatch.setattr("replay_sessions.exporters.hub._ROW_GROUP_CHARACTERS", 2_000)
+    done: list[int] = []
+    HubExporter(tmp_path / "out").export(store, done.append)
+    assert sum(done) == 24
+    files = sorted(path.name for path in (tmp_path / "out" / "data").iterdir())
+    assert len(files) > 3
+    assert all(re.fullmatch(r"(train|validation|test)-\d{5}-of-\d{5}\.parquet", name) for name in files)
+    returned = again(tmp_path / "out")
+    before = {session.session_id: session for session in store.sessions()}
+    assert {session.session_id: without_split(session) for session in returned.sessions()} == before
+    assert {name: returned.split_of(name) for name in before} == {name: store.split_of(name) for name in before}
+
+
+def test_the_card_is_read_by_the_hub_and_by_people(store: SessionStore, tmp_path: Path) -> None:
+    HubExporter(tmp_path / "out", licence="cc-by-4.0").export(store)
+    card = (tmp_path / "out" / "README.md").read_text()
+    head = card.split("---\n")[1]
+    assert "license: cc-by-4.0" in head
+    for split in ("train", "validation", "test"):
+        assert f"  - split: {split}\n    path: data/{split}-*.parquet" in head
+    assert f"24 sessions of {store.manifest.users} users, {store.manifest.steps} steps" in card
+    assert "no click, typing or terminate: 3 scroll." in card
+    table = pq.read_table(next((tmp_path / "out" / "data").glob("train-*")))
+    for name in table.column_names:
+        assert f"| `{name}` | {table.schema.field(name).type} |" in card
+
+
+def test_rows_that_are_no_whole_session_are_rejected(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "s", source="test", splits=SplitPlan(validation=0, test=0)) as writer:
+        for number in range(3):
+            writer.write(make_session(number, steps=3))
+    HubExporter(tmp_path / "out").export(SessionStore.open(tmp_path / "s"))
+    file = tmp_path / "out/data/train-00000-of-00001.parquet"
+    rows = pq.read_table(file)
+    broken = rows.to_pylist()
+    del broken[1]
+    broken[3]["action_type"] = "hover"
+    broken[5]["page"] = None
+    pq.write_table(rows.from_pylist(broken, schema=rows.schema), file)
+    with pytest.raises(Exception, match="no session could be imported"):
+        again(tmp_path / "out")
+    reasons = [getattr(record, "reason", "") for part in HubImporter(tmp_path / "out").parts()
+               for record in HubImporter(tmp_path / "out").read(part)]  # fmt: skip
+    assert "has steps [0, 2], not 0, 1, 2" in reasons[0]
+    assert "'hover'" in reasons[1]
+    assert "Expected `str`, got `null`" in reasons[2]
+
+
+class TestCommand:
+    def test_export_and_import(self, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        out = str(tmp_path / "out")
+        assert main(["export", "hub", str(store.path), "--out", out]) == 0
+        assert main(["export", "hub", str(store.path), "--out", out]) == 2
+        assert main(["export", "hub", str(store.path), "--out", out, "--overwrite"]) == 0
+        assert main(["export", "hub", str(store.path), "--out", str(tmp_path), "--overwrite"]) == 2
+        told = capsys.readouterr()
+        assert "24 sessions" in told.out
+        assert "there is a folder with a shop_r1.json" in told.err
+        assert "will not be replaced" in told.err
+        assert main(["import", "hub", out, "--split-by", "official", "--out", str(tmp_path / "again")]) == 0
+        assert len(SessionStore.open(tmp_path / "again")) == 24
+
+    def test_wrong_calls_are_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["export", "hub", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+        assert main(["export", "minary", str(tmp_path)]) == 2
+        assert main(["import", "hub", str(tmp_path), "--out", str(tmp_path / "again")]) == 2
+        upload = ["--out", str(tmp_path / "out"), "--upload", "no such/id"]
+        assert main(["export", "hub", "demo", *upload]) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert [line[:7] for line in told] == ["error: "] * 4
+        assert "holds no shop_r1.json" in told[2]
+        assert "'no such/id' is no id of the hub" in told[3]
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize(
+        ("package", "command"),
+        [
+            ("minari", ["export", "minari", "STORE", "--out", "OUT"]),
+            ("huggingface_hub", ["export", "hub", "STORE", "--out", "OUT", "--upload", "some/name"]),
+            ("huggingface_hub", ["import", "hub", "some/name", "--out", "OUT"]),
+        ],
+    )
+    def test_a_package_that_is_not_installed_is_named_with_its_extra(
+        self,
+        store: SessionStore,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        package: str,
+        command: list[str],
+    ) -> None:
+        monkeypatch.setitem(sys.modules, package, None)
+        places = {"STORE": str(store.path), "OUT": str(tmp_path / "out")}
+        assert main([places.get(word, word) for word in command]) == 2
+        assert "pip install 'shop-r1[" in capsys.readouterr().err

@@ -1,0 +1,278 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from replay_sessions import Click, Session, SessionStore, Step, StoreWriter, Terminate, TypeAndSubmit
+from replay_sessions.__main__ import main
+from replay_sessions.foundation.errors import BadSession
+from replay_sessions.store.audit.judge import AuditLimits, AuditReport, audit_size, audit_store
+from replay_sessions.store.audit.repair import repair_store
+from replay_sessions.store.splits import SplitPlan
+
+pytestmark = pytest.mark.long
+
+MakeStore = Callable[..., SessionStore]
+
+
+def page(number: int) -> str:
+    return f'<a name="go.{number}">go</a><input name="search_{number}"><p>page {number} of the shop</p>'
+
+
+def walk(number: int, *, shift: int = 0, **changes: object) -> Session:
+    """A session whose step k acts on what stands on page k; `shift` shows the page of another step instead."""
+    base = number * 100
+    actions = [
+        TypeAndSubmit(name=f"search_{base + k}", text="kettle") if k % 2 else Click(name=f"go.{base + k}")
+        for k in range(5)
+    ]
+    taken = [Step(page=page(base + k + shift), action=action) for k, action in enumerate(actions)]
+    session = Session(session_id=f"walk-{number}", user_id=f"user-{number}", source="test", steps=tuple(taken))
+    return msgspec.structs.replace(session, **changes)
+
+
+def codes(report: AuditReport) -> list[str]:
+    return [finding.code for finding in report.faults]
+
+
+def test_a_sound_store_has_no_faults(make_store: MakeStore) -> None:
+    report = audit_store(make_store([walk(i) for i in range(40)]))
+    assert codes(report) == []
+    assert report.warnings == ()
+    assert {(row.action_type, row.targets, row.on_page) for row in report.grounding} == {
+        ("click", 120, 120),
+        ("type_and_submit", 80, 80),
+    }
+    assert report.session_steps is not None
+    assert (report.session_steps.median, report.steps) == (5, 200)
+
+
+@pytest.mark.parametrize(("shift", "offset", "where"), [(1, "-1", "one step earlier"), (-1, "+1", "one step later")])
+def test_shifted_pages_are_found_and_the_offset_named(
+    make_store: MakeStore, shift: int, offset: str, where: str
+) -> None:
+    report = audit_store(make_store([walk(i, shift=shift) for i in range(40)]))
+    assert set(codes(report)) == {"ungrounded", "shifted"}
+    message = next(finding.message for finding in report.faults if finding.code == "shifted")
+    assert f"offset {offset}: 100% of targets stand on the page {where}, 0% on their own" in message
+
+
+def test_grounding_is_told_per_action_type(make_store: MakeStore) -> None:
+    lost = [
+        msgspec.structs.replace(step, action=Click(name="nowhere")) if isinstance(step.action, Click) else step
+        for step in walk(0).steps
+    ]
+    store = make_store([walk(0, steps=tuple(lost)), walk(1)])
+    report = audit_store(store)
+    assert codes(report) == ["ungrounded"]
+    assert "3 of 6 click targets of test (50%)" in report.faults[0].message
+    assert report.faults[0].sessions == ("walk-0",)
+    assert codes(audit_store(store, AuditLimits(grounding=0.4))) == []
+
+
+def test_exact_repetitions_are_found_whatever_their_ids(make_store: MakeStore) -> None:
+    copy = walk(3, session_id="copy", user_id="someone else")
+    report = audit_store(make_store([*(walk(i) for i in range(30)), copy]))
+    assert "duplicates" in codes(report)
+    assert next(f for f in report.faults if f.code == "duplicates").sessions == ("copy",)
+
+
+def test_near_repetitions_across_splits_are_found(make_store: MakeStore) -> None:
+    by_session = SplitPlan(by="session")
+    store = make_store([walk(i) for i in range(40)], "plain", by_session)
+    in_train = store.session(store.session_ids("train")[0])
+    near = [
+        msgspec.structs.replace(in_train, session_id=f"near-{i}", steps=(*in_train.steps[:-1], last(in_train, i)))
+        for i in range(30)
+    ]
+    leaky = make_store([*store.sessions(), *near], "leaky", by_session)
+    assert "near_duplicates" in codes(audit_store(leaky))
+    assert codes(audit_store(leaky, AuditLimits(leakage=1))) == []
+    other_goal = [msgspec.structs.replace(session, goal=f"goal {i}") for i, session in enumerate(near)]
+    assert codes(audit_store(make_store([*store.sessions(), *other_goal], "other", by_session))) == []
+
+
+def last(session: Session, number: int) -> Step:
+    return msgspec.structs.replace(session.steps[-1], action=Click(name=f"something.else.{number}"))
+
+
+def test_users_in_several_splits_are_a_fault_only_when_users_were_to_be_split(make_store: MakeStore) -> None:
+    sessions = [walk(i, user_id=f"user-{i % 5}") for i in range(40)]
+    by_session = audit_store(make_store(sessions, "by_session", SplitPlan(by="session")))
+    assert codes(by_session) == []
+    assert "5 of 5 users have sessions in more than one split" in by_session.warnings[0].message
+    by_user = audit_store(make_store(sessions, "by_user"))
+    assert [finding.code for finding in (*by_user.faults, *by_user.warnings)] == ["empty_split"]
+
+
+def test_doubtful_steps_and_long_pages_are_warned_of(make_store: MakeStore) -> None:
+    store = make_store(
+        [
+            walk(0, steps=(Step(page=page(0), action=Terminate()), *walk(0).steps)),
+            walk(1, steps=(Step(page=" ", action=Terminate()),)),
+            walk(2, steps=(*walk(2).steps, Step(page=page(2) + "x" * 5000, action=Click(name="")))),
+        ],
+        splits=SplitPlan(by="session"),
+    )
+    told = " / ".join(warning.message for warning in audit_store(store, AuditLimits(context_tokens=1000)).warnings)
+    assert "1 session with steps after a terminate" in told
+    assert "1 session with an empty page" in told
+    assert "1 session with an action without a name" in told
+    assert "about 1 page alone, and 1 session as a whole, would not fit a context of 1,000 tokens" in told
+    assert "no session is in" in told
+
+
+def test_private_data_is_counted_by_kind_and_never_printed(make_store: MakeStore) -> None:
+    address = "<p>Write to maria.lindqvist@example.org</p>"
+    store = make_store([walk(i, steps=(Step(page=page(i * 100) + address, action=Terminate()),)) for i in range(20)])
+    found = next(w for w in audit_store(store).warnings if w.code == "private_data")
+    assert "in 20 sessions (20 email; 20 pages searched)" in found.message
+    assert len(found.sessions) == 20
+    assert b"lindqvist" not in msgspec.json.encode(audit_store(store))
+    few = audit_store(store, AuditLimits(private_pages=5))
+    assert any("in 5 sessions (5 email; 5 pages searched)" in warning.message for warning in few.warnings)
+    assert all(w.code != "private_data" for w in audit_store(store, AuditLimits(private_pages=0)).warnings)
+
+
+def test_another_stores_shard_of_the_same_ids_is_found(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Same ids, same lengths, same size: only what it holds is another."""
+    monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 10)
+    mine = make_store([walk(i) for i in range(30)])
+    other = make_store([msgspec.structs.replace(walk(i), goal="a blue tent") for i in range(30)], "other")
+    theirs = other.path / other.manifest.shards[1].file
+    (mine.path / mine.manifest.shards[1].file).write_bytes(theirs.read_bytes())
+    pretend_size(mine, 1, theirs.stat().st_size)
+    assert main(["check", str(mine.path)]) == 1
+    assert "10 sessions cannot be read" in capsys.readouterr().out
+    report = audit_store(SessionStore.open(mine.path))
+    assert report.faults[0].sessions == tuple(f"walk-{i}" for i in range(10, 20))
+    assert "is not what was written" in report.faults[0].message
+    assert main(["check", str(mine.path), "--repair"]) == 0
+    assert SessionStore.open(mine.path).session_ids() == [f"walk-{i}" for i in (*range(10), *range(20, 30))]
+
+
+def test_a_file_that_holds_the_same_sessions_otherwise_is_found(make_store: MakeStore) -> None:
+    store = make_store([walk(i) for i in range(20)])
+    shard = store.path / store.manifest.shards[0].file
+    pq.write_table(pq.read_table(shard), shard, row_group_size=1, compression="none")
+    pretend_size(store, 0, shard.stat().st_size)
+    report = audit_store(SessionStore.open(store.path))
+    assert codes(report) == ["altered"]
+    assert f"1 shard not as written, byte for byte, such as shards/{shard.name}" in report.faults[0].message
+    repair_store(SessionStore.open(store.path), report)
+    assert codes(audit_store(SessionStore.open(store.path))) == []
+
+
+def test_a_store_replaced_while_it_is_checked_by_several_processes_is_told(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replay_sessions.store.audit.scan._WORTH_PROCESSES_CHARACTERS", 0)
+    store = make_store([walk(i) for i in range(20)])
+    with StoreWriter(store.path, source="test", overwrite=True) as writer:
+        writer.write(walk(3, shift=1))
+    with pytest.raises(BadSession, match="was replaced by another while it was open"):
+        audit_store(store, workers=2)
+
+
+def pretend_size(store: SessionStore, number: int, size: int) -> None:
+    """Makes the manifest agree with a shard's size, which is looked at when a store is opened."""
+    manifest = store.path / "manifest.json"
+    written = msgspec.json.decode(manifest.read_bytes())
+    written["shards"][number]["size_bytes"] = size
+    manifest.write_bytes(msgspec.json.encode(written))
+
+
+def test_unreadable_sessions_are_counted_and_the_others_still_checked(make_store: MakeStore) -> None:
+    store = make_store([walk(i) for i in range(20)])
+    shard = store.path / store.manifest.shards[0].file
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    shard.write_bytes(content)
+    report = audit_store(SessionStore.open(store.path))
+    assert codes(report) == ["unreadable"]
+    assert 0 < len(report.faults[0].sessions) < 20
+    assert sum(row.targets for row in report.grounding) == (20 - len(report.faults[0].sessions)) * 5
+
+
+def test_processes_find_the_same(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make_store([walk(i) for i in range(80)])
+    alone = audit_store(store)
+    monkeypatch.setattr("replay_sessions.store.audit.scan._WORTH_PROCESSES_CHARACTERS", 0)
+    done: list[int] = []
+    assert audit_store(store, workers=2, on_progress=done.append) == alone
+    assert sum(done) == audit_size(store)
+
+
+class TestCommand:
+    def test_exit_code_and_json(self, make_store: MakeStore, capsys: pytest.CaptureFixture[str]) -> None:
+        sound = make_store([walk(i) for i in range(40)], "sound").path
+        shifted = make_store([walk(i, shift=1) for i in range(40)], "shifted").path
+        assert main(["check", str(sound)]) == 0
+        assert f"{sound}: no faults, 0 warnings" in capsys.readouterr().out
+        assert main(["check", str(shifted)]) == 1
+        assert "pages look shifted, offset -1" in capsys.readouterr().out
+        assert main(["check", str(shifted), "--json"]) == 1
+        report = msgspec.json.decode(capsys.readouterr().out, type=AuditReport)
+        assert codes(report) == ["ungrounded", "ungrounded", "shifted"]
+
+    def test_a_store_that_cannot_be_opened_is_exit_code_2(
+        self, make_store: MakeStore, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = make_store([walk(1)]).path
+        (path / "index.parquet").write_bytes(b"PAR1")
+        assert main(["check", str(path)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "warnings"),
+    [("miniwob_human/sessions.jsonl.gz", []), ("autowebbench/sessions.jsonl", ["doubtful_steps", "over_context"]),
+     ("webshop_react/sessions.jsonl", ["doubtful_steps"])],
+)  # fmt: skip
+def test_real_logs_pass(shared_data: Path, tmp_path: Path, file: str, warnings: list[str]) -> None:
+    assert main(["import", "jsonl", str(shared_data / file), "--out", str(tmp_path / "store")]) == 0
+    assert main(["check", str(tmp_path / "store")]) == 0
+    report = audit_store(SessionStore.open(tmp_path / "store"))
+    assert [warning.code for warning in report.warnings if warning.code != "private_data"] == warnings
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "told"),
+    [
+        ("--min-grounding", "2", "grounding is 2.0, and a share from 0 to 1 was expected"),
+        ("--context-tokens", "-5", "context_tokens is -5, and at least 1 was expected"),
+        ("--private-pages", "-1", "private_pages is -1, and at least 0 was expected"),
+        ("--workers", "0", "--workers is 0, and at least 1 was expected"),
+    ],
+)
+def test_limits_that_make_no_sense_are_told(
+    make_store: MakeStore, capsys: pytest.CaptureFixture[str], flag: str, value: str, told: str
+) -> None:
+    assert main(["check", str(make_store([walk(1)]).path), flag, value]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_progress_ends_at_its_size(make_store: MakeStore) -> None:
+    store = make_store([walk(number) for number in range(30)])
+    done: list[int] = []
+    audit_store(store, on_progress=done.append)
+    assert sum(done) == audit_size(store) > 30
+
+
+def test_private_data_is_found_in_every_field(make_store: MakeStore) -> None:
+    session = walk(0)
+    step = msgspec.structs.replace(
+        session.steps[0],
+        page=session.steps[0].page + '<img alt="Avatar of Anna Lindqvist">',
+        rationale="My name is Anna Lindqvist.",
+        url="https://shop.example/login?email=anna%40example.org",
+    )
+    store = make_store(
+        [msgspec.structs.replace(session, steps=(step, *session.steps[1:]), goal="Send it to anna@example.org")]
+    )
+    warning = next(warning for warning in audit_store(store).warnings if warning.code == "private_data")
+    assert "(2 name, 2 email; " in warning.message

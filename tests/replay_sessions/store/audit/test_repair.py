@@ -1,0 +1,63 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from replay_sessions import SessionStore
+from replay_sessions.__main__ import main
+from replay_sessions.foundation.errors import BadSession
+from replay_sessions.store.audit.judge import audit_store
+from replay_sessions.store.splits import SplitPlan
+from tests.replay_sessions.store.audit.test_audit import walk
+
+MakeStore = Callable[..., SessionStore]
+
+
+def rejected(store: Path) -> dict[str, str]:
+    lines = (store / "set_aside.jsonl").read_text().splitlines()
+    return {record["where"]: record["reason"] for record in map(json.loads, lines)}
+
+
+def test_sessions_at_fault_are_rejected_and_the_rest_is_kept(
+    make_store: MakeStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = [walk(i, shift=7) for i in range(100, 140)]
+    copy = walk(3, session_id="copy")
+    store = make_store([*(walk(i) for i in range(60)), *lost, copy], splits=SplitPlan(by="session"))
+    assert main(["check", str(store.path)]) == 1
+    assert main(["check", str(store.path), "--repair"]) == 0
+    assert "rejected 41 of 101 sessions" in capsys.readouterr().out
+    repaired = SessionStore.open(store.path)
+    assert repaired.session_ids() == [f"walk-{i}" for i in range(60)]
+    assert repaired.manifest.split_plan == SplitPlan(by="session")
+    reasons = rejected(store.path)
+    assert reasons["copy"] == "repeats another session exactly"
+    assert reasons["walk-100"] == "too few of its targets stand on the page shown"
+    assert main(["check", str(store.path), "--repair"]) == 0  # nothing is left to repair
+    assert SessionStore.open(store.path).fingerprint == repaired.fingerprint
+
+
+def test_what_can_be_read_of_a_truncated_store_is_kept(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 20)
+    store = make_store([walk(i) for i in range(60)])
+    shard = store.path / store.manifest.shards[1].file
+    shard.write_bytes(shard.read_bytes()[:-100])
+    with pytest.raises(BadSession, match="--repair` keeps what can be read"):
+        SessionStore.open(store.path)
+    assert main(["check", str(store.path)]) == 2
+    assert main(["check", str(store.path), "--repair"]) == 0
+    capsys.readouterr()
+    repaired = SessionStore.open(store.path)
+    assert list(repaired.sessions()) == [walk(i) for i in (*range(20), *range(40, 60))]
+    assert set(rejected(store.path).values()) == {"cannot be read as it was written"}
+    assert audit_store(repaired).rejected == 20
+
+
+def test_shifted_pages_cannot_be_repaired(make_store: MakeStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store = make_store([walk(i, shift=1) for i in range(40)])
+    assert main(["check", str(store.path), "--repair"]) == 2
+    assert "cannot be repaired by leaving sessions out: pages look shifted" in capsys.readouterr().err
+    assert SessionStore.open(store.path).fingerprint == store.fingerprint

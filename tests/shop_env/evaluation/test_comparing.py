@@ -1,0 +1,102 @@
+"""A comparison holds one interval and one test, and its verdict and sentence follow from the adjusted p."""
+
+import msgspec
+import pytest
+
+from replay_sessions.foundation.table import Estimate
+from replay_sessions.schema import Click
+from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
+from shop_env.metrics import paired_difference, paired_test
+from tests.shop_env.planted import answer, random_sessions
+
+SESSIONS = random_sessions(60, 1, users=10)
+RECORDS = {
+    "right": answer(SESSIONS, lambda session, index: session.steps[index].action),
+    "cart": answer(SESSIONS, lambda session, index: Click(name="cart")),
+}
+
+
+def test_it_holds_the_interval_and_the_test() -> None:
+    comparison = compare_records(RECORDS, "right", "cart", "exact_accuracy")
+    test = paired_test(RECORDS["right"], RECORDS["cart"], "exact_accuracy")
+    assert test is not None
+    assert comparison.estimate == paired_difference(RECORDS["right"], RECORDS["cart"], "exact_accuracy")
+    assert {name: getattr(comparison, name) for name in test.__struct_fields__} == msgspec.structs.asdict(test)
+
+
+def test_the_sentence_says_the_interval_the_verdict_the_p_and_the_users() -> None:
+    comparison = Comparison(
+        first="a",
+        second="b",
+        metric="exact_accuracy",
+        difference=0.052,
+        low=0.039,
+        high=0.064,
+        p_value=0.0123,
+        clusters=15,
+        steps=300,
+    )
+    expected = "a − b, exact_accuracy: +5.2 [3.9, 6.4] points: significantly better (p 0.012, 15 users)."
+    assert comparison.sentence() == expected
+    twice = msgspec.structs.replace(comparison, holm_p_value=0.06, by_seed=(0.05, 0.054))
+    assert twice.sentence() == (
+        "a − b, exact_accuracy: +5.2 [3.9, 6.4] points, by seed +5.0, +5.4: not significant (p 0.012, Holm 0.06, "
+        "15 users)."
+    )
+    reward = msgspec.structs.replace(comparison, metric="mean_reward", difference=-1.5, low=-2.0, high=-1.0)
+    assert reward.sentence().startswith("a − b, mean_reward: −1.50 [−2.00, −1.00]: significantly worse")
+
+
+def test_the_adjusted_p_decides_and_lower_is_better_for_surprise() -> None:
+    comparison = compare_records(RECORDS, "right", "cart", "exact_accuracy")
+    assert comparison.p_value is not None and comparison.p_value < 0.001
+    assert (comparison.sign, comparison.significant) == (1, True)
+    adjusted_away = msgspec.structs.replace(comparison, holm_p_value=0.2)
+    assert (adjusted_away.sign, adjusted_away.verdict) == (0, "not significant")
+    assert compare_records(RECORDS, "cart", "right", "exact_accuracy").verdict == "significantly worse"
+    assert msgspec.structs.replace(comparison, metric="nll").verdict == "significantly worse"
+
+
+def test_holm_goes_over_the_metrics_of_the_same_two() -> None:
+    def compared(first: str, metric: str, p_value: float | None) -> Comparison:
+        comparison = compare_records(RECORDS, "right", "cart", "exact_accuracy")
+        return msgspec.structs.replace(comparison, first=first, metric=metric, p_value=p_value)
+
+    given = [
+        compared("a", "x", 0.04),
+        compared("b", "x", 0.04),
+        compared("a", "w", None),
+        compared("a", "y", 0.01),
+        compared("a", "z", 0.03),
+    ]
+    assert [one.holm_p_value for one in adjusted(given)] == [pytest.approx(0.06), 0.04, None, 0.03, pytest.approx(0.06)]
+
+
+def test_a_comparison_survives_its_file() -> None:
+    comparison = compare_records(RECORDS, "right", "cart", "type_f1_macro")
+    assert msgspec.json.decode(msgspec.json.encode(comparison), type=Comparison) == comparison
+
+
+@pytest.mark.parametrize("users", [1, 2, 7])
+def test_too_few_users_are_not_tested(users: int) -> None:
+    names = [f"u{number}" for number in range(users)]
+    few = {label: [r for r in side if r.user_id in names] for label, side in RECORDS.items()}
+    comparison = compare_records(few, "right", "cart", "exact_accuracy")
+    assert comparison.estimate == Estimate(comparison.difference) and not comparison.significant
+    assert comparison.sentence().endswith("points: not tested: fewer than 8 users.")
+
+
+def test_two_users_with_the_same_difference_are_no_discovery() -> None:
+    users = [next(s for s in SESSIONS if s.user_id == user) for user in ("u1", "u2")]
+    records = {
+        "right": answer(users, lambda s, i: s.steps[i].action),
+        "wrong": answer(users, lambda s, i: "?"),
+    }
+    comparison = compare_records(records, "right", "wrong", "exact_accuracy")
+    assert (comparison.difference, comparison.low, comparison.p_value, comparison.significant) == (1, None, None, False)
+
+
+def test_identical_agents_have_no_smallest_difference() -> None:
+    comparison = compare_records({"a": RECORDS["cart"], "b": RECORDS["cart"]}, "a", "b", "exact_accuracy")
+    assert (comparison.difference, comparison.p_value, comparison.smallest_difference) == (0, 1, None)
+    assert comparison.verdict == "not significant"

@@ -1,0 +1,262 @@
+"""Running an agent over a split: what is asked, in which order, and what becomes of failures."""
+
+import io
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import agents
+from agents.registry import make_agent
+from replay_sessions.foundation.errors import AgentFailed, BadConfig
+from replay_sessions.foundation.table import Estimate, format_cell
+from replay_sessions.schema import Click, Terminate, TypeAndSubmit
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.generate import step_seed
+from shop_env.evaluation.reply_cache import ReplyCache
+from shop_env.evaluation.results import (
+    COLUMNS,
+    ERRORS_AS_MISSES,
+    ResultRow,
+    results_table,
+    sorted_rows,
+    summarise,
+)
+from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.metrics import StepRecord, estimate_metric
+from shop_env.observation import Observation
+from shop_env.replies import format_reply
+from tests.shop_env.planted import answer, random_sessions
+
+
+class Scripted:
+    """Replies from a list, over and over; an exception in it is raised."""
+
+    def __init__(self, *replies: str | BaseException) -> None:
+        self.replies = replies
+        self.seen: list[Observation] = []
+        self.seeds: list[int | None] = []
+
+    def reset(self, *, seed: int | None) -> None:
+        self.seeds.append(seed)
+
+    def act(self, observation: Observation) -> str:
+        self.seen.append(observation)
+        reply = self.replies[(len(self.seen) - 1) % len(self.replies)]
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
+
+
+class Batched(Scripted):
+    """The same in batches."""
+
+    def __init__(self, *replies: str | BaseException) -> None:
+        super().__init__(*replies)
+        self.batches: list[int] = []
+
+    def act_batch(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> Sequence[str | Exception]:
+        self.batches.append(len(observations))
+        self.seeds += seeds
+        return [self.act(observation) for observation in observations]
+
+
+RED = format_reply("red", Click(name="results.red"))
+BLUE = format_reply("blue", Click(name="results.blue"))
+TYPED = format_reply("search", TypeAndSubmit(name="search", text="red kettle"))
+LEAVE = format_reply("done", Terminate())
+
+
+def test_a_planted_agent_has_the_figures_counted_by_hand(planted_store: SessionStore) -> None:
+    # Logged in the test split, first actions left out: red, type "red kettle", terminate | red, blue.
+    records = evaluate(Scripted(RED, TYPED, BLUE, "no json", RED), planted_store, "test")
+    row = summarise(records, label="planted")
+    value = {name: figure.value for name, figure in row.figures.items()}
+    assert (row.steps, row.sessions, row.errors) == (5, 2, 0)
+    assert value["exact_accuracy"] == pytest.approx(2 / 5)  # red and the typing
+    assert value["type_accuracy"] == pytest.approx(3 / 5)  # and the last click, on another element
+    assert value["exact_accuracy_click"] == pytest.approx(1 / 3)
+    assert value["exact_accuracy_type_and_submit"] == 1.0
+    assert value["exact_accuracy_terminate"] == 0.0
+    assert value["invalid_rate"] == pytest.approx(1 / 5)
+    # click: TP 2, FP 1 (on terminate), FN 1 (the unreadable reply): 4/6; type_and_submit 1; terminate 0.
+    assert value["type_f1_macro"] == pytest.approx((4 / 6 + 1 + 0) / 3)
+    # red .5+.3+.2+1000; typing .5+.3+.1+.1+.1+1000; a click for terminate .5; unreadable 0; red for
+    # blue .5+.3+.2 (ROUGE-L .5 is below .75)
+    assert value["mean_reward"] == pytest.approx((1001 + 1001.1 + 0.5 + 0 + 1.0) / 5)
+
+
+def test_the_first_action_is_scored_only_when_asked_for(planted_store: SessionStore) -> None:
+    assert [r.step_index for r in evaluate(Scripted(RED), planted_store, "test")] == [1, 2, 3, 1, 2]
+    every = evaluate(Scripted(RED), planted_store, "test", skip_first_action=False)
+    assert [r.step_index for r in every] == [0, 1, 2, 3, 0, 1, 2]
+
+
+def test_a_failing_step_is_an_error_and_no_score_of_zero(planted_store: SessionStore) -> None:
+    records = evaluate(Scripted(RED, AgentFailed("server down"), ValueError("a bug")), planted_store, "test")
+    assert [record.error for record in records] == [
+        None,
+        "AgentFailed: server down",
+        "ValueError: a bug",
+        None,
+        "AgentFailed: server down",
+    ]
+    row = summarise(records, label="flaky")
+    assert (row.steps, row.errors, row.first_error) == (2, 3, "AgentFailed: server down")
+    assert row.figures["exact_accuracy"].value == 1.0
+
+
+def test_an_agent_that_never_answers_has_a_row_without_figures(planted_store: SessionStore) -> None:
+    row = summarise(evaluate(Scripted(AgentFailed("down")), planted_store, "test"), label="down")
+    assert (row.steps, row.errors, row.ranked) == (0, 5, False)
+    assert {name: figure.value for name, figure in row.figures.items()} == {"coverage": 0.0, ERRORS_AS_MISSES: 0.0}
+    lines = results_table([row]).markdown().splitlines()
+    assert lines[2] == "| down (not ranked) | – | – | – | – | – | – | – | – | 0.0 | 0.0 | 5 | 0 |"
+
+
+def test_ctrl_c_goes_through(planted_store: SessionStore) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(Scripted(KeyboardInterrupt()), planted_store, "test")
+
+
+def test_a_reply_that_is_no_text_is_an_error(planted_store: SessionStore) -> None:
+    records = evaluate(Scripted(None), planted_store, "test")  # type: ignore[arg-type]
+    assert {record.error for record in records} == {"TypeError: act returned NoneType, not the text of a reply"}
+
+
+def test_batches_run_across_sessions_and_give_the_same_records(planted_store: SessionStore) -> None:
+    agent = Batched(RED, TYPED, BLUE)
+    batched = evaluate(agent, planted_store, "test", batch_size=4)
+    assert agent.batches == [4, 1]  # the first session has three scored steps
+    assert batched == evaluate(Scripted(RED, TYPED, BLUE), planted_store, "test")
+
+
+def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
+    planted_store: SessionStore, tmp_path: Path
+) -> None:
+    def asked(agent: Batched) -> list[StepRecord]:
+        with ReplyCache(tmp_path / "replies.jsonl", {"seed": 0}) as cache:
+            return evaluate(agent, planted_store, "test", batch_size=2, cache=cache)
+
+    straight = evaluate(Batched(RED, TYPED, BLUE, RED, LEAVE), planted_store, "test", batch_size=2)
+    with pytest.raises(KeyboardInterrupt):
+        asked(Batched(RED, TYPED, BLUE, KeyboardInterrupt()))
+    second = Batched(BLUE, RED, LEAVE)
+    assert asked(second) == straight
+    assert second.batches == [2, 1]
+    lines = (tmp_path / "replies.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "replies.jsonl").write_bytes(b"".join(lines[:-2]))  # killed while the second batch was written
+    third = Batched(BLUE, RED, LEAVE)
+    assert asked(third) == straight
+    assert third.batches == [2, 1], "batches are those of the run that was never stopped"
+    never = Batched(KeyboardInterrupt())
+    assert (asked(never), never.batches) == (straight, [])
+
+
+def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failure_again(
+    planted_store: SessionStore, tmp_path: Path
+) -> None:
+    def asked(*replies: str | BaseException) -> tuple[list[StepRecord], int]:
+        agent = Scripted(*replies)
+        with ReplyCache(tmp_path / "replies.jsonl", {"seed": 0}) as cache:
+            return evaluate(agent, planted_store, "test", cache=cache), len(agent.seen)
+
+    with pytest.raises(KeyboardInterrupt):
+        asked(RED, AgentFailed("too long"), BLUE, KeyboardInterrupt())
+    records, count = asked(RED, LEAVE)
+    assert count == 2
+    assert records == evaluate(Scripted(RED, AgentFailed("too long"), BLUE, RED, LEAVE), planted_store, "test")
+
+
+def test_a_step_gets_the_same_seed_whatever_else_is_asked_and_however(planted_store: SessionStore) -> None:
+    both, second, batched = Scripted(RED), Scripted(RED), Batched(RED)
+    evaluate(both, planted_store, "test", seed=5)
+    evaluate(second, planted_store, "test", seed=5, session_ids={"two"})
+    evaluate(batched, planted_store, "test", seed=5, batch_size=3)
+    assert both.seeds == [step_seed(5, "one", index) for index in (1, 2, 3)] + second.seeds
+    assert second.seeds == [step_seed(5, "two", index) for index in (1, 2)]
+    assert batched.seeds == both.seeds
+    assert len({*both.seeds, step_seed(6, "one", 1)}) == 6
+    assert step_seed(None, "one", 1) is None
+
+
+def test_random_gives_the_same_records_for_the_same_seed_only(demo_store: SessionStore) -> None:
+    first, again, other = (evaluate(make_agent("random"), demo_store, "test", seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_the_observation_never_holds_the_action_to_be_predicted(planted_store: SessionStore) -> None:
+    for step in scored_steps(planted_store, "test"):
+        assert len(step.observation["history"]) == step.step_index
+
+
+def test_sessions_can_be_limited(planted_store: SessionStore) -> None:
+    assert {record.session_id for record in evaluate(Scripted(RED), planted_store, "test", max_sessions=1)} == {"one"}
+
+
+def test_an_empty_split_is_a_bad_call(planted_store: SessionStore) -> None:
+    with pytest.raises(BadConfig, match="holds no session"):
+        evaluate(Scripted(RED), planted_store, "validation")
+
+
+def test_rows_are_sorted_by_exact_accuracy_and_shown_with_intervals(planted_store: SessionStore) -> None:
+    rows = [
+        summarise(evaluate(agent, planted_store, "test"), label=label)
+        for label, agent in (("leaves", Scripted(LEAVE)), ("red [bold]|", Scripted(RED)))
+    ]
+    rows = sorted_rows(rows)
+    assert [row.label for row in rows] == ["red [bold]|", "leaves"]
+    table = results_table(rows)
+    lines = table.markdown().splitlines()
+    assert lines[2].startswith("| red [bold]\\| | 40.0 | 60.0 |")
+    assert len(table.rows) == 2 and "fewer than 8 users" in lines[-1]
+
+
+def test_rows_of_enough_users_have_intervals_in_every_output() -> None:
+    sessions = random_sessions(60, 1, users=12)
+    records = answer(sessions, lambda s, i: s.steps[i].action if i % 2 else "?")
+    row = summarise(records, label="half")
+    exact = estimate_metric(records, "exact_accuracy")
+    assert row.figures["exact_accuracy"] == exact and exact.low is not None
+    table = results_table([row])
+    text = format_cell(exact, "percent")
+    assert all(text in output for output in (table.markdown(), table.latex()))
+    assert f",{exact.value},{exact.low},{exact.high}," in table.csv()
+    assert not table.notes
+
+
+def test_another_package_called_agents_is_found_out(tmp_path: Path) -> None:
+    # openai-agents installed over ours: its __init__ in place of ours, our modules beside it.
+    impostor = tmp_path / "agents"
+    impostor.mkdir()
+    ours = str(Path(agents.__file__).parent)
+    (impostor / "__init__.py").write_text(f"__path__.append({ours!r})\n", encoding="utf-8")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import agents.registry"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=Path(ours).parent,
+        check=False,
+    )
+    assert "ImportError" in done.stderr
+    assert "openai-agents" in done.stderr
+
+
+@pytest.mark.parametrize("width", [80, 118, 119, 140])
+def test_no_figure_is_cut_off_on_a_narrow_terminal(width: int) -> None:
+    figures = dict.fromkeys(COLUMNS, Estimate(0.4512, 0.3011, 0.7)) | {"mean_reward": Estimate(654.8, 583.3, 733.4)}
+    row = ResultRow(label="runs/demo/a_long_name?temperature=0", figures=figures, steps=14500, sessions=3, errors=3)
+    console = Console(width=width, file=io.StringIO())
+    console.print(results_table([row]))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in shown
+    assert all(text in shown for text in ("[30.1, 70.0]", "[583.3, 733.4]", "invalid", "14,500"))
+    assert ("terminate" in shown) == (width >= 119)

@@ -1,0 +1,143 @@
+"""The one way to ask an agent: what a failure costs, what a reply depends on, and who waits for whom."""
+
+import random
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.schema import Click, Terminate
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.generate import generate_batch, generate_replies
+from shop_env.evaluation.results import ERRORS_AS_MISSES, sorted_rows, summarise
+from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.observation import Observation
+from shop_env.replies import format_reply
+
+RED = format_reply("red", Click(name="results.red"))
+
+
+class Draws:
+    """Says a number that it draws."""
+
+    def reset(self, *, seed: int | None = None) -> None:
+        self.random = random.Random(seed)
+
+    def act(self, observation: Observation) -> str:
+        return format_reply(str(self.random.random()), Terminate())
+
+
+class DrawsInBatches(Draws):
+    def act_batch(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> Sequence[str | Exception]:
+        return [format_reply(str(random.Random(seed).random()), Terminate()) for seed in seeds]
+
+
+class FailsAtTwo(Draws):
+    """Returns an exception in the place of the step with index 2; counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def act_batch(self, observations: Sequence[Observation]) -> list[str | Exception]:
+        self.asked += len(observations)
+        return [AgentFailed("not this one") if one["step"] == 2 else RED for one in observations]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 1000])
+def test_what_is_drawn_does_not_depend_on_order_batch_or_resume(demo_store: SessionStore, batch_size: int) -> None:
+    steps = list(scored_steps(demo_store, "test"))
+    alone = {step.key: answer for step, answer in generate_replies(Draws(), steps, seed=4)}
+    backwards = generate_replies(DrawsInBatches(), steps[::-1], seed=4, batch_size=batch_size)
+    assert {step.key: answer for step, answer in backwards} == alone
+    rest = generate_replies(Draws(), steps[5:], seed=4)
+    assert {step.key: answer for step, answer in rest} == {step.key: alone[step.key] for step in steps[5:]}
+    assert len(set(alone.values())) == len(alone)
+
+
+def test_a_failure_in_a_batch_costs_one_step_and_no_second_question(planted_store: SessionStore) -> None:
+    agent = FailsAtTwo()
+    records = evaluate(agent, planted_store, "test")
+    assert [record.step_index for record in records if record.error] == [2, 2]
+    assert [record.reply for record in records if not record.error] == [RED] * 3
+    assert agent.asked == 5
+
+
+def test_a_batch_that_raises_is_asked_once(planted_store: SessionStore) -> None:
+    class Raises(FailsAtTwo):
+        def act_batch(self, observations: Sequence[Observation]) -> list[str | Exception]:
+            self.asked += len(observations)
+            raise AgentFailed("server down")
+
+    agent = Raises()
+    assert {record.error for record in evaluate(agent, planted_store, "test")} == {"AgentFailed: server down"}
+    assert agent.asked == 5
+
+
+def test_what_is_no_answer_is_an_error_of_its_own_step(planted_store: SessionStore) -> None:
+    class Odd(Draws):
+        def act_batch(self, observations: Sequence[Observation]) -> list[object]:
+            return [RED, None, 3, RED][: len(observations)]
+
+    steps = list(scored_steps(planted_store, "test"))
+    observations = [step.observation for step in steps]
+    answers = generate_batch(Odd(), observations[:3], [None] * 3)  # type: ignore[arg-type]
+    assert [str(answer) for answer in answers] == [
+        RED,
+        "act_batch returned NoneType, not the text of a reply",
+        "act_batch returned int, not the text of a reply",
+    ]
+    assert {str(answer) for answer in generate_batch(Odd(), observations, [None] * 5)} == {  # type: ignore[arg-type]
+        "act_batch gave 4 answers to 5 observations"
+    }
+
+
+def test_no_call_waits_for_the_slowest_of_a_batch(demo_store: SessionStore) -> None:
+    """The first question is answered only when all others have been: a barrier would never let that happen."""
+    steps = list(scored_steps(demo_store, "test"))
+    others_done = threading.Event()
+
+    class Slow(Draws):
+        concurrency = 2
+        answered = 0
+
+        def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+            assert len(observations) == 1
+            if observations[0] == steps[0].observation:
+                assert others_done.wait(timeout=60)
+                return [RED]
+            self.answered += 1  # by the other thread alone
+            if self.answered == len(steps) - 1:
+                others_done.set()
+            return [RED]
+
+    came = [step.key for step, answer in generate_replies(Slow(), steps, batch_size=64) if answer == RED]
+    assert steps[0].key in came[-2:]  # the last two may end at once
+    assert sorted(came) == sorted(step.key for step in steps)
+    others_done.clear()
+    records = evaluate(Slow(), demo_store, "test")
+    assert [(record.session_id, record.step_index) for record in records] == [step.key for step in steps]
+
+
+def test_who_keeps_silent_when_unsure_is_not_ranked_above_who_answers(planted_store: SessionStore) -> None:
+    class OnlyIfRed(Draws):
+        """Knows the answers, and answers only where it is right."""
+
+        def act(self, observation: Observation) -> str:
+            if len(observation["history"]) != 1:
+                raise AgentFailed("I would rather not say")
+            return RED
+
+    class AlwaysRed(Draws):
+        def act(self, observation: Observation) -> str:
+            return RED
+
+    silent = summarise(evaluate(OnlyIfRed(), planted_store, "test"), label="silent")
+    honest = summarise(evaluate(AlwaysRed(), planted_store, "test"), label="honest")
+    assert silent.figures["exact_accuracy"].value == 1.0 > honest.figures["exact_accuracy"].value
+    assert [row.label for row in sorted_rows([silent, honest])] == ["honest", "silent"]
+    assert silent.figures["coverage"].value == pytest.approx(2 / 5)
+    assert silent.figures[ERRORS_AS_MISSES].value == honest.figures["exact_accuracy"].value == pytest.approx(2 / 5)

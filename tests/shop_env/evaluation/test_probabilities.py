@@ -1,0 +1,156 @@
+"""Probabilities of logged actions: who gives them, what becomes of failures, and what a language model's are."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+import torch
+
+from agents.baselines.oracle import OracleAgent
+from agents.local.action_probabilities import _shares, action_probabilities
+from replay_sessions import demo_shop
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.store import SessionStore
+from shop_env.candidates import candidate_actions
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.results import results_table, summarise
+from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.metrics import step_metrics
+from shop_env.observation import Observation, observe_session
+from shop_env.prompts import PromptConfig
+from shop_env.replies import format_reply
+from tests.train.conftest import Tiny
+from tests.train.conftest import tiny as tiny
+from train.policy import Policy
+from train.rollouts.local import draw_uniforms
+from train.tokens import prompt_tokens, reply_tokens
+
+
+class Planted:
+    """Holds the same probabilities on every page; fails at the given steps."""
+
+    def __init__(self, probabilities: dict[Action, float] | None, fails_at: Sequence[int] = ()) -> None:
+        self.given = probabilities
+        self.fails_at = fails_at
+
+    def reset(self, *, seed: int | None) -> None:
+        pass
+
+    def act(self, observation: Observation) -> str:
+        return format_reply("", Terminate())
+
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> list[Mapping[Action, float] | Exception] | None:
+        if self.given is None:
+            return None
+        failure = ConnectionError("refused")
+        return [failure if observation["step"] in self.fails_at else self.given for observation in observations]
+
+
+# Logged in the planted store's test split: red, type "red kettle", terminate | red, blue.
+RED, BLUE = Click(name="results.red"), Click(name="results.blue")
+
+
+def test_a_planted_agent_has_the_likelihoods_counted_by_hand(planted_store: SessionStore) -> None:
+    agent = Planted({RED: 0.5, BLUE: 0.25, Terminate(): 0.25})
+    records = evaluate(agent, planted_store, "test", likelihood=True)
+    assert [record.logged_probability for record in records] == [0.5, 0.0, 0.25, 0.5, 0.25]
+    assert [record.logged_rank for record in records] == [1, 4, 3, 1, 3]
+    metrics = step_metrics(records)
+    assert metrics["nll"] == pytest.approx(-(2 * math.log(0.5) + 2 * math.log(0.25) + math.log(1e-6)) / 5)
+    assert metrics["top1_accuracy"] == pytest.approx(2 / 5)
+    assert metrics["top3_accuracy"] == pytest.approx(4 / 5)
+    assert metrics["stop_brier"] == pytest.approx((4 * 0.25**2 + 0.75**2) / 5)
+    table = results_table([summarise(records, label="planted")]).markdown()
+    assert "| NLL | top-1 | top-3 |" in table
+
+
+def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStore) -> None:
+    agent = Planted({RED: 1.0}, fails_at=(2,))
+    records = evaluate(agent, planted_store, "test", likelihood=True)
+    assert [record.error for record in records if record.error] == ["ConnectionError: refused"] * 2
+    assert [record.logged_probability for record in records] == [1.0, None, 0.0, 1.0, None]
+    assert step_metrics(records)["errors"] == 2
+    assert all(record.reply is record.predicted is record.reward is None for record in records if record.error)
+
+
+def test_who_gives_probabilities_only_where_sure_has_errors_elsewhere(planted_store: SessionStore) -> None:
+    class WhereSure(Planted):
+        def probabilities(
+            self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+        ) -> list[Mapping[Action, float] | Exception] | None:
+            return None if observations[0]["step"] > 1 else [{RED: 1.0}]
+
+    agent = WhereSure({RED: 1.0})
+    weighed = evaluate(agent, planted_store, "test", likelihood=True, batch_size=1)
+    assert [record.error is None for record in weighed] == [True, False, False, True, False]
+    assert not summarise(weighed, label="").ranked
+
+
+def test_an_agent_without_probabilities_keeps_its_records(planted_store: SessionStore) -> None:
+    agent = Planted(None)
+    records = evaluate(agent, planted_store, "test")
+    assert evaluate(agent, planted_store, "test", likelihood=True) == records
+    assert "NLL" not in results_table([summarise(records, label="planted")]).markdown()
+
+
+def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store: SessionStore) -> None:
+    agent = OracleAgent()
+    records = evaluate(agent, demo_store, "test", likelihood=True)
+    own = [
+        demo_shop.action_probabilities(step.observation)[Click(name=step.logged.name)]
+        if isinstance(step.logged, Click)
+        else demo_shop.action_probabilities(step.observation)[step.logged]
+        for step in scored_steps(demo_store, "test")
+    ]
+    assert [record.logged_probability for record in records] == own
+    assert step_metrics(records)["nll"] == pytest.approx(-sum(map(math.log, own)) / len(own))
+
+
+def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:
+    observation = observe_session(tiny.sessions[0])[1]
+    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
+    candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
+    rationales = ["I look at it.", "Too dear."]
+    plain = tiny.plain_model()
+    shares = _shares(Policy(tiny.model), tiny.tokenizer, prompt, rationales, candidates)
+    for rationale, row in zip(rationales, shares, strict=True):
+        scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
+        expected = torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
+        assert row.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
+    observation = observe_session(tiny.sessions[0])[1]
+    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
+    uniforms = draw_uniforms([np.random.default_rng(0)], 2, 4)
+    (found,) = action_probabilities(
+        Policy(tiny.model), tiny.tokenizer, [prompt], [observation], max_new_tokens=4, uniforms=uniforms
+    )  # untrained weights write no JSON
+    candidates = candidate_actions(observation)
+    assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
+
+
+@torch.no_grad()
+def _log_probability(model: object, tokenizer: object, prompt: list[int], reply: str) -> float:
+    (tokens,) = reply_tokens(tokenizer, [reply])
+    logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
+    log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
+    return float(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
+
+
+def test_certainty_of_everything_is_an_error_and_no_likelihood(planted_store: SessionStore) -> None:
+    agent = Planted({RED: 1.0, BLUE: 1.0, Terminate(): 1.0})
+    records = evaluate(agent, planted_store, "test", likelihood=True)
+    assert all("sum to 3" in (record.error or "") for record in records)
+    assert "nll" not in step_metrics(records)
+
+
+def test_naming_one_action_gains_no_rank(planted_store: SessionStore) -> None:
+    """Four actions on each page: certain of leaving is first where the shopper left, and last where not."""
+    agent = Planted({Terminate(): 1.0})
+    records = evaluate(agent, planted_store, "test", likelihood=True)
+    assert [record.logged_rank for record in records] == [4, 4, 1, 4, 4]
+    assert step_metrics(records)["top3_accuracy"] == pytest.approx(1 / 5)

@@ -1,0 +1,136 @@
+"""A run takes more phases, and nothing else: what it has stays as it is, and what differs is refused with its name."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agents.llm_grpo import run_agents
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.provenance import provenance
+from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
+from shop_env.evaluation.log import AgentFiles
+from tests.demo_stores import demo_store_at
+from train.run.config import TrainConfig
+from train.run.extension import extend_config, read_config, record_extension
+from train.run.presets import load_preset
+from train.run.rows import decodings_of, record_file
+
+FOLDER = Path("runs/mine")
+TABLE_2, TABLE_4 = (load_preset("tiny_cpu", rows) for rows in ("shop_r1_table2", "shop_r1_table4"))
+
+
+def changed(config: TrainConfig, phase: str, **values: object) -> TrainConfig:
+    other = msgspec.structs.replace(config.phases[phase], **values)
+    return msgspec.structs.replace(config, phases=config.phases | {phase: other})
+
+
+def test_the_phases_that_a_run_lacks_come_at_its_end() -> None:
+    both = extend_config(TABLE_2, TABLE_4, FOLDER)
+    assert list(both.phases)[: len(TABLE_2.phases)] == list(TABLE_2.phases)
+    assert set(both.phases) == TABLE_2.phases.keys() | TABLE_4.phases.keys()
+    assert list(both.phases).count("sft") == 1
+    assert extend_config(both, TABLE_2, FOLDER) == both
+
+
+def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> None:
+    both = extend_config(TABLE_2, TABLE_4, FOLDER)
+    assert set(both.phases["shop_r1"].against) == {"sft_no_rationales_shown", "sft_rl_binary", "sft_longer", "sft"}
+    assert both.phases["shop_r1"].label == TABLE_2.phases["shop_r1"].label
+    more = extend_config(both, load_preset("tiny_cpu", "shop_r1_figure2"), FOLDER)
+    assert [one.name for one in decodings_of(more, "shop_r1")] == [
+        "T 0.6", "greedy", "T 0.7", "T 0.8", "T 0.9", "T 1", "T 1.1", "T 1.2",
+    ]  # fmt: skip
+    assert [one.name for one in decodings_of(more, "sft")] == ["T 0.6", "greedy"]
+    assert record_file(decodings_of(more, "shop_r1")[2].file_name("shop_r1")) == Path("agents/shop_r1-T0.7/steps.jsonl")
+
+
+def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainConfig:
+    evaluation = msgspec.structs.replace(config.evaluation, agents=agents, **values)
+    return msgspec.structs.replace(config, evaluation=evaluation)
+
+
+def test_agents_that_a_run_lacks_stand_beside_those_that_it_has() -> None:
+    begun, asked = with_agents(TABLE_2, "random", "majority"), with_agents(TABLE_2, "boosting", "random")
+    assert extend_config(begun, asked, FOLDER).evaluation.agents == ("random", "majority", "boosting")
+
+
+def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp_path: Path) -> None:
+    def row(*, edited: bool = False, arguments: str = "") -> str:
+        text = "class Bot:\n    def act(self, observation): ...\n" + "    # edited\n" * edited
+        (tmp_path / "bot.py").write_text(text, encoding="utf-8")
+        spec = run_agents.spec(f"mine={tmp_path}/bot.py:Bot{arguments}")
+        identity = run_agents.identity(spec, ContextConfig(), store, 0)
+        return str(AgentFiles.of(tmp_path, spec.label).replies(identity).relative_to(tmp_path))
+
+    store = demo_store_at(tmp_path / "store", 8, seed=0)
+    assert row() == row() and row().startswith("agents/mine/")
+    assert len({row(), row(edited=True), row(arguments="?depth=2")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (with_agents(TABLE_4, "boosting", sessions=7), "evaluation.sessions: 400, now 7"),
+        (msgspec.structs.replace(TABLE_4, seed=3), "seed: 0, now 3"),
+        (msgspec.structs.replace(TABLE_4, threads=1), "threads: 2, now 1"),
+        (
+            msgspec.structs.replace(TABLE_4, grpo=msgspec.structs.replace(TABLE_4.grpo, steps=5)),
+            "grpo.steps: 70, now 5",
+        ),
+        (changed(TABLE_4, "shop_r1", reward="binary"), 'phases.shop_r1.reward: "shop_r1", now "binary"'),
+        (changed(TABLE_4, "sft", teach_rationales=False), "phases.sft.teach_rationales: true, now false"),
+    ],
+)
+def test_a_run_that_was_made_otherwise_is_refused_with_what_differs(other: TrainConfig, said: str) -> None:
+    with pytest.raises(BadConfig) as refused:
+        extend_config(TABLE_2, other, FOLDER)
+    assert f"'runs/mine' holds a run of another configuration ({said})" in str(refused.value)
+
+
+def test_names_comparisons_and_places_are_no_difference() -> None:
+    elsewhere = msgspec.structs.replace(TABLE_2, store="moved/there", save_every_s=1.0, watch=())
+    assert extend_config(TABLE_2, elsewhere, FOLDER) == elsewhere
+    called_otherwise = changed(TABLE_2, "shop_r1", label="Another name")
+    assert extend_config(TABLE_2, called_otherwise, FOLDER).phases == TABLE_2.phases
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SessionStore:
+    return demo_store_at(tmp_path / "store", 8, seed=1)
+
+
+def test_what_was_added_and_when_is_noted_beside_how_the_run_began(tmp_path: Path, store: SessionStore) -> None:
+    begun = provenance(msgspec.to_builtins(TABLE_2), store=store, seed=0)
+    (tmp_path / "run.json").write_text(json.dumps(begun))
+    both = extend_config(read_config(tmp_path), with_agents(TABLE_4, "boosting"), tmp_path)
+    record_extension(tmp_path, both, store)
+    noted = json.loads((tmp_path / "run.json").read_text())
+    assert read_config(tmp_path) == both
+    assert {key: noted[key] for key in begun if key != "config"} == {k: v for k, v in begun.items() if k != "config"}
+    (added,) = noted["extended"]
+    assert added["phases"] == [name for name in TABLE_4.phases if name not in TABLE_2.phases]
+    assert added["agents"] == ["boosting"]
+    written = (tmp_path / "run.json").read_bytes()
+    record_extension(tmp_path, both, store)
+    assert (tmp_path / "run.json").read_bytes() == written
+
+
+def test_a_folder_without_a_run_is_told() -> None:
+    with pytest.raises(BadConfig, match=r"it has no run\.json"):
+        read_config(FOLDER)
+
+
+def test_only_some_phases_come_with_those_that_they_need() -> None:
+    def phases(*only: str) -> list[str]:
+        return list(load_preset("tiny_cpu", "shop_r1_table2", only).phases)
+
+    assert phases("shop_r1") == ["sft", "shop_r1"]
+    assert phases("sft_longer", "zero_shot") == ["zero_shot", "sft", "shop_r1", "sft_longer"]
+    assert phases("sft_no_rationales_shown") == ["sft", "sft_no_rationales_shown"]
+    assert phases() == list(TABLE_2.phases)
+    assert load_preset("tiny_cpu", "shop_r1_table2", ["shop_r1"]).phases["shop_r1"].against == ()
+    with pytest.raises(BadConfig, match=r"has no phase 'shop_r2'\. Did you mean 'shop_r1'\?"):
+        phases("shop_r2")

@@ -1,0 +1,105 @@
+"""A phase that is stopped in a validation, or while the weights that it found best are written, loses nothing."""
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.train.run_killed import STEPS, small_phase
+from train.checkpoints import load_state
+from train.metrics_file import Row, read_metrics
+from train.run.phases import Phase, PhaseResult, Stopped, run_phase
+from train.run_log import RunLog
+
+VALIDATED = {10, 20, STEPS}
+
+
+def validated_phase(folder: Path) -> Phase:
+    """Fits one number, and is the better the nearer it is; `best` holds what was kept."""
+    phase = small_phase()
+    weight = phase.model.weight
+
+    def save(step: int) -> None:
+        (folder / "best").write_text(f"{step} {weight.item()}")
+
+    return replace(phase, validate_at=VALIDATED, validate=lambda: -abs(3 - weight.item()), save=save)
+
+
+def run(phase: Phase, folder: Path) -> PhaseResult:
+    with RunLog(folder) as log:
+        return run_phase(phase, folder, log, save_every_s=1e9)
+
+
+def trace(folder: Path) -> tuple[list[tuple[str, int, dict[str, float]]], str]:
+    """What the log says, times aside, and what was kept."""
+    rows: list[Row] = read_metrics(folder / "metrics.jsonl")[0]
+    figures = [{name: value for name, value in row.metrics.items() if name != "seconds"} for row in rows]
+    return [(row.phase, row.step, of) for row, of in zip(rows, figures, strict=True)], (folder / "best").read_text()
+
+
+@pytest.fixture
+def undisturbed(tmp_path: Path) -> Path:
+    folder = tmp_path / "undisturbed"
+    folder.mkdir()
+    run(validated_phase(folder), folder)
+    return folder
+
+
+def at_call(number: int, act: Callable[[], None], then: Callable[..., float | None]) -> Callable[..., float | None]:
+    """`then`, before whose `number`-th call something happens."""
+    calls = 0
+
+    def call(*arguments: int) -> float | None:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            act()
+        return then(*arguments)
+
+    return call
+
+
+@pytest.mark.parametrize("stopping", [signal.SIGINT, signal.SIGTERM])
+def test_a_validation_is_cut_off_and_done_again(stopping: signal.Signals, tmp_path: Path, undisturbed: Path) -> None:
+    phase = validated_phase(tmp_path)
+    phase.validate = at_call(2, lambda: os.kill(os.getpid(), stopping), phase.validate)  # type: ignore[assignment]
+    with pytest.raises(Stopped):
+        run(phase, tmp_path)
+    saved = load_state(tmp_path)
+    assert saved is not None
+    assert saved[1]["done"] == 20
+    assert [row.step for row in read_metrics(tmp_path / "metrics.jsonl")[0]] == list(range(1, 20))
+    result = run(validated_phase(tmp_path), tmp_path)
+    assert result.steps == STEPS
+    assert trace(tmp_path) == trace(undisturbed)
+
+
+def test_a_full_disk_while_the_best_weights_are_written_leaves_the_step_to_be_validated_again(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    def full() -> None:
+        raise OSError("no space left on device")
+
+    phase = validated_phase(tmp_path)
+    phase.save = at_call(2, full, phase.save)  # type: ignore[assignment,arg-type]
+    with pytest.raises(OSError, match="no space"):
+        run(phase, tmp_path)
+    run(validated_phase(tmp_path), tmp_path)
+    assert trace(tmp_path) == trace(undisturbed)
+
+
+def test_a_stop_in_a_step_comes_after_it(tmp_path: Path, undisturbed: Path) -> None:
+    phase = validated_phase(tmp_path)
+    assert phase.trainer is not None
+    step = at_call(7, lambda: os.kill(os.getpid(), signal.SIGINT), phase.trainer.step)  # type: ignore[arg-type]
+    phase.trainer.step = step  # type: ignore[method-assign,assignment]
+    with pytest.raises(Stopped):
+        run(phase, tmp_path)
+    saved = load_state(tmp_path)
+    assert saved is not None
+    assert saved[1]["done"] == 7
+    run(validated_phase(tmp_path), tmp_path)
+    assert trace(tmp_path) == trace(undisturbed)

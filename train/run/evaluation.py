@@ -1,0 +1,106 @@
+"""The evaluation of a run: validation while it trains, and the rows of its final table, dealt out over its processes.
+
+checkpoint ─► agent ─► shop_env.evaluation ─► RUN/agents/ROW/replies, steps.jsonl ─► Entry ─► table.py
+
+Rows are the agents of `evaluation.agents`, each phase's policy, and the oracle where it is known, on the same steps.
+Every process runs the agents on its share of the sessions; a step's seed is its own (evaluation/generate.py), so the
+records are those of one process that runs all of them.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
+from replay_sessions.schema import Split
+from replay_sessions.store import SessionStore
+from shop_env.context import ContextConfig
+from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate, fill_entry_cache
+from shop_env.evaluation.log import AgentFiles, Entry
+from shop_env.evaluation.protocol import Agent, AgentSpec
+from shop_env.evaluation.reply_cache import merge_parts
+from shop_env.evaluation.scored_steps import scored_keys
+from shop_env.metrics import StepRecord
+from train.ranks import Ranks
+from train.run.agents import RunAgents
+from train.run.config import TrainConfig
+from train.run.rows import decodings, decodings_of
+
+
+def evaluate_shared(
+    ranks: Ranks, agent: Agent, store: SessionStore, split: Split, *, max_sessions: int | None, **options: Any
+) -> list[StepRecord]:
+    """The records of `evaluate`, with its options; all processes call it, and all have all records."""
+    keys = scored_keys(store, split, max_sessions=max_sessions)
+    own = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
+    records = evaluate(agent, store, split, session_ids=own, **options) if own else []
+    ranks.barrier()  # here, and not in an exchange, one waits for as long as it takes
+    by_key = {(record.session_id, record.step_index): record for part in ranks.all_gather(records) for record in part}
+    return [by_key[key] for key in keys]
+
+
+def table_rows(
+    config: TrainConfig, agents: Sequence[AgentSpec], *, demo_shop: bool
+) -> list[tuple[str, AgentSpec, ContextConfig]]:
+    """The rows of the final table: the name of each one's folder, the agent, and what it is shown.
+
+    Args:
+        agents: Those of `evaluation.agents`.
+        demo_shop: Whether the shoppers' own policy, the oracle, is known.
+    """
+    rows = [(spec.label, spec, config.context) for spec in agents]
+    for name, phase in config.phases.items():
+        for decoding in decodings_of(config, name):
+            spec = AgentSpec(
+                target=name, arguments={"temperature": decoding.temperature}, label=decoding.label(phase.label)
+            )
+            rows.append((decoding.file_name(name), spec, config.context_of(name)))
+    for decoding in decodings(config.evaluation) if demo_shop else ():
+        arguments = {"temperature": decoding.temperature}
+        oracle = AgentSpec(target="oracle", arguments=arguments, label=decoding.label("oracle"))
+        rows.append((decoding.file_name("oracle"), oracle, config.context))
+    return rows
+
+
+def evaluate_rows(
+    config: TrainConfig, store: SessionStore, folder: Path, agents: RunAgents, ranks: Ranks
+) -> dict[str, tuple[Entry, list[StepRecord]]]:
+    """Every row's entry and records by its label, in the order of the table; none in processes that do not write.
+
+    What is cached is not run again: a run that was stopped here goes on within the row.
+    """
+    evaluation = config.evaluation_config
+    keys = evaluation.keys(store)
+    own = set(ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys))))
+    specs = [agents.spec(text) for text in config.evaluation.agents]
+    results = {}
+    for name, spec, context in table_rows(config, specs, demo_shop=store.manifest.source == DEMO_SHOP):
+        runnable = spec.within(folder)
+        agent = AgentToEvaluate(
+            spec=spec,
+            name=name,
+            context=context,
+            # Of a checkpoint of its own the name within the run: the run may be moved.
+            identity=agents.identity(runnable, context, store, evaluation.seed) | {"target": spec.target},
+            build=partial(agents.make, runnable, store),
+        )
+        replies = AgentFiles.of(folder, name).replies(agent.identity)
+        if ranks.is_main:
+            merge_parts(replies)  # of a run that was stopped
+        ranks.barrier()
+        new_steps, remarks = fill_entry_cache(
+            agent,
+            evaluation,
+            store,
+            folder,
+            [key for key in keys if key[0] in own],
+            part=None if ranks.is_single else ranks.rank,
+            retry_errors=False,  # a page that does not fit the model's context never will
+            progress=ranks.is_main,
+        )
+        ranks.barrier()
+        if ranks.is_main:
+            merge_parts(replies)
+            results[spec.label] = build_entry(agent, evaluation, store, folder, new_steps=new_steps, remarks=remarks)
+    return results

@@ -1,0 +1,156 @@
+"""What TRL or verl needs to train a phase of GRPO: `python -m agents.llm_grpo.train … --for-trl|--for-verl PHASE`.
+
+store ─► the phase's steps in its context ─► train.parquet, its order ─┬─► trl.json ─► accelerate launch
+                                                                       └─► validation.parquet, launch.sh ─► verl
+"""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.store import SessionStore
+from shop_env.context import persona_texts
+from train.adapters.steps import step_rows, write_order, write_rows
+from train.adapters.trl import RUN_FILE, trl_run
+from train.adapters.verl import overrides
+from train.grpo.trainer import scored_trunks
+from train.models import load_tokenizer
+from train.run.config import PhaseConfig, TrainConfig
+from train.run.data import TrainingData, info_of_phase
+from train.tokens import tokenize_session
+
+LAUNCH = """\
+#!/bin/sh
+# {title}
+# Further arguments override these, for example trainer.nnodes=4. By Megatron: --config-name=ppo_megatron_trainer
+# actor_rollout_ref.actor.strategy=megatron, and its own sizes (docs/your_gpu.md).
+exec python -m verl.trainer.main_ppo \\
+{words} \\
+  "$@"
+"""
+
+
+def export_for_trl(config: TrainConfig, store: SessionStore, name: str, folder: Path) -> Iterator[str]:
+    """Writes a phase for TRL into `folder`, and yields a line for each file.
+
+    Raises:
+        BadConfig: No such phase of GRPO, a tiny model, or numbers that TRL has no counterpart of.
+    """
+    phase = _find_phase(config, name, "--for-trl")
+    run = trl_run(
+        config.grpo_of(name),
+        model=str(config.model.path),
+        folder=folder,
+        max_tokens=config.model.max_tokens,
+        bf16=config.model.computed_in == "bfloat16_autocast",
+        gradient_checkpointing=config.model.gradient_checkpointing,
+        lora=config.model.lora,
+        seed=config.seed + phase.seed,
+    )
+    yield from _write_steps(config, store, name, folder, validation=False)
+    replace_file(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run)))
+    yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
+    yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
+    yield from _start_note(phase, name)
+
+
+def export_for_verl(config: TrainConfig, store: SessionStore, name: str, folder: Path) -> Iterator[str]:
+    """Writes a phase for verl into `folder`, and yields a line for each file.
+
+    Raises:
+        BadConfig: No such phase of GRPO, a tiny model, or numbers that verl has no counterpart of.
+    """
+    phase = _find_phase(config, name, "--for-verl")
+    folder = folder.resolve()  # Ray's workers run in another folder
+    words = overrides(
+        config.grpo_of(name),
+        model=str(config.model.path),
+        folder=folder,
+        max_tokens=config.model.max_tokens,
+        lora=config.model.lora,
+        seed=config.seed + phase.seed,
+    )
+    yield from _write_steps(config, store, name, folder, validation=True)
+    title = f"{phase.label} of {config.store} in verl 0.9, as `python -m agents.llm_grpo.train` would train it."
+    launch = folder / "launch.sh"
+    replace_file(launch, LAUNCH.format(title=title, words=" \\\n".join(f"  {_word(*each)}" for each in words.items())))
+    launch.chmod(0o755)
+    yield f"{launch}: starts it, with verl installed and a Ray cluster or one machine's GPUs"
+    yield from _start_note(phase, name)
+
+
+def _word(key: str, value: Any) -> str:
+    return shlex.quote(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+
+
+def _find_phase(config: TrainConfig, name: str, flag: str) -> PhaseConfig:
+    phase = config.phases.get(name)
+    if phase is None or phase.method != "grpo":
+        names = [other for other, one in config.phases.items() if one.method == "grpo"]
+        raise BadConfig(f"{flag} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
+    if config.model.path is None:
+        raise BadConfig(f"{flag} needs a model that others can load; give --model.path.")
+    return phase
+
+
+def _start_note(phase: PhaseConfig, name: str) -> Iterator[str]:
+    """Where a phase begins with other weights than the run's first."""
+    if phase.start != "model":
+        yield (
+            f"'{name}' starts from '{phase.start}', and --model.path is what it begins with here: give a checkpoint "
+            f"of '{phase.start}' there."
+        )
+
+
+def _write_steps(
+    config: TrainConfig, store: SessionStore, name: str, folder: Path, *, validation: bool
+) -> Iterator[str]:
+    """Writes the steps of a phase as rows.
+
+    Raises:
+        BadConfig: Nothing to learn from or to validate on, or batches of whole sessions.
+    """
+    phase = config.phases[name]
+    tokenizer = load_tokenizer(str(config.model.path))
+    info = info_of_phase(config, store, name)
+    lines: list[str] = []
+    data = TrainingData(store, folder / "tokens", lines.append)
+    splits = {"train": scored_trunks(data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales))}
+    yield from lines
+    write_order(folder / "train.parquet", splits["train"], config.grpo_of(name), config.seed + phase.seed)
+    personas = persona_texts(store, info.context)
+    limit = info.max_tokens - info.max_new_tokens
+    if validation:
+        rule = phase.validation or config.validation
+        sessions = [store.session(session_id) for session_id in store.session_ids("validation")[: rule.sessions]]
+        if all(len(session.steps) < 2 for session in sessions):
+            raise BadConfig(
+                f"'{store.path}' has no validation session to predict, and the trainer asks for some; split it anew."
+            )
+        splits["validation"] = scored_trunks(
+            [
+                trunk
+                for session in sessions
+                for trunk in tokenize_session(tokenizer, session, info.context, config.prompt, limit, personas)
+            ]
+        )
+    for split, trunks in splits.items():
+        rows = step_rows(
+            store.session,
+            tokenizer,
+            trunks,
+            info.context,
+            config.prompt,
+            config.reward_of(name),
+            split=split,
+            max_prompt_tokens=limit,
+            personas=personas,
+        )
+        count = sum(len(trunk.replies) for trunk in trunks)
+        write_rows(folder / f"{split}.parquet", rows, count)
+        yield f"{folder / f'{split}.parquet'}: {count:,} steps"

@@ -1,0 +1,112 @@
+"""The words of `python -m agents.llm_grpo.train` (train.py has the help); nothing here loads torch.
+
+--preset, --rows, --reward ─► their configuration ─► its keys, as flags over it
+--resume, --extend         ─► the configuration of the run that is there
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import tyro
+
+from replay_sessions.foundation.command_line import parse_leading_options, parse_options
+from replay_sessions.foundation.errors import BadConfig
+from shop_env.reward.presets import REWARD_PRESETS
+from train.run.config import TrainConfig
+from train.run.extension import extend_config, read_config
+from train.run.presets import RENAMED_KEYS, load_preset, preset_names, rows_names
+
+PROGRAM = "python -m agents.llm_grpo.train"
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided before the configuration's own keys.
+
+    Attributes:
+        preset: The configuration to start from: tiny_cpu, or a .toml FILE.
+        rows: Which rows to train in place of the preset's own phases: those of a paper's table, or a .toml FILE.
+        reward: The reward to start from (shop_env/reward/presets.py); None: the preset's.
+        only: Of those rows, or of the preset's phases, only these and the ones that they start from; all by default.
+        out: Where the run is written; None: runs/PRESET-seedS.
+        extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
+        resume: Go on with the run in this folder, with its own configuration.
+        dry_run: Print steps, tokens and memory, and train nothing.
+        for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
+            (verl/PRESET-PHASE), and train nothing.
+        for_trl: The same for TRL's GRPOTrainer (trl/PRESET-PHASE).
+    """
+
+    preset: str = "tiny_cpu"
+    rows: str | None = None
+    only: tuple[str, ...] = ()
+    reward: str | None = None
+    out: Path | None = None
+    extend: bool = False
+    resume: Path | None = None
+    dry_run: bool = False
+    for_verl: str | None = None
+    for_trl: str | None = None
+
+
+class TrainOptions(RunOptions, frozen=True, kw_only=True):
+    """All flags: those above, and every key of the configuration."""
+
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")]
+
+
+def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, Path, TrainConfig]:
+    """The options, and the run's folder and configuration, new, resumed or extended; nothing is written.
+
+    Raises:
+        BadConfig: The call is wrong, or its folder holds a run that it does not go on with.
+    """
+    _check_flags(words)
+    options, rest = parse_leading_options(RunOptions, words, program=PROGRAM)
+    if options.resume and not {"-h", "--help"}.intersection(words):
+        if rest or options != RunOptions(resume=options.resume):
+            others = [word for word in words if word.startswith("--") and not word.startswith("--resume")]
+            raise BadConfig(f"--resume goes on with the run's own configuration; leave out {', '.join(others)}.")
+        return options, options.resume, read_config(options.resume)
+    config = _parse_config(options, words, text)
+    preset = Path(options.preset).stem
+    folder = Path("runs") / f"{preset}-seed{config.seed}"
+    for trainer, phase in (("verl", options.for_verl), ("trl", options.for_trl)):
+        if phase is not None:
+            folder = Path(trainer) / f"{preset}-{phase}"
+    folder = options.out or folder
+    if (folder / "run.json").exists() and options.extend:
+        return options, folder, extend_config(read_config(folder), config, folder)
+    if (folder / "run.json").exists() and not options.dry_run:
+        raise BadConfig(
+            f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
+        )
+    return options, folder, config
+
+
+def _check_flags(words: Sequence[str]) -> None:
+    for flag in (word.partition("=")[0] for word in words if word.startswith("--")):
+        tables, _, key = flag.rpartition(".")
+        former = f"{tables.rpartition('.')[2].lstrip('-')}.{key.replace('-', '_')}"
+        if former in RENAMED_KEYS:
+            raise BadConfig(f"{flag} is now {tables}.{RENAMED_KEYS[former].replace('_', '-')}.")
+
+
+def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
+    """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
+    preset = load_preset(options.preset, options.rows, options.only)
+    if options.reward is not None:
+        preset = msgspec.structs.replace(preset, reward=options.reward)
+    spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
+    # A switch that is on by default would become --no-dry-run.
+    switches_off = {"dry_run": False, "extend": False}
+    default = TrainOptions(**msgspec.structs.asdict(options) | switches_off, config=spelt_out)
+    names = {"Presets": preset_names(), "Rows": rows_names(), "Rewards": REWARD_PRESETS}
+    listed = " ".join(f"{kind}: {', '.join(choices)}." for kind, choices in names.items())
+    config = parse_options(
+        TrainOptions, words, program=PROGRAM, text=f"{text}\n{listed}", default=default, can_be_none=True
+    ).config
+    if config.reward == spelt_out.reward:
+        config = msgspec.structs.replace(config, reward=preset.reward)
+    return config.settled()

@@ -1,0 +1,232 @@
+"""One phase of a run: step after step, validated, saved, and resumable bit for bit.
+
+    weights at the start ─► steps ─► validation ─► best weights ─► checkpoint
+
+The weights that a phase leaves are those of the best exact match among its validations, the earliest of equals; the
+last ones where nothing was validated. A validation, which takes minutes with a large model, begins with its step saved:
+it may be cut off.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import msgspec
+from torch import Tensor
+
+from replay_sessions.foundation.stop_signals import handling
+from train.checkpoints import load_state, model_tensors, save_state
+from train.loop import Optimizer, SaveSchedule
+from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor
+from train.run_log import RunLog
+
+MOMENTS = "optimizer/"  # before the names of AdamW's moments in a state
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C was pressed, or the process told to end; the state was saved after the last step."""
+
+
+class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finished phase leaves in state.json.
+
+    Attributes:
+        seconds: Of training steps alone, without validation.
+        steps: That were taken; fewer than planned where patience was over.
+        best_step, best_exact: The step whose weights were kept, and their exact match on the validation sessions; None
+            where nothing was validated and the last weights were kept.
+    """
+
+    steps: int
+    seconds: float
+    best_step: int
+    best_exact: float | None
+
+
+class Trainer(Protocol):
+    """What takes the steps of a phase."""
+
+    optimizer: Optimizer
+
+    def step(self, step: int) -> dict[str, float]:
+        """Step `step`, from 0; returns its figures."""
+        ...
+
+
+@dataclass
+class Phase:
+    """What is trained, how, and where it ends up.
+
+    Attributes:
+        trainer: None where the weights are left as they are; `total_steps` is then 0.
+        validate_at: After which steps, counted from 1.
+        patience: The phase ends after so many validations in a row without a better one; None: it never does.
+        validate: Exact match of the weights as they are.
+        save: Writes them as the phase's checkpoint; called with the number of steps taken.
+        ranks: Who takes the steps together, each of them in a process that runs the phase.
+    """
+
+    name: str
+    model: Any
+    trainer: Trainer | None
+    total_steps: int
+    validate_at: set[int]
+    patience: int | None
+    validate: Callable[[], float]
+    save: Callable[[int], None]
+    ranks: Ranks = SINGLE_PROCESS
+
+
+def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> PhaseResult:
+    """Runs a phase, from its saved state where there is one in `folder`."""
+    if phase.trainer is None:
+        phase.save(0)
+        return PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
+    progress = _restore(phase, phase.trainer, folder)
+    log.start_phase(phase.name, phase.total_steps, progress.logged)
+    clock = SaveSchedule(save_every_s)
+    with _stop_after_step(phase.ranks) as stop:
+        while not _is_over(phase, progress):
+            if progress.unvalidated is None:
+                _step(phase, phase.trainer, progress, log)
+            else:
+                with stop.at_once():
+                    exact = phase.validate()
+                _keep_better(phase, progress, exact, log)
+            is_due = phase.ranks.is_main and clock.is_due()
+            stop_wanted, save_wanted = phase.ranks.any(stop.wanted, is_due)  # all do the same
+            if stop_wanted or save_wanted or progress.unvalidated is not None:
+                log.flush()  # first, so that no state counts a step that the log does not have
+                with clock.saving():
+                    _save(phase, phase.trainer, folder, progress)
+                (stop_wanted,) = phase.ranks.any(stop.wanted)
+            if stop_wanted:
+                raise Stopped
+    log.flush()
+    if progress.best_step is None:
+        phase.save(progress.done)
+    best_step = progress.done if progress.best_step is None else progress.best_step
+    return PhaseResult(
+        steps=progress.done, seconds=progress.seconds, best_step=best_step, best_exact=progress.best_exact
+    )
+
+
+class Progress(msgspec.Struct, kw_only=True):
+    """How far a phase has come.
+
+    Attributes:
+        seconds: Of training steps alone.
+        best_step, best_exact: Of the validations so far; None before the first.
+        worse: So many validations in a row were no better.
+        unvalidated: The metrics of the last step while its validation is to come; they are logged with its result.
+    """
+
+    done: int = 0
+    seconds: float = 0.0
+    best_step: int | None = None
+    best_exact: float | None = None
+    worse: int = 0
+    unvalidated: dict[str, float] | None = None
+
+    @property
+    def logged(self) -> int:
+        """The number of steps in the log."""
+        return self.done if self.unvalidated is None else self.done - 1
+
+
+def _step(phase: Phase, trainer: Trainer, progress: Progress, log: RunLog) -> None:
+    started = time.perf_counter()
+    metrics = trainer.step(progress.done)
+    seconds = metrics["seconds"] = time.perf_counter() - started
+    if "tokens" in metrics:
+        metrics["tokens_per_s"] = metrics["tokens"] / seconds
+    progress.done += 1
+    progress.seconds += seconds
+    if progress.done in phase.validate_at:
+        progress.unvalidated = metrics
+    else:
+        log.step(phase.name, progress.done, metrics)
+
+
+def _keep_better(phase: Phase, progress: Progress, exact: float, log: RunLog) -> None:
+    step, better = progress.done, progress.best_exact is None or exact > progress.best_exact
+    kept = " (kept)" if better else ""
+    log.info(f"{phase.name}: exact match {exact:.4f} on validation after step {step}{kept}")
+    log.step(phase.name, step, {**(progress.unvalidated or {}), "validation_exact": exact})
+    progress.unvalidated = None
+    if better:
+        phase.save(step)
+        progress.best_step, progress.best_exact, progress.worse = step, exact, 0
+    else:
+        progress.worse += 1
+
+
+def _is_over(phase: Phase, progress: Progress) -> bool:
+    if progress.unvalidated is not None:
+        return False
+    return progress.done >= phase.total_steps or (phase.patience is not None and progress.worse >= phase.patience)
+
+
+def _save(phase: Phase, trainer: Trainer, folder: Path, progress: Progress) -> None:
+    """Every rank gathers, tensor by tensor; one writes."""
+    learnt = ((f"model/{name}", tensor) for name, tensor in model_tensors(phase.model).items())
+    moments = ((f"{MOMENTS}{name}", tensor) for name, tensor in trainer.optimizer.state().items())
+    tensors = ((name, full_tensor(tensor)) for name, tensor in chain(learnt, moments))
+    if phase.ranks.is_main:
+        save_state(folder, tensors, {"phase": phase.name, **msgspec.structs.asdict(progress)})
+    else:
+        deque(tensors, maxlen=0)
+
+
+def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Progress:
+    saved = load_state(folder)
+    if saved is None or saved[1]["phase"] != phase.name:
+        return Progress()
+    tensors, state = saved
+    for name, tensor in model_tensors(phase.model).items():
+        tensor.copy_(distribute_like(tensors[f"model/{name}"], tensor))
+    trainer.optimizer.load(_moments(tensors))
+    return msgspec.convert({key: value for key, value in state.items() if key != "phase"}, Progress)
+
+
+def _moments(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    return ((name.removeprefix(MOMENTS), tensors[name]) for name in tensors if name.startswith(MOMENTS))
+
+
+class _Stop:
+    """What SIGINT (Ctrl-C) and SIGTERM do: the first is noted until the step has ended, a second one stops at once.
+
+    Among several ranks a second one is not heard: a launcher hands each on that the terminal has sent already.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.wanted = False
+        self._ranks = ranks
+        self._nothing_to_lose = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        if self._nothing_to_lose or (self.wanted and self._ranks.is_single):
+            raise Stopped
+        self.wanted = True
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Here the first one stops at once too."""
+        self._nothing_to_lose = True
+        try:
+            yield
+        finally:
+            self._nothing_to_lose = False
+
+
+@contextmanager
+def _stop_after_step(ranks: Ranks) -> Iterator[_Stop]:
+    stop = _Stop(ranks)
+    with handling(stop.note):
+        yield stop

@@ -1,0 +1,132 @@
+"""Presets (train/presets/*.toml): how a model is trained; rows (train/presets/rows/*.toml): which phases of a table.
+
+preset   the learner: model, context, numbers of SFT and GRPO, validation, and default phases
+base     another preset, by name or by a file beside it, whose values a preset overrides
+rows     phases alone; a phase of the same name in the preset gives the numbers that the rows leave out
+
+A phase may override some of the preset's numbers: `[phases.x.grpo] scale_rewards = "none"` keeps all else of `[grpo]`.
+"""
+
+import tomllib
+from collections.abc import Collection
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from train.run.config import TrainConfig
+
+# What keys were called before they took TRL's names.
+RENAMED_KEYS = {
+    "grpo.replies": "num_generations",
+    "grpo.updates": "num_iterations",
+    "grpo.clip": "epsilon",
+    "grpo.clip_high": "epsilon_high",
+    "grpo.importance_cap": "importance_sampling_cap",
+    "grpo.advantage_scale": "scale_rewards",
+    "grpo.loss_mean": "loss_type",
+    "grpo.skip_equal_groups": "filter_zero_variance",
+    "grpo.draws": "rollout_seeds",
+    "model.stretch_tokens": "chunk_tokens",
+}
+PRESETS: Any = resources.files("train") / "presets"
+NUMBERS = ("sft", "grpo", "validation")  # tables of a run that a phase may override
+
+Tables = dict[str, Any]
+
+
+def preset_names(folder: Any = PRESETS) -> list[str]:
+    """The presets that come with the package."""
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def rows_names() -> list[str]:
+    """The rows of papers' tables that come with the package."""
+    return preset_names(PRESETS / "rows")
+
+
+def load_preset(preset: str, rows: str | None = None, only: Collection[str] = ()) -> TrainConfig:
+    """A preset by name or file, with its own phases or those of `rows`, likewise by name or file.
+
+    Args:
+        only: Only the phases of these names, and those that they need; empty: all.
+
+    Raises:
+        BadConfig: No such preset, an unknown key or phase, or a value that does not fit.
+    """
+    tables, source = _with_base(preset), f"preset '{preset}'"
+    if rows is not None:
+        source += f" with rows '{rows}'"
+        own = _read("rows", rows, PRESETS / "rows")
+        learner = tables["phases"]
+        phases = {name: _override(learner.get(name, {}), phase) for name, phase in own.get("phases", {}).items()}
+        tables = tables | own | {"phases": phases}
+    if isinstance(named := tables.get("phases"), dict):
+        overridden = {name: _override(tables, phase, phase) for name, phase in named.items()}
+        tables = tables | {"phases": overridden}
+    try:
+        config = msgspec.convert(tables, TrainConfig)
+    except msgspec.ValidationError as error:
+        raise BadConfig(f"{source}: {what_is_wrong(error, TrainConfig, RENAMED_KEYS)}") from error
+    return _with_phases(config, only, source) if only else config
+
+
+def _with_phases(config: TrainConfig, only: Collection[str], source: str) -> TrainConfig:
+    """With these phases and those that they start from, or whose time they take, compared among themselves alone."""
+    if unknown := [name for name in only if name not in config.phases]:
+        raise BadConfig(f"{source} has no phase '{unknown[0]}'. {did_you_mean(unknown[0], config.phases)}")
+    needed = set(only)
+    for name, phase in reversed(config.phases.items()):  # a phase comes after those that it needs
+        if name in needed:
+            needed.update((phase.start, phase.same_time_as or phase.start))
+    phases = {
+        name: msgspec.structs.replace(phase, against=tuple(other for other in phase.against if other in needed))
+        for name, phase in config.phases.items()
+        if name in needed
+    }
+    return msgspec.structs.replace(config, phases=phases)
+
+
+def _with_base(preset: str, derived: tuple[str, ...] = ()) -> Tables:
+    """A preset's tables over those of its base."""
+    if preset in derived:
+        raise BadConfig(f"the presets {' -> '.join([*derived, preset])} are each other's base; give one of them none.")
+    own = _read("preset", preset, PRESETS)
+    base = own.pop("base", None)
+    if base is None:
+        return own
+    if not isinstance(base, str):
+        raise BadConfig(f"preset '{preset}': base is {base!r}; give the name of a preset or a .toml file.")
+    if base.endswith(".toml"):
+        base = str(Path(preset).parent / base)
+    return _merged(_with_base(base, (*derived, preset)), own)
+
+
+def _override(numbers: Tables, phase: Any, keys: Any = NUMBERS) -> Any:
+    """A phase with `numbers`, those of them that stand in `keys`, where it has none of its own."""
+    if not isinstance(phase, dict):
+        return phase  # msgspec says what is wrong with it
+    return _merged({key: numbers[key] for key in NUMBERS if key in numbers and key in keys}, phase)
+
+
+def _merged(table: Tables, over: Tables) -> Tables:
+    """`table` with the values of `over` in their places; tables within are merged, lists replaced."""
+    both = {key for key in over if isinstance(over[key], dict) and isinstance(table.get(key), dict)}
+    return table | over | {key: _merged(table[key], over[key]) for key in both}
+
+
+def _read(kind: str, name: str, folder: Any) -> Tables:
+    """The tables of a file that comes with the package, or of the user's own."""
+    is_file = name.endswith(".toml")
+    if not is_file and name not in preset_names(folder):
+        hint = did_you_mean(name, preset_names(folder))
+        raise BadConfig(f"Unknown {kind} '{name}'. {hint} Or give the path of a .toml file.")
+    try:
+        return tomllib.loads((Path(name) if is_file else folder / f"{name}.toml").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadConfig(f"the {kind} file '{name}' cannot be read: {error.strerror}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfig(f"the {kind} file '{name}' is no valid TOML: {error}.") from error

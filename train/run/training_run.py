@@ -1,0 +1,235 @@
+"""A training run: from a store to a checkpoint for each phase, one after the other.
+
+    store ─► tokenizer and model ─► sft ─┬─► shop_r1      GRPO against the frozen sft
+                                         └─► sft_longer   SFT that goes on for as long as GRPO took
+
+Those are the phases of the preset tiny_cpu; which there are is data (config.PhaseConfig, train/presets/rows).
+`phases.json` in the run's folder says which phases are finished; a resumed run goes on with the first that is not.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
+from replay_sessions.store import SessionStore
+from shop_env.metrics import step_metrics
+from train.attention.choice import AttentionChoice, choose_attention
+from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
+from train.config import SftConfig, SftStage
+from train.grpo.trainer import GrpoTrainer
+from train.loop import validation_steps
+from train.lora import add_adapter, has_adapter
+from train.machine import format_precision
+from train.policy import Policy, autocast_dtype
+from train.ranks import SINGLE_PROCESS, Ranks
+from train.rollouts.vllm import VllmEngine
+from train.run.agents import RunAgents
+from train.run.config import TrainConfig
+from train.run.data import TrainingData, first_info
+from train.run.evaluation import evaluate_shared
+from train.run.models import build_tiny, load_base_model, start_vllm
+from train.run.phases import Phase, PhaseResult, Trainer, run_phase
+from train.run_log import RunLog
+from train.sft import SftTrainer
+from train.sharding import ShardedPolicy
+
+PHASES_FILE = "phases.json"
+
+
+class TrainingRun:
+    """One run in `folder`, of one process or of several that each hold one of these.
+
+    Attributes:
+        results: The finished phases by name.
+
+    Raises:
+        BadConfig: vLLM is to sample in several processes.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        store: SessionStore,
+        folder: Path,
+        log: RunLog,
+        agents: RunAgents,
+        ranks: Ranks = SINGLE_PROCESS,
+    ) -> None:
+        if config.rollouts.engine == "vllm" and not ranks.is_single:
+            raise BadConfig("rollouts.engine 'vllm' samples in a run of one process; launch one, or take 'local'.")
+        self.config, self.store, self.folder, self.log = config, store, folder, log
+        self.agents, self.ranks = agents, ranks
+        self.results = self._finished_phases()
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._data = TrainingData(store, folder / "tokens", log.info)
+        self._vllm: VllmEngine | None = None
+        self._passes_line = ""
+
+    def train(self) -> None:
+        """Runs every phase that is not finished."""
+        if self.config.model.path is not None:
+            self.log.info(format_precision(self.config.model.computed_in))
+        for name in self.config.phases:
+            if name not in self.results:
+                self._run(name)
+
+    def checkpoint(self, name: str) -> Path:
+        """Where a phase's checkpoint lies."""
+        return self.folder / name
+
+    def _run(self, name: str) -> None:
+        phase = self._phase(name)
+        result = run_phase(phase, self.folder, self.log, self.config.save_every_s)
+        self.results[name] = result
+        if self.ranks.is_main:
+            content = msgspec.json.format(msgspec.json.encode(self.results), indent=2)
+            replace_file(self.folder / PHASES_FILE, content + b"\n")
+        if result.steps:
+            self.log.info(
+                f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, kept step {result.best_step}"
+            )
+
+    def _phase(self, name: str) -> Phase:
+        config = self.config.phases[name]
+        model, tokenizer, started_from = self._start(config.start)
+        if self.config.model.lora is not None and config.method != "none" and not has_adapter(model):
+            model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
+        info = msgspec.structs.replace(started_from, context=self.config.context_of(name))
+        policy = self._policy(name, model, info) if config.method != "none" else Policy(model)
+        trainer, total_steps = self._trainer(name, policy, tokenizer, info)
+        rule = config.validation or self.config.validation
+        validation_sessions = len(self.store.session_ids("validation"))
+
+        def validate() -> float:
+            self.log.status(f"validating on {min(rule.sessions, validation_sessions)} sessions")
+            with policy.summon_full_params() as full_policy:
+                records = evaluate_shared(
+                    self.ranks,
+                    self.agents.policy(full_policy.model, tokenizer, info),
+                    self.store,
+                    "validation",
+                    context=info.context,
+                    reward=self.config.reward_config,
+                    seed=self.config.seed,
+                    max_sessions=rule.sessions,
+                )
+            return step_metrics(records)["exact_accuracy"]
+
+        def save(step: int) -> None:
+            made_by = msgspec.structs.replace(info, made_by=f"{name} step {step}")
+            with policy.summon_full_params() as full_policy:
+                if self.ranks.is_main:
+                    save_checkpoint(self.folder / name, full_policy.model, tokenizer, made_by)
+                self.ranks.barrier()
+
+        times = rule.times if total_steps and validation_sessions else 0
+        validate_at = validation_steps(total_steps, times, throughout=rule.when == "throughout") if times else set()
+        return Phase(name, model, trainer, total_steps, validate_at, rule.patience, validate, save, self.ranks)
+
+    def _policy(self, name: str, model: Any, info: CheckpointInfo) -> Policy:
+        """What learns: a whole model in each process, or one sharded over all."""
+        config, passes = self.config.model, self._passes(name, model)
+        options: dict[str, Any] = {
+            "autocast": autocast_dtype(info.precision),
+            "gradient_checkpointing": config.gradient_checkpointing,
+            "attention": passes.attention,
+        }
+        if self._is_sharded:
+            return ShardedPolicy(model, self.ranks, **options)
+        return Policy(model, chunk_tokens=passes.chunk_tokens, **options)
+
+    @property
+    def _is_sharded(self) -> bool:
+        return self.config.model.sharded and not self.ranks.is_single
+
+    def _trainer(self, name: str, policy: Policy, tokenizer: Any, info: CheckpointInfo) -> tuple[Trainer | None, int]:
+        """What takes the steps of a phase, and how many; none where weights are evaluated as they are."""
+        config = self.config.phases[name]
+        if config.method == "none":
+            return None, 0
+        limit = self.config.prompt_tokens_of(name)
+        seed, ranks = self.config.seed + config.seed, self.ranks
+        if ranks.is_main:
+            self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales, limit=limit)
+        ranks.barrier()  # from here on the tokens are in a file
+        trunks = self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales, limit=limit)
+        if config.method == "sft":
+            sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed, ranks=ranks)
+            return sft, sft.total_steps
+        grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
+        if self._vllm is None and self.config.rollouts.engine == "vllm":  # one for all phases
+            self._vllm = start_vllm(self.config, policy.model, self.folder)
+        reference, engine = policy.frozen(), self._vllm
+        trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine, ranks=ranks)
+        return trainer, grpo.steps
+
+    def _passes(self, name: str, model: Any) -> AttentionChoice:
+        """How a phase's policy attends; logged where it differs from the phase before."""
+        config = self.config.model
+        numbers = self.config.sft_of(name) if self.config.phases[name].method == "sft" else self.config.grpo_of(name)
+        passes = choose_attention(
+            model,
+            config.attention,
+            chunk_tokens=config.chunk_tokens,
+            autocast=autocast_dtype(config.computed_in),
+            gradient_checkpointing=config.gradient_checkpointing,
+            tokens=numbers.max_batch_tokens,
+            packed_only=self._is_sharded,
+        )
+        if passes.line != self._passes_line:
+            self.log.info(passes.line)
+        self._passes_line = passes.line
+        return passes
+
+    def _sft_config(self, name: str) -> SftConfig:
+        config, phase = self.config.sft_of(name), self.config.phases[name]
+        if phase.same_time_as is None:
+            return config
+        other, start = phase.same_time_as, phase.start
+        steps = self.ranks.broadcast(lambda: self._steps_in_time_of(other, started_from=start))
+        return msgspec.structs.replace(config, stages=(SftStage(steps=steps),))
+
+    def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
+        """How many SFT steps take as long as a phase took, by what a whole-session SFT step took in this run."""
+        last_stage = self.config.sft_of(started_from).stages[-1].steps or 0  # on whole sessions; in epochs: all of it
+        sft = self.log.rows(started_from)[-last_stage:]
+        return max(1, round(undisturbed_seconds(self.log.rows(name)) * len(sft) / undisturbed_seconds(sft)))
+
+    def _start(self, start: str) -> tuple[Any, Any, CheckpointInfo]:
+        """The model that a phase starts from, its tokenizer, and how it was prompted so far."""
+        config = self.config
+        if start != "model":
+            return load_checkpoint(self.folder / start, self._device)
+        info = first_info(config, self.store)
+        if config.model.path is None:
+            return *build_tiny(config, self.store, self._device, self.log), info
+        limit = config.model.max_tokens
+        loaded = load_base_model(config.model.path, self.folder, self._device, self.log, self.ranks, max_tokens=limit)
+        return *loaded, info
+
+    def _finished_phases(self) -> dict[str, PhaseResult]:
+        file = self.folder / PHASES_FILE
+        if not file.exists():
+            return {}
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=dict[str, PhaseResult])
+        except msgspec.DecodeError as error:
+            raise CheckpointMismatch(f"'{file}' is damaged ({error}); start the run anew.") from error
+
+
+def undisturbed_seconds(steps: Sequence[Mapping[str, Any]]) -> float:
+    """The time of training steps on an idle machine: their tokens, at the speed of the fastest tenth.
+
+    The wall time also holds the work of other programs and a suspended machine's sleep.
+
+    >>> steps = [{"tokens": 1000, "tokens_per_s": 500.0}] * 4 + [{"tokens": 1000, "tokens_per_s": 2.0}] * 16
+    >>> undisturbed_seconds(steps)
+    40.0
+    """
+    return float(sum(step["tokens"] for step in steps) / np.quantile([step["tokens_per_s"] for step in steps], 0.9))
