@@ -183,7 +183,7 @@ def train_missing(runs: Sequence[PlannedRun], processes: int = 1, *, quiet: bool
     missing = [run for run in runs if run.missing_rows()]
     if missing:
         with requires_extra("train"):  # reported before hours of work, not after
-            pass
+            import train.run.command  # noqa: F401, PLC0415 - torch may be missing
     for run in missing:  # runs may share a store
         with working_alone_in(run.folder):
             _write_demo_store(run.store, run.seed)

@@ -39,7 +39,7 @@ def _run(options: PaperOptions) -> None:
             return
         if table.drawn_by_temperature:
             with requires_extra("report"):  # reported before hours of work, not after
-                pass
+                import benchmarks.paper.plot  # noqa: F401, PLC0415 - matplotlib may be missing
         train_missing(flat, options.processes, quiet=True)
         result = table_result(table, runs, options)
         paths = write(result, table, options.folder)
