@@ -23,7 +23,7 @@ Both take a leaderboard or a training run.
 `merge` adds the replies of another machine, and `submit` records what verifies:
 
   python -m benchmarks.leaderboard merge runs/first other/first
-  python -m benchmarks.leaderboard submit runs/first floors/mine --rerun 20
+  python -m benchmarks.leaderboard submit runs/first baselines/mine --rerun 20
 
 Each reply is cached as it comes, and no step is run twice (--fresh runs all again): another reward, other metrics or
 fewer sessions are computed from the cache. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at
@@ -83,7 +83,7 @@ class Submit(Verify, frozen=True, kw_only=True):
     """Verifies an evaluation and, if all matches, records its figures.
 
     Attributes:
-        name: Of the record, such as floors/demo: RESULTS/floors/demo.json and demo.md are written.
+        name: Of the record, such as baselines/demo: RESULTS/baselines/demo.json and demo.md are written.
         results: The folder of recorded results.
     """
 

@@ -52,7 +52,7 @@ def submit(folder: Path, name: str, results: Path, store: SessionStore, *, rerun
 
     Args:
         folder: The `--out` of a leaderboard or a training run.
-        name: Of the record within `results`, such as floors/demo.
+        name: Of the record within `results`, such as baselines/demo.
         store: The store that it was run on.
         rerun: At how many steps to run each agent again.
 
@@ -63,7 +63,7 @@ def submit(folder: Path, name: str, results: Path, store: SessionStore, *, rerun
         BadConfig: The name leads elsewhere, agents gave no reply at some steps, or there is no finished evaluation.
     """
     if not NAME.fullmatch(name):
-        raise BadConfig(f"a record's name is a path within the results, such as floors/demo; {name!r} is none")
+        raise BadConfig(f"a record's name is a path within the results, such as baselines/demo; {name!r} is none")
     log = read_log(folder)
     if unranked := [entry.label for entry in log.entries if not entry.row.ranked]:
         raise BadConfig(

@@ -106,15 +106,15 @@ def test_a_folder_without_replies_and_a_broken_file_are_refused(
 
 def test_what_verifies_is_recorded_but_for_where_things_lie(whole: Path, store_path: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    call = ["submit", str(whole), "floors/small", "--results", str(results), "--store", str(store_path)]
+    call = ["submit", str(whole), "baselines/small", "--results", str(results), "--store", str(store_path)]
     assert main([*call, "--rerun", "3"]) == 0
-    for made, kept in (("results.json", "floors/small.json"), ("leaderboard.md", "floors/small.md")):
+    for made, kept in (("results.json", "baselines/small.json"), ("leaderboard.md", "baselines/small.md")):
         text = (whole / made).read_text()
         for folder in (store_path.parent, whole.parent):
             text = text.replace(f"{folder}/", "")
         assert (results / kept).read_text() == text
         assert str(tmp_path.parent) not in text
-    config = json.loads((results / "floors/small.json").read_text())["provenance"]["config"]
+    config = json.loads((results / "baselines/small.json").read_text())["provenance"]["config"]
     assert (config["store"], config["out"]) == (store_path.name, whole.name)
 
 

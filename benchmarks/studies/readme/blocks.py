@@ -1,6 +1,6 @@
 """Tables within a page of Markdown: each stands between two comments that name it, and is rewritten as a whole.
 
-<!-- table: floors -->
+<!-- table: baselines -->
 …
 <!-- end of table -->
 """

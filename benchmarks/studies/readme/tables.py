@@ -14,7 +14,7 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """The functions that write each table, by its name."""
-    functions = (headline, demo_shop, demo_shop_differences, live, ab, floors, speed)
+    functions = (headline, demo_shop, demo_shop_differences, live, ab, baselines, speed)
     tables: dict[str, Callable[[], str]] = {function.__name__: partial(function, results) for function in functions}
     for record in (results / "paper").glob("*.json"):
         tables[f"paper_{record.stem}"] = partial(_paper, record)
@@ -140,14 +140,14 @@ def _format_effect(effect: dict[str, float]) -> str:
     return format_cell(_estimate(effect | {"value": effect["difference"]}), "difference")
 
 
-def floors(results: Path) -> str:
+def baselines(results: Path) -> str:
     """Classic models of the train split on three stores, worst first on the demo shop."""
     stores = {"demo": "demo shop", "miniwob": "MiniWoB", "autowebbench": "AutoWebBench"}
     rows: dict[str, dict[str, Any]] = {}
     for store in stores:
-        entries = _read(results / f"floors/{store}.json")["entries"]
+        entries = _read(results / f"baselines/{store}.json")["entries"]
         rows[store] = {entry["row"]["label"]: entry["row"]["figures"] for entry in entries}
-    columns = [Column("floor")]
+    columns = [Column("baseline")]
     for heading in stores.values():
         columns += [Column(heading, "percent"), Column("NLL", "nats")]
     labels = sorted(rows["demo"], key=lambda label: rows["demo"][label]["exact_accuracy"]["value"])

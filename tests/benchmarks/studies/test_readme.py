@@ -24,7 +24,7 @@ def results(tmp_path: Path) -> Path:
 def test_a_figure_that_is_not_the_recorded_one_is_shown_and_mended(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = results / "floors/miniwob.json"
+    record = results / "baselines/miniwob.json"
     content = json.loads(record.read_text())
     boosting = next(entry["row"] for entry in content["entries"] if entry["row"]["label"] == "boosting")
     boosting["figures"]["exact_accuracy"] = {"value": 0.1234, "low": 0.1, "high": 0.2}
@@ -47,7 +47,7 @@ def test_a_figure_that_is_not_the_recorded_one_is_shown_and_mended(
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("<!-- table: floors -->", "<!-- table: flors -->", "Did you mean 'floors'?"),
+        ("<!-- table: baselines -->", "<!-- table: baslines -->", "Did you mean 'baselines'?"),
         ("<!-- end of table -->", "", "does not end"),
         ("<!-- table: speed -->", "", "no page shows the tables speed"),
     ],
