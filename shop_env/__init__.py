@@ -7,8 +7,7 @@ session ─► observation (context) ─► prompts ─► an agent ─► repli
 
 import gymnasium
 
-from shop_env.context import ContextConfig
-from shop_env.observation import Observation, PastStep, observe
+from shop_env.observation import ContextConfig, Observation, PastStep, observe
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import Extraction, MalformedReply, Reply, format_reply, parse_reply
 

@@ -39,13 +39,11 @@ from msgspec.structs import asdict
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig, persona_texts
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import Extraction, Reply, parse_reply
-from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import NOTHING, RewardConfig, score_action
+from shop_env.reward.score import NOTHING, RewardConfig, reward_preset, score_action
 from shop_env.spaces import observation_space, reply_space
 
 SessionOrder = Literal["shuffled", "storage"]

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, Protocol, runtime_checkable
 
 from replay_sessions.schema import Action, Session, Split, reply_action
-from shop_env.context import ContextConfig
-from shop_env.observation import ObservedSession
+from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.reward.score import RewardConfig, best_breakdown
 
 SplitChoice = Split | Literal["all"]

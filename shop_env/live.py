@@ -44,9 +44,8 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
-from shop_env.context import ContextConfig
 from shop_env.env import TextEnv, named_session
-from shop_env.observation import Observation, observe
+from shop_env.observation import ContextConfig, Observation, observe
 from shop_env.rendering import StepView
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 

@@ -1,16 +1,206 @@
-"""A step of a session as an agent sees it: plain JSON values under five keys.
+"""A step of a session as an agent sees it: plain JSON values under five keys, and how much of the session they hold.
 
 Stands between the store and the agent: a Session and a step index become the Observation of that step, as much of it
 as the ContextConfig lets through (Shop-R1, equation 1: pages c_1..t, actions and rationales 1..t-1). The logged action
 of the step itself is never part of it.
+
+Which pages, and rationales: Shop-R1, table 5 compares `whole_session` with `latest_step`.
+
+Whose persona: the shopper's own, nobody's, another user's, or a generic one (Customer-R1, sections 4.5 and 4.7).
+`shuffled` needs to know the other users, so whoever observes sessions of a store asks `persona_texts` once and hands
+the result on.
+
+How much in all: when the context is too long, the earliest pages go while their actions and rationales stay
+(Customer-R1, section 4.1). Where that is not enough, the current page is cut to a window: around the element that the
+shopper used last, if it is still on this page, else from the top, as a page is seen when it opens. A window around the
+logged action of the step itself would give the answer away. What was left out shows: a dropped page is "" in the
+history, a cut one says so in a comment.
 """
 
-from collections.abc import Mapping
-from typing import TypedDict
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol, TypedDict, get_args
 
+import msgspec
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import load
 from replay_sessions.schema import Session, Step, reply_action
-from shop_env.context import ContextConfig, find_counter, first_page_kept, persona_of, shorten_page
 from shop_env.replies import action_json
+
+Scope = Literal["whole_session", "latest_step"]
+PersonaArm = Literal["matched", "none", "shuffled", "generic"]
+Counter = Callable[[str], int]
+
+_BUILT_IN: dict[str, Counter] = {"characters": len, "words": lambda text: len(text.split())}
+_CUT = re.compile(r"[<\n]")  # where a page is cut
+GENERIC_PERSONA = "A person who shops online now and then."
+
+
+class ContextConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The part of a session that is shown.
+
+    Attributes:
+        scope: `whole_session` shows every page so far, `latest_step` only the current one; past actions and rationales
+            are shown in both.
+        rationales: False leaves past rationales out of the history.
+        persona: `matched` is the shopper's own, `none` nobody's, `shuffled` another user's (shop_env.observation), and
+            `generic` one sentence that fits everybody.
+        persona_seed: Who gets whose persona when shuffled.
+        budget: The most that the texts of an observation may count together (what a prompt adds, instructions and the
+            chat template, not included); None for no limit. The earliest pages are dropped first, then the current
+            page is shortened; actions and rationales stay (shop_env.observation).
+        counter: What the budget counts: `characters`, `words`, or "module:function" of one's own (text -> int), for
+            example a tokenizer's.
+    """
+
+    scope: Scope = "whole_session"
+    rationales: bool = True
+    persona: PersonaArm = "matched"
+    persona_seed: int = 0
+    budget: int | None = None
+    counter: str = "characters"
+
+    def __post_init__(self) -> None:
+        for field, choices in (("scope", Scope), ("persona", PersonaArm)):
+            if (value := getattr(self, field)) not in get_args(choices):
+                raise BadConfig(f"context.{field} is {value!r}; it must be one of {', '.join(get_args(choices))}.")
+        if self.budget is not None and self.budget < 1:
+            raise BadConfig(f"context.budget is {self.budget}; it must be at least 1, or None for no limit.")
+        if self.counter not in ("characters", "words") and ":" not in self.counter:
+            raise BadConfig(
+                f"context.counter is {self.counter!r}; it must be 'characters', 'words' or 'module:function'."
+            )
+
+    @property
+    def grows_by_appending(self) -> bool:
+        """Whether the prompt of each step begins with the whole prompt of the step before (the session tree's need)."""
+        return self.scope == "whole_session" and self.budget is None
+
+
+def find_counter(name: str) -> Counter:
+    """The counter of that name: `characters`, `words` or "module:function"."""
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    try:
+        counter: Counter = load(name)
+        counts = isinstance(counter("a page"), int)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise BadConfig(f"context.counter {name!r} is no function from a text to its count: {error}") from error
+    if not counts:
+        raise BadConfig(f"context.counter {name!r} must return an int, the count of a text.")
+    return counter
+
+
+def first_page_kept(counts: Sequence[int], room: int) -> int:
+    """Of pages that count so much, oldest first, the first that is kept if the latest are to fit into `room`.
+
+    >>> first_page_kept([40, 10, 30], room=45)
+    1
+    """
+    for index in range(len(counts) - 1, -1, -1):
+        room -= counts[index]
+        if room < 0:
+            return index + 1
+    return 0
+
+
+def shorten_page(page: str, room: int, counter: Counter, last_action: str | None) -> str:
+    """The page, or a window of it that counts at most `room`; "" if not even a comment fits.
+
+    Args:
+        last_action: The shopper's previous action as JSON text; the window lies around its element, if it is here.
+    """
+    if counter(page) <= room:
+        return page
+    focus = _find_element(page, last_action)
+    low, high = 0, len(page)
+    while low < high:  # the widest window that fits
+        width = (low + high + 1) // 2
+        if counter(_window(page, focus, width)) <= room:
+            low = width
+        else:
+            high = width - 1
+    return _window(page, focus, low) if low else ""
+
+
+def _window(page: str, focus: int, width: int) -> str:
+    """About `width` characters of the page with `focus` in the middle, cut before tags or lines where there are any."""
+    start = max(0, min(focus - width // 2, len(page) - width))
+    end = start + width
+    if start > 0:
+        cut = _CUT.search(page, start, end)
+        start = cut.start() if cut else start
+    if end < len(page):
+        end = max(page.rfind("<", start + 1, end + 1), page.rfind("\n", start + 1, end + 1), 0) or end
+    before = _left_out(start) if start > 0 else ""
+    after = _left_out(len(page) - end) if end < len(page) else ""
+    return before + page[start:end] + after
+
+
+def _left_out(characters: int) -> str:
+    return f"<!-- {characters} characters left out -->"
+
+
+def _find_element(page: str, last_action: str | None) -> int:
+    name = json.loads(last_action).get("name", "") if last_action else ""
+    return max(0, page.find(f'name="{name}"')) if name else 0
+
+
+class _Users(Protocol):
+    def session_ids(self) -> list[str]: ...
+    def user_id(self, session_id: str) -> str: ...
+    def session(self, session_id: str) -> Session: ...
+
+
+def persona_texts(store: _Users, context: ContextConfig) -> Mapping[str, str] | None:
+    """What `persona_of` needs beyond the session: for `shuffled` each user's foreign persona, else None."""
+    if context.persona != "shuffled":
+        return None
+    first_sessions: dict[str, str] = {}
+    for session_id in store.session_ids():
+        first_sessions.setdefault(store.user_id(session_id), session_id)
+    sessions = {user: store.session(session_id) for user, session_id in first_sessions.items()}
+    return shuffle_personas(
+        {user: session.persona.text for user, session in sessions.items() if session.persona}, context.persona_seed
+    )
+
+
+def shuffle_personas(personas: Mapping[str, str], seed: int) -> dict[str, str]:
+    """For each user the persona of another; of another text too, unless more than half of all users share one.
+
+    >>> shuffle_personas({"ada": "thrifty", "bob": "picky"}, seed=1)
+    {'bob': 'thrifty', 'ada': 'picky'}
+    """
+    rng = random.Random(seed)
+    by_text: dict[str, list[str]] = {}
+    for user in sorted(personas):
+        by_text.setdefault(personas[user], []).append(user)
+    groups = list(by_text.values())
+    rng.shuffle(groups)
+    for group in groups:
+        rng.shuffle(group)
+    users = [user for group in groups for user in group]
+    # Equal texts stand together, so a turn by the largest group's size takes everyone out of their own group.
+    turn = max((len(group) for group in groups), default=0) % max(len(users), 1)
+    return {user: personas[users[(index + turn) % len(users)]] for index, user in enumerate(users)}
+
+
+def persona_of(session: Session, context: ContextConfig, foreign: Mapping[str, str] | None) -> str:
+    """The persona text that is shown with a session, "" for none."""
+    if context.persona == "none" or session.persona is None:
+        return ""
+    if context.persona == "generic":
+        return GENERIC_PERSONA
+    if context.persona == "matched":
+        return session.persona.text
+    if foreign is None:
+        raise BadConfig(
+            "context.persona is 'shuffled', which needs the other users: pass personas=persona_texts(store, context)."
+        )
+    return foreign.get(session.user_id, "")  # nobody's where the user's first session had no persona to exchange
 
 
 class PastStep(TypedDict):
@@ -42,7 +232,7 @@ class ObservedSession:
     """A session seen through a context, prepared once and then cheap to observe at any step.
 
     Args:
-        personas: What `shop_env.context.persona_texts` says of the store; only the persona arm `shuffled` needs it.
+        personas: What `shop_env.observation.persona_texts` says of the store; only the persona arm `shuffled` needs it.
     """
 
     def __init__(

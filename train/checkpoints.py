@@ -21,7 +21,7 @@ from torch import Tensor
 from replay_sessions.foundation.durable_files import sync_file, sync_folder, writing
 from replay_sessions.foundation.errors import CheckpointMismatch
 from replay_sessions.store.work_folder import WorkFolder
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.config import Precision
 from train.lora import adapter_base, has_adapter, load_adapter, save_adapter

@@ -21,8 +21,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM,
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session, TypeAndSubmit
-from shop_env.context import ContextConfig
-from shop_env.observation import observe_session
+from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply
 from train.config import TinyModelConfig, TinyTokenizerConfig

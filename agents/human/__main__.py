@@ -35,8 +35,8 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.serving import check_port
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.evaluation.scored_steps import AnySplit
+from shop_env.observation import ContextConfig
 
 PROGRAM = "python -m agents.human"
 _PROVENANCE = ("time", "commit", "dirty", "python", "packages", "machine")

@@ -21,10 +21,9 @@ from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mea
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import AnySplit, StepKey, scored_keys, steps_at
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation
 from shop_env.versions import SCORING_VERSION
 
 _LONGEST_NAME = 40

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from agents.local.policy_agent import PolicyAgent, usual_device
 from agents.local.vllm_agent import VllmAgent
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.config import Precision

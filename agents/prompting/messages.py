@@ -23,8 +23,7 @@ from agents.prompting.options import History, PromptingOptions
 from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Step, reply_action
-from shop_env.context import shorten_page
-from shop_env.observation import Observation, PastStep
+from shop_env.observation import Observation, PastStep, shorten_page
 from shop_env.prompts import INSTRUCTIONS, Message, render_prompt
 from shop_env.replies import action_json, reply_json
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from agents.prompting.answers import Answer
 from agents.prompting.formats import rationale_format
 from replay_sessions.schema import Session, reply_action
-from shop_env.context import shorten_page
+from shop_env.observation import shorten_page
 from shop_env.replies import action_json
 from shop_env.reply_json import Unreadable, object_inside
 

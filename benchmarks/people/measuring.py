@@ -14,7 +14,6 @@ from replay_sessions.schema import Action, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.click_types import click_type_of
-from shop_env.context import ContextConfig
 from shop_env.evaluation.scored_steps import StepKey, scored_steps, sessions_at, steps_at
 from shop_env.metrics import MetricChoices, StepRecord, checked_distribution
 from shop_env.metrics.people import (
@@ -38,6 +37,7 @@ from shop_env.metrics.skill import (
     will_buy,
 )
 from shop_env.metrics.step_table import StepTable
+from shop_env.observation import ContextConfig
 
 COMPARED = ("action_mix", "transitions")  # on logged pages every session is as long as the log's
 LEARNT_FROM = 300  # first sessions of the train split that the prior and the base are counted on

@@ -81,7 +81,7 @@ class Evidence:
 
     @property
     def personas_shown(self) -> str:
-        """Whose persona agents were shown (shop_env.context.PersonaArm), several joined by commas."""
+        """Whose persona agents were shown (shop_env.observation.PersonaArm), several joined by commas."""
         contexts = [self.config.context, *(entry.context for entry in self.log.entries)]
         return ", ".join(dict.fromkeys(context.persona for context in contexts))
 

@@ -12,9 +12,9 @@ from replay_sessions import demo_shop
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import AnySplit, scored_steps
+from shop_env.observation import ContextConfig
 
 
 def is_demo_store(store: SessionStore) -> bool:

@@ -17,7 +17,6 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.context import ContextConfig, persona_texts
 from shop_env.evaluation.generate import (
     LazyAgent,
     compute_probabilities,
@@ -32,7 +31,7 @@ from shop_env.evaluation.results import dominant_type
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.metrics.action_likelihood import likelihood_of
 from shop_env.metrics.records import StepRecord, record_step
-from shop_env.observation import ObservedSession
+from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 

@@ -17,11 +17,10 @@ from gymnasium.wrappers import TimeLimit
 from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
 from replay_sessions.foundation.progress import progress_bar
-from shop_env.context import ContextConfig
 from shop_env.evaluation.generate import ReplyOrError, format_error, generate_batch, step_seed
 from shop_env.evaluation.protocol import Agent, BatchAgent
 from shop_env.live import LiveEnv, visit_id
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation
 
 Ending = Literal["purchase", "terminate", "limit", "error"]
 

@@ -19,13 +19,13 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
-from shop_env.context import ContextConfig
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.protocol import AgentSpec
 from shop_env.evaluation.reply_cache import Identity
 from shop_env.evaluation.results import ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.records import StepRecord
+from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
 LOG_VERSION = 3  # of results.json and of the tables beside it, as files

@@ -14,14 +14,12 @@ import msgspec
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Split
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig, persona_texts
 from shop_env.evaluation.results import ResultRow, summarise
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.intervals import Cluster
-from shop_env.observation import Observation, ObservedSession
+from shop_env.observation import ContextConfig, Observation, ObservedSession, persona_texts
 from shop_env.replies import Extraction
-from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import RewardConfig
+from shop_env.reward.score import RewardConfig, reward_preset
 
 AnySplit = Split | Literal["all"]
 StepKey = tuple[str, int]  # session id and step index

@@ -30,8 +30,7 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Terminate, reply_action
 from shop_env.metrics.shares_and_f1 import Metric, equal, ratio, share
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
-from shop_env.reward.similarity import rouge_l
-from shop_env.reward.terms import unlogged_fields
+from shop_env.reward.similarity import rouge_l, unlogged_fields
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import msgspec
 from replay_sessions.schema import Action, Click, Session, reply_action
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
-from shop_env.reward.terms import unlogged_fields
+from shop_env.reward.similarity import unlogged_fields
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

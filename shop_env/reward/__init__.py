@@ -1,11 +1,17 @@
 """The reward: what a reply earns, term by term (Shop-R1, table 1; Customer-R1, section 4.3).
 
-similarity.py compares texts, terms.py has one function per row of the table, score.py adds the terms up, presets.py
-names the papers' configurations.
+similarity.py compares texts and has one function per row of the table; score.py adds the terms up and names the papers'
+configurations.
 """
 
-from shop_env.reward.presets import REWARD_PRESETS, reward_preset
-from shop_env.reward.score import RewardBreakdown, RewardConfig, best_breakdown, score_reply
+from shop_env.reward.score import (
+    REWARD_PRESETS,
+    RewardBreakdown,
+    RewardConfig,
+    best_breakdown,
+    reward_preset,
+    score_reply,
+)
 from shop_env.reward.similarity import rouge_l
 
 __all__ = [

@@ -23,7 +23,7 @@ from replay_sessions.store import SessionStore
 from shop_env.env import context_of
 from shop_env.prompts import Message, PromptConfig
 from shop_env.replies import Extraction, action_json, check_extraction
-from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepScore, StepTask, StepTasks, score_step
 
 _METRICS = [mean(), stderr(cluster="user_id")]

@@ -22,7 +22,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.serving.tasks import StepTasks
 

@@ -22,13 +22,12 @@ from msgspec.structs import asdict
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.schema import Action, reply_action
-from shop_env.context import ContextConfig, persona_texts
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
-from shop_env.reward.terms import exact_match, unlogged_fields
+from shop_env.reward.similarity import exact_match, unlogged_fields
 
 SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
 

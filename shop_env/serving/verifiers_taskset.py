@@ -22,7 +22,7 @@ from replay_sessions.store import SessionStore
 from shop_env.env import context_of
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction
-from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepScore, StepTasks, score_step
 
 
@@ -39,7 +39,7 @@ class ShopStepConfig(vf.TaskConfig):  # type: ignore[misc]
     """How replies are scored (`--env.taskset.task.*`)."""
 
     reward: str = "shop_r1"
-    """The reward preset (shop_env/reward/presets.py)."""
+    """The reward preset (shop_env/reward/score.py)."""
     extraction: Extraction = "strict"
     """`strict` takes the JSON object alone, `lenient` finds it among other words."""
 

@@ -9,9 +9,9 @@ from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.people.__main__ import main
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import StoreWriter
-from shop_env.context import ContextConfig
 from shop_env.evaluation.log import AgentFiles
 from shop_env.metrics.people import people_figures
+from shop_env.observation import ContextConfig
 
 pytestmark = pytest.mark.long
 

@@ -8,7 +8,7 @@ from shop_env.metrics import ActionTrace, MetricChoices, trace_of
 from shop_env.metrics.records import StepRecord, record_step
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
 from shop_env.replies import format_reply
-from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import reward_preset
 
 __all__ = ["action_traces", "answer", "random_action", "random_sessions", "ten_steps"]
 

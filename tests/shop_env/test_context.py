@@ -15,8 +15,17 @@ from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Persona, Session, Step
 from replay_sessions.store import SessionStore, StoreWriter
-from shop_env.context import GENERIC_PERSONA, ContextConfig, find_counter, persona_texts, shorten_page, shuffle_personas
-from shop_env.observation import Observation, observe, observe_session
+from shop_env.observation import (
+    GENERIC_PERSONA,
+    ContextConfig,
+    Observation,
+    find_counter,
+    observe,
+    observe_session,
+    persona_texts,
+    shorten_page,
+    shuffle_personas,
+)
 
 
 def links(count: int) -> str:

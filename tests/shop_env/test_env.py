@@ -19,9 +19,8 @@ from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
-from shop_env.context import ContextConfig
 from shop_env.env import ReplayEnv
-from shop_env.observation import observe
+from shop_env.observation import ContextConfig, observe
 from shop_env.replies import format_reply
 from shop_env.reward import REWARD_PRESETS, best_breakdown, score_reply
 from tests.shop_env.memory_store import MemoryStore

@@ -7,8 +7,7 @@ import pytest
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session, reply_action
-from shop_env.context import ContextConfig
-from shop_env.observation import observe, observe_session
+from shop_env.observation import ContextConfig, observe, observe_session
 
 
 def test_first_step_has_no_history(kettle_session: Session) -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
-from shop_env.context import ContextConfig
-from shop_env.observation import observe
+from shop_env.observation import ContextConfig, observe
 from shop_env.prompts import INSTRUCTIONS, PAGE_LEFT_OUT, PromptConfig, render_prompt
 from shop_env.replies import format_reply, parse_reply
 

@@ -8,7 +8,7 @@ import pytest
 
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Session
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.config import TinyModelConfig, TinyTokenizerConfig

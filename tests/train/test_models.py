@@ -9,7 +9,7 @@ import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.tiny_gguf import END, write_gguf
 from train.checkpoints import load_checkpoint, save_checkpoint

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import COMPACT, Tiny
 from train.config import OptimizerConfig, SftConfig, SftStage

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from tests.train.conftest import COMPACT, Tiny
 from train.config import SftConfig
 from train.token_cache import cache_key, cached_trunks

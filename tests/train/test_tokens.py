@@ -8,8 +8,7 @@ import pytest
 from agents.local.policy_agent import PolicyAgent
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Session
-from shop_env.context import ContextConfig
-from shop_env.observation import observe_session
+from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply, parse_reply
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info

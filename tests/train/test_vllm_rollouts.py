@@ -13,8 +13,7 @@ import torch
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
 from replay_sessions.demo_shop import generate_sessions
-from shop_env.context import ContextConfig
-from shop_env.observation import observe
+from shop_env.observation import ContextConfig, observe
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT
 from train.checkpoints import save_model

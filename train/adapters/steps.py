@@ -22,13 +22,12 @@ from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, Session
-from shop_env.context import ContextConfig
-from shop_env.observation import ObservedSession
+from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.score import TERM_NAMES
-from shop_env.reward.terms import exact_match
+from shop_env.reward.similarity import exact_match
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import grpo_plan
 from train.sampler import StepPlan

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
-from shop_env.reward.terms import exact_match
+from shop_env.reward.similarity import exact_match
 from train.rollouts.engine import SampledReply
 from train.sampler import split_batches
 from train.session_tree import PackedTrees, SessionTree, pack

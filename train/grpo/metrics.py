@@ -30,7 +30,7 @@ import msgspec
 
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply
-from shop_env.reward.terms import unlogged_fields
+from shop_env.reward.similarity import unlogged_fields
 from train.grpo.groups import Group
 from train.ranks import Ranks
 from train.rollouts.engine import StopReason

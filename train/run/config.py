@@ -11,8 +11,8 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Split
-from shop_env.context import ContextConfig, PersonaArm, Scope
 from shop_env.evaluation import scored_steps
+from shop_env.observation import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
 from train.attention.names import check_attention_name, resolve_chunk_tokens
@@ -191,7 +191,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         grpo: The numbers of every phase of GRPO that has none of its own.
         store: A session store's folder, or `demo`.
         seed: The same seed gives the same run on CPU.
-        reward: A preset's name (shop_env.reward.presets) or a table of numbers.
+        reward: A preset's name (shop_env.reward.score) or a table of numbers.
         threads: CPU threads; 0 leaves it to torch. The same seed and thread count give the same run on CPU.
         save_every_s: The training state is saved so often, and when the run is stopped; more rarely where a save takes
             more than 2% of that time, but every half an hour (train/loop.py). 0: after every step.

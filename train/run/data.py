@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig, persona_texts
-from shop_env.observation import observe
+from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import render_prompt
-from shop_env.reward.terms import unlogged_fields
+from shop_env.reward.similarity import unlogged_fields
 from train.checkpoints import CheckpointInfo
 from train.run.config import TrainConfig
 from train.token_cache import cache_key, cached_trunks

@@ -15,13 +15,13 @@ from typing import Any
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate, fill_entry_cache
 from shop_env.evaluation.log import AgentFiles, Entry
 from shop_env.evaluation.protocol import Agent, AgentSpec
 from shop_env.evaluation.reply_cache import merge_parts
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord
+from shop_env.observation import ContextConfig
 from train.ranks import Ranks
 from train.run.agents import RunAgents
 from train.run.config import TrainConfig

@@ -14,7 +14,7 @@ import msgspec
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.store import SessionStore
-from shop_env.context import persona_texts
+from shop_env.observation import persona_texts
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides

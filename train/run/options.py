@@ -13,7 +13,7 @@ import tyro
 
 from replay_sessions.foundation.command_line import parse_leading_options, parse_options
 from replay_sessions.foundation.errors import BadConfig
-from shop_env.reward.presets import REWARD_PRESETS
+from shop_env.reward.score import REWARD_PRESETS
 from train.run.config import TrainConfig
 from train.run.extension import extend_config, read_config
 from train.run.presets import RENAMED_KEYS, load_preset, preset_names, rows_names
@@ -27,7 +27,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         preset: The configuration to start from: tiny_cpu, or a .toml FILE.
         rows: Which rows to train in place of the preset's own phases: those of a paper's table, or a .toml FILE.
-        reward: The reward to start from (shop_env/reward/presets.py); None: the preset's.
+        reward: The reward to start from (shop_env/reward/score.py); None: the preset's.
         only: Of those rows, or of the preset's phases, only these and the ones that they start from; all by default.
         out: Where the run is written; None: runs/PRESET-seedS.
         extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.

@@ -21,9 +21,8 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
-from shop_env.context import persona_texts
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at
-from shop_env.observation import ObservedSession
+from shop_env.observation import ObservedSession, persona_texts
 
 PageVersion = Literal["A", "B", "placebo"]
 SHOWN_IN_DIFF = 5

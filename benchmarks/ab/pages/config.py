@@ -8,7 +8,7 @@ import msgspec
 from benchmarks.leaderboard.ranking import LeaderboardConfig
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Split
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from shop_env.replies import Extraction
 
 

@@ -19,8 +19,8 @@ import msgspec
 from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from shop_env.context import ContextConfig
 from shop_env.live import LiveReward
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction
 from shop_env.serving.tasks import SPLIT_CHOICES

@@ -21,7 +21,7 @@ from openenv.core.env_server.types import ConcurrencyConfig
 import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from replay_sessions.store import SessionStore
-from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import reward_preset
 from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps
 from shop_env.serving.openenv.options import ServerOptions
 from shop_env.serving.openenv.records import ShopAction, ShopObservation

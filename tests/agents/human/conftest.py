@@ -15,7 +15,7 @@ from agents.human.sitting import Sitting
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.splits import SplitPlan
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 
 

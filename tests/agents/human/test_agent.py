@@ -12,9 +12,9 @@ from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Session, Step, reply_action
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
+from shop_env.observation import ContextConfig
 from shop_env.replies import Reply, parse_reply
 from tests.agents.human.conftest import Client, Serve, store_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from agents.human.recording import Recording
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
-from shop_env.context import ContextConfig
+from shop_env.observation import ContextConfig
 from tests.agents.human.conftest import Client, Serve, store_of
 
 PAGE = '<input name="search"/><a name="results.red">red</a><a name="results.blue">blue</a>'

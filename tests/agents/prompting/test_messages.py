@@ -17,10 +17,9 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.context import ContextConfig
 from shop_env.evaluation.generate import generate_batch
 from shop_env.evaluation.scored_steps import scored_steps
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import render_prompt
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from tests.agents.prompting.scripted_server import ScriptedServer, completion

@@ -21,8 +21,7 @@ from shop_env.evaluation.log import Entry, read_log
 from shop_env.evaluation.protocol import AgentSpec
 from shop_env.evaluation.results import WITH_INTERVAL, ResultRow
 from shop_env.metrics import StepRecord
-from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import score_action
+from shop_env.reward.score import reward_preset, score_action
 
 CLICK, OTHER = {"type": "click", "name": "a"}, {"type": "click", "name": "b"}
 TYPED, LEFT = {"type": "type_and_submit", "name": "q", "text": "red kettle"}, {"type": "terminate"}

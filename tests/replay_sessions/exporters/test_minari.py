@@ -12,8 +12,7 @@ from replay_sessions.exporters.minari import MinariExporter
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.running.run_import import run_import
 from shop_env import format_reply
-from shop_env.reward.presets import reward_preset
-from shop_env.reward.score import best_breakdown
+from shop_env.reward.score import best_breakdown, reward_preset
 
 pytestmark = pytest.mark.long
 

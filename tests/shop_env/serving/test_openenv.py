@@ -22,7 +22,7 @@ from replay_sessions.store import SessionStore
 from shop_env.live import visit_id
 from shop_env.prompts import render_prompt
 from shop_env.replies import format_reply
-from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepTasks
 from tests.shop_env.serving.contract import HARD_REPLIES, Paid, paid_by_gym, reply_of_kind
 

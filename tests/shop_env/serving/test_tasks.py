@@ -14,12 +14,12 @@ import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.episodes import EpisodeCache
 from shop_env.metrics.records import record_step
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import Extraction
-from shop_env.reward.presets import reward_preset
+from shop_env.reward.score import reward_preset
 from shop_env.serving import task_file
 from shop_env.serving.__main__ import main
 from shop_env.serving.tasks import StepTask, StepTasks, score_step

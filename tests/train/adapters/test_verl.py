@@ -17,8 +17,7 @@ from agents.llm_grpo.train import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
-from shop_env.observation import observe
+from shop_env.observation import ContextConfig, observe
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset

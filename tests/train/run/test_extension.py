@@ -10,8 +10,8 @@ from agents.llm_grpo import run_agents
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.context import ContextConfig
 from shop_env.evaluation.log import AgentFiles
+from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 from train.run.config import TrainConfig
 from train.run.extension import extend_config, read_config, record_extension
