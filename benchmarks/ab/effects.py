@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.ab.walks import Codes, Floats, Outcomes
 from replay_sessions.foundation.errors import BadConfig
-from shop_env.metrics.statistics import ClusteredError, clustered_error
-from shop_env.metrics.statistics.clustered_errors import t_interval
+from shop_env.metrics.statistics import ClusteredError, clustered_error, t_interval
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
 POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%

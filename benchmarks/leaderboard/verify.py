@@ -41,7 +41,7 @@ from shop_env.evaluation.protocol import ServedAgent
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import METRIC_COLUMNS
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
-from shop_env.metrics.records import StepRecord, rescore
+from shop_env.metrics.step_table import StepRecord, rescore
 from train.run.config import TrainConfig
 
 FOLDER = "results.json and its table"

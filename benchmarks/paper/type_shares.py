@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from shop_env.metrics.shares_and_f1 import Metric, equal, share
+from shop_env.metrics.all_metrics import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.report.evidence import Evidence
 from replay_sessions.foundation.errors import BadConfig
-from shop_env.metrics import StepRecord, metric_preset
+from shop_env.metrics import StepRecord
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import parse_reply
 from shop_env.reward.score import NOTHING, TERM_NAMES, RewardBreakdown, RewardConfig, best_breakdown, score_reply
@@ -74,7 +74,7 @@ def best_terms(record: StepRecord, reward: RewardConfig) -> dict[str, float]:
 
 def _exact(records: Sequence[StepRecord], preset: str) -> dict[int, bool | None]:
     """By place in `records`: whether the metrics' choices count it as exact, None where nobody can say."""
-    table = StepTable(records, metric_preset(preset))
+    table = StepTable(records, preset)
     indices = [index for index, record in enumerate(records) if record.error is None]
     return {index: None if np.isnan(value) else bool(value) for index, value in zip(indices, table.exact, strict=True)}
 

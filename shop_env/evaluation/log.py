@@ -24,7 +24,7 @@ from shop_env.evaluation.protocol import AgentSpec
 from shop_env.evaluation.reply_cache import Identity
 from shop_env.evaluation.results import ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.metrics.records import StepRecord
+from shop_env.metrics.step_table import StepRecord
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 

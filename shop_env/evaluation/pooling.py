@@ -2,7 +2,7 @@
 
     records of every row, seed by seed ─► the steps that all rows answered ─► sums of each user ─► Measured
 
-A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env.metrics.statistics.seeds), of
+A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env.metrics.statistics), of
 one seed the t interval over users (CR2), as everywhere. All rows are measured on the same steps: a policy whose page
 did not fit its context gave no reply there, and could else gain by what it leaves out.
 """
@@ -16,9 +16,8 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord, metric_preset
-from shop_env.metrics.all_metrics import find_metric
+from shop_env.metrics.all_metrics import Metric, find_metric
 from shop_env.metrics.intervals import difference_error, metric_error, user_sums
-from shop_env.metrics.shares_and_f1 import Metric
 from shop_env.metrics.statistics import ClusteredError, estimate, p_value, pooled_over_seeds
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 

@@ -1,10 +1,10 @@
 """The metrics: from the records of a run to figures with intervals (docs/metrics.md lists all of them).
 
-    records.py ─► step_table.py ─► over_steps.py, over_sessions.py, action_likelihood.py ─► all_metrics.py
-                                                                                              intervals.py ◄─┘
+    step_table.py (StepRecord ─► StepTable) ─► all_metrics.py ─► intervals.py
 
-shares_and_f1.py has the formulas, presets.py the choices that the papers leave open; populations.py compares whole
-populations of sessions and visits. intervals.py has the interval and the paired test, statistics/ their arithmetic.
+step_table.py also has the choices that the papers leave open, action_likelihood.py what an agent's probabilities say of
+the logged action; populations.py compares whole populations of sessions and visits. intervals.py has the interval and
+the paired test, statistics.py their arithmetic.
 people/ asks whether an agent differs between people and within one as people do, skill/ what its probabilities know.
 """
 
@@ -12,8 +12,7 @@ from shop_env.metrics.action_likelihood import Likelihood, checked_distribution,
 from shop_env.metrics.all_metrics import step_metrics
 from shop_env.metrics.intervals import PairedTest, estimate_metric, paired_difference, paired_test
 from shop_env.metrics.populations import ActionTrace, Fidelity, population_fidelity, trace_of
-from shop_env.metrics.records import StepRecord, record_step
-from shop_env.metrics.step_table import METRIC_PRESETS, MetricChoices, metric_preset
+from shop_env.metrics.step_table import METRIC_PRESETS, MetricChoices, StepRecord, metric_preset, record_step
 
 __all__ = [
     "METRIC_PRESETS",

@@ -7,17 +7,8 @@ What an agent gives must be a distribution over what can be done on the page: `l
 do not sum to 1, so none is certain of everything, and ranks the logged action among all that the page offers, so that
 naming few actions gains nothing.
 
-| name | formula | range | source |
-|---|---|---|---|
-| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action (0 if the agent gives it none) | 0–13.8 | Good 1952 |
-| `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | of this project |
-| `stop_brier` | mean of (p(terminate) - [the shopper left])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
-| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent leaves | 0–1 | of this project |
-| `stop_too_late` | share, among steps at which the shopper left, of those where the agent does not | 0–1 | of this project |
-| `rationale_similarity` | mean ROUGE-L of the rationale with the logged one, where there is one; unreadable: 0 | 0–1 | Lin 2004 |
-
 The floor of `nll` keeps it finite: one step held impossible costs 13.8 nats, whatever the number of candidates.
-"""  # noqa: E501 - a table row is a line
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -28,9 +19,8 @@ from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Terminate, reply_action
-from shop_env.metrics.shares_and_f1 import Metric, equal, ratio, share
-from shop_env.metrics.step_table import ACTION_TYPES, StepTable
-from shop_env.reward.similarity import rouge_l, unlogged_fields
+from shop_env.metrics.step_table import ACTION_TYPES
+from shop_env.reward.similarity import unlogged_fields
 
 Floats = NDArray[np.float64]
 
@@ -97,41 +87,3 @@ def checked_distribution(probabilities: Mapping[Action, float]) -> dict[tuple[st
 
 def _key(action: Action) -> tuple[str, ...]:
     return tuple(reply_action(action).values())
-
-
-def metrics_of_likelihood() -> dict[str, Metric]:
-    """Every metric of this module by name."""
-    tops = {f"top{k}_accuracy": share(lambda table, k=k: _within(table.logged_rank, k)) for k in _TOP}  # type: ignore[misc]
-    return tops | {
-        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, math.inf)),
-        "stop_brier": share(lambda table: (_stop_probability(table) - _left(table)) ** 2),
-        "stop_too_early": ratio(lambda table: _leaves(table) * (1 - _left(table)), lambda table: 1 - _left(table)),
-        "stop_too_late": ratio(lambda table: (1 - _leaves(table)) * _left(table), _left),
-        "rationale_similarity": share(_rationale_similarity),
-    }
-
-
-def _within(rank: Floats, k: int) -> Floats:
-    return np.where(np.isnan(rank), np.nan, rank <= k)
-
-
-def _left(table: StepTable) -> Floats:
-    return equal(table.logged_type, _TERMINATE)
-
-
-def _leaves(table: StepTable) -> Floats:
-    return equal(table.predicted_type, _TERMINATE)
-
-
-def _stop_probability(table: StepTable) -> Floats:
-    return np.where(np.isnan(table.terminate_probability), _leaves(table), table.terminate_probability)
-
-
-def _rationale_similarity(table: StepTable) -> Floats:
-    return np.array(
-        [
-            rouge_l(record.predicted_rationale or "", record.logged_rationale) if record.logged_rationale else np.nan
-            for record in table.records
-        ],
-        dtype=np.float64,
-    )

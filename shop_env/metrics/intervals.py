@@ -4,9 +4,9 @@
 
 Steps of one session, and sessions of one user, resemble each other: users, not steps, are what intervals count. (Or
 sessions, for logs that do not know who came back; else those intervals are too short.) A metric is a function of sums
-over steps (shares_and_f1.py), so each user's influence is the change of the metric when the user's steps weigh a little
+over steps (all_metrics.py), so each user's influence is the change of the metric when the user's steps weigh a little
 more: linearisation, exact for shares and means, and what gives F1 its interval. Formulas, ranges and sources stand in
-shop_env/metrics/statistics/.
+shop_env/metrics/statistics.py.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,18 @@ from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
-from shop_env.metrics.all_metrics import all_metrics, find_metric
-from shop_env.metrics.records import StepRecord
-from shop_env.metrics.shares_and_f1 import Metric, divide
-from shop_env.metrics.statistics.clustered_errors import ClusteredError, clustered_error, estimate, p_value
-from shop_env.metrics.statistics.effective_size import effective_steps, intraclass_correlation, smallest_difference
-from shop_env.metrics.step_table import MetricChoices, StepTable, metric_preset
+from shop_env.metrics.all_metrics import Metric, all_metrics, divide, find_metric
+from shop_env.metrics.statistics import (
+    ClusteredError,
+    cluster_sums,
+    clustered_error,
+    effective_steps,
+    estimate,
+    intraclass_correlation,
+    p_value,
+    smallest_difference,
+)
+from shop_env.metrics.step_table import MetricChoices, StepRecord, StepTable
 
 Cluster = Literal["session", "user"]
 Floats = NDArray[np.float64]
@@ -74,27 +80,23 @@ def estimate_metric(
     Raises:
         BadConfig: No such metric or cluster, or no scored step.
     """
-    choices = metric_preset(preset)
-    table = StepTable(records, choices)
-    return _estimate(find_metric(metric, choices), table, *_clusters(table, cluster))
+    table = StepTable(records, preset)
+    return _estimate(find_metric(metric, table.choices), table, cluster)
 
 
 def estimate_metrics(
     records: Sequence[StepRecord], *, cluster: Cluster = "user", preset: str | MetricChoices = "shop_r1"
 ) -> dict[str, Estimate]:
     """Every metric that has a step to count, with its 95% interval."""
-    choices = metric_preset(preset)
-    table = StepTable(records, choices)
-    if not len(table):
-        return {}
-    clusters = _clusters(table, cluster)
-    estimates = {name: _estimate(metric, table, *clusters) for name, metric in all_metrics(choices).items()}
+    table = StepTable(records, preset)
+    metrics = all_metrics(table.choices) if len(table) else {}
+    estimates = {name: _estimate(metric, table, cluster) for name, metric in metrics.items()}
     return {name: estimate for name, estimate in estimates.items() if not np.isnan(estimate.value)}
 
 
-def _estimate(metric: Metric, table: StepTable, codes: Codes, count: int) -> Estimate:
-    sums = cluster_sums(step_rows(metric, table), codes, count)
-    return estimate(float(metric.value(sums.sum(axis=0))), metric_error(metric, sums), metric.bounds)
+def _estimate(metric: Metric, table: StepTable, cluster: Cluster) -> Estimate:
+    sums = user_sums(metric, table, cluster)
+    return estimate(metric.total(sums), metric_error(metric, sums), metric.bounds)
 
 
 def paired_difference(
@@ -125,13 +127,12 @@ def paired_test(
     Raises:
         BadConfig: The records are not of the same steps.
     """
-    choices = metric_preset(preset)
-    of = find_metric(metric, choices)
-    a, b = (StepTable(side, choices) for side in _paired_records(records_a, records_b))
+    a, b = (StepTable(side, preset) for side in _paired_records(records_a, records_b))
+    of = find_metric(metric, a.choices)
     codes, count = _clusters(a, cluster)
-    rows_a, rows_b = step_rows(of, a), step_rows(of, b)
+    rows_a, rows_b = of.rows(a), of.rows(b)
     sums_a, sums_b = (cluster_sums(rows, codes, count) for rows in (rows_a, rows_b))
-    difference = float(of.value(sums_a.sum(axis=0)) - of.value(sums_b.sum(axis=0)))
+    difference = of.total(sums_a) - of.total(sums_b)
     if np.isnan(difference):
         return None
     error = difference_error(of, sums_a, sums_b)
@@ -176,19 +177,9 @@ def influences(metric: Metric, sums: Floats) -> Floats:
     return changed / (2 * _NUDGE)
 
 
-def step_rows(metric: Metric, table: StepTable) -> Floats:
-    """The metric's weighted addends, shape (steps, k)."""
-    return metric.statistics(table) * table.weights[:, None]
-
-
-def cluster_sums(rows: Floats, codes: Codes, count: int) -> Floats:
-    """The rows of each cluster added up, shape (clusters, k)."""
-    return np.stack([np.bincount(codes, weights=column, minlength=count) for column in rows.T], axis=1)
-
-
-def user_sums(metric: Metric, table: StepTable) -> Floats:
+def user_sums(metric: Metric, table: StepTable, cluster: Cluster = "user") -> Floats:
     """The metric's sums of each user's steps, (users, k); in the same order for all records of one split."""
-    return cluster_sums(step_rows(metric, table), *_clusters(table, "user"))
+    return cluster_sums(metric.rows(table), *_clusters(table, cluster))
 
 
 def _shares(metric: Metric, sums: Floats) -> Floats:

@@ -1,7 +1,9 @@
-"""Step records as columns of numbers: what metrics and bootstraps compute with.
+"""What is known of each answered step, and all steps of a run as columns of numbers: what metrics are computed from.
 
-Stands between StepRecord and the metrics. One row per scored record (errors are left out), read once; every metric is
-then arithmetic on arrays.
+    evaluate.py ─► record_step ─► StepRecord ─► StepTable ─► all_metrics.py, intervals.py
+
+A record holds what was logged and what was answered, so figures can be counted anew without asking the agent again. A
+StepTable has one row per scored record (errors are left out), read once; every metric is then arithmetic on arrays.
 
 The choices that the papers' metrics leave open, and each paper's set of them.
 
@@ -20,7 +22,8 @@ In all three the first action of a session is not scored: it is the caller who l
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -28,9 +31,105 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.schema import Action, Click, Session, reply_action
 from shop_env.click_types import CLICK_TYPES, click_type_of
-from shop_env.metrics.records import StepRecord
-from shop_env.reward.similarity import rouge_l
+from shop_env.replies import Extraction, MalformedReply, parse_reply
+from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+from shop_env.reward.similarity import rouge_l, unlogged_fields
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """One step and its answer.
+
+    Attributes:
+        step_count: How many steps the session has; the step is its last when `step_index` is one less.
+        logged: The logged action as a reply carries it; a field that the log does not know is "", and then nobody can
+            say whether a reply matched it (`is_scorable`).
+        logged_click_type: The log's kind of click, None where it has none.
+        predicted: The action of the reply; None for a malformed reply or an error.
+        predicted_rationale: The rationale of the reply.
+        problem: What is wrong with a malformed reply (its code, shop_env.replies).
+        error: Why the agent gave no reply at all (time-out, server down): counted, not scored.
+        reward: What the reply earned, self-certainty aside; None where there is no reply.
+        best_reward: What the logged action would have earned.
+        logged_probability: The agent's probability of the logged action, if it gives one (action_likelihood.py).
+        logged_rank: The logged action's rank by it among all that can be done on the page, 1 for the most likely.
+        terminate_probability: The agent's probability of leaving.
+    """
+
+    session_id: str
+    user_id: str
+    step_index: int
+    step_count: int
+    logged: dict[str, str]
+    logged_click_type: str | None = None
+    logged_rationale: str | None = None
+    reply: str | None = None
+    predicted: dict[str, str] | None = None
+    predicted_rationale: str | None = None
+    problem: str | None = None
+    error: str | None = None
+    reward: float | None = None
+    best_reward: float | None = None
+    logged_probability: float | None = None
+    logged_rank: int | None = None
+    terminate_probability: float | None = None
+
+    @property
+    def logged_action(self) -> Action:
+        logged: Action = msgspec.convert(self.logged, Action)
+        is_click = isinstance(logged, Click)
+        return msgspec.structs.replace(logged, click_type=self.logged_click_type) if is_click else logged
+
+    @property
+    def is_scorable(self) -> bool:
+        """Whether the log knows every field of its action: else only the type can be right or wrong."""
+        return not unlogged_fields(self.logged)
+
+
+def record_step(
+    session: Session,
+    step_index: int,
+    reply: str | None,
+    reward: RewardConfig,
+    *,
+    extraction: Extraction = "strict",
+    error: str | None = None,
+) -> StepRecord:
+    """Reads and scores a reply to a step; `reply` is None, and `error` says why, where the agent failed.
+
+    Args:
+        extraction: How the action is found in the reply (shop_env.replies).
+    """
+    step = session.steps[step_index]
+    record = StepRecord(
+        session_id=session.session_id,
+        user_id=session.user_id,
+        step_index=step_index,
+        step_count=len(session.steps),
+        logged=reply_action(step.action),
+        logged_click_type=step.action.click_type if isinstance(step.action, Click) else None,
+        logged_rationale=step.rationale,
+        reply=reply,
+        error=error,
+    )
+    return rescore(record, reward, extraction)
+
+
+def rescore(record: StepRecord, reward: RewardConfig, extraction: Extraction = "strict") -> StepRecord:
+    """The record with all that follows from its reply and its logged action."""
+    logged = record.logged_action
+    parsed = None if record.reply is None else parse_reply(record.reply, extraction)
+    readable = None if isinstance(parsed, MalformedReply) else parsed
+    return msgspec.structs.replace(
+        record,
+        predicted=reply_action(readable.action) if readable else None,
+        predicted_rationale=readable.rationale if readable else None,
+        problem=parsed.problem if isinstance(parsed, MalformedReply) else None,
+        reward=score_reply(parsed, logged, reward).total if parsed else None,
+        best_reward=best_breakdown(logged, reward).total,
+    )
+
 
 Mean = Literal["steps", "sessions"]
 Average = Literal["macro", "weighted"]
@@ -108,49 +207,46 @@ class StepTable:
         last: Whether the step is the last of its session.
     """
 
-    def __init__(self, records: Sequence[StepRecord], choices: MetricChoices) -> None:
-        self.choices = choices
+    def __init__(self, records: Sequence[StepRecord], preset: str | MetricChoices) -> None:
+        self.choices = metric_preset(preset)
         self.records = [record for record in records if record.error is None]
         self.errors = len(records) - len(self.records)
-        self.weights = _weights(self.records, choices)
-        self.logged_type = _codes([_TYPE_CODES[record.logged["type"]] for record in self.records])
-        self.predicted_type = _codes(
-            [_TYPE_CODES[record.predicted["type"]] if record.predicted else INVALID for record in self.records]
-        )
-        self.logged_fine = _codes([_FINE_CODES[_logged_fine(record)] for record in self.records])
-        self.rule_agrees = _numbers([_rule_agrees(record) for record in self.records])
-        self.fine_known = _flags([_is_fine_known(record) for record in self.records])
-        self.predicted_fine = _codes([_predicted_fine(record) for record in self.records])
-        self.scorable = _flags([record.is_scorable for record in self.records])
-        self.exact = self._exact(choices.text)
+        self.logged_type = self._codes(lambda record: _TYPE_CODES[record.logged["type"]])
+        self.predicted_type = self._codes(lambda r: _TYPE_CODES[r.predicted["type"]] if r.predicted else INVALID)
+        self.logged_fine = self._codes(lambda record: _FINE_CODES[_logged_fine(record)])
+        self.predicted_fine = self._codes(_predicted_fine)
+        self.rule_agrees = self.numbers(_rule_agrees)
+        self.fine_known = self.numbers(_is_fine_known)
+        self.scorable = self.numbers(lambda record: record.is_scorable)
+        self.exact = self._exact(self.choices.text)
         self.exact_similar = self._exact("similar")
-        self.reward = _numbers([record.reward for record in self.records])
-        self.logged_probability = _numbers([record.logged_probability for record in self.records])
-        self.logged_rank = _numbers([record.logged_rank for record in self.records])
-        self.terminate_probability = _numbers([record.terminate_probability for record in self.records])
-        self.last = _flags([record.step_index == record.step_count - 1 for record in self.records])
+        self.reward = self.numbers(lambda record: record.reward)
+        self.logged_probability = self.numbers(lambda record: record.logged_probability)
+        self.logged_rank = self.numbers(lambda record: record.logged_rank)
+        self.terminate_probability = self.numbers(lambda record: record.terminate_probability)
+        self.last = self.numbers(lambda record: record.step_index == record.step_count - 1)
+        steps = Counter(record.session_id for record in self.records)
+        self.weights = self.numbers(lambda r: 1.0 if self.choices.mean == "steps" else 1 / steps[r.session_id])
 
     def __len__(self) -> int:
         return len(self.records)
 
+    def numbers(self, value: Callable[[StepRecord], float | None]) -> Floats:
+        """A column of its own; NaN where there is None."""
+        return np.array([value(record) for record in self.records], dtype=np.float64)
+
+    def _codes(self, code: Callable[[StepRecord], int]) -> Codes:
+        return np.array([code(record) for record in self.records], dtype=np.int64)
+
     def _exact(self, text: TextMatch) -> Floats:
-        hits = _flags([_is_exact(record, text, self.choices.threshold) for record in self.records])
+        hits = self.numbers(lambda record: _is_exact(record, text, self.choices.threshold))
         return np.where(self.scorable, hits, np.nan)
 
     def clusters(self, by: str) -> tuple[Codes, int]:
         """For each step the number of its session or user, counted from 0, and how many there are."""
-        names = [record.user_id if by == "user" else record.session_id for record in self.records]
+        names = [getattr(record, f"{by}_id") for record in self.records]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        return _codes([numbers[name] for name in names]), len(numbers)
-
-
-def _weights(records: list[StepRecord], choices: MetricChoices) -> Floats:
-    if choices.mean == "steps":
-        return np.ones(len(records))
-    steps: dict[str, int] = {}
-    for record in records:
-        steps[record.session_id] = steps.get(record.session_id, 0) + 1
-    return np.array([1 / steps[record.session_id] for record in records], dtype=np.float64)
+        return np.array([numbers[name] for name in names], dtype=np.int64), len(numbers)
 
 
 def _logged_fine(record: StepRecord) -> str:
@@ -182,13 +278,9 @@ def _predicted_fine(record: StepRecord) -> int:
 
 def _is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
     predicted, logged = record.predicted, record.logged
-    if predicted is None:
-        return False
-    if predicted == logged:
-        return True
-    if text == "exact" or predicted["type"] != "type_and_submit" or logged["type"] != "type_and_submit":
-        return False
-    if predicted["name"] != logged["name"]:
+    if predicted is None or predicted == logged or text == "exact" or "text" not in predicted:
+        return predicted == logged
+    if predicted["type"] != logged["type"] or predicted["name"] != logged["name"]:
         return False
     if text == "normalised":
         return _normalised(predicted["text"]) == _normalised(logged["text"])
@@ -197,15 +289,3 @@ def _is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
 
 def _normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _codes(values: list[int]) -> Codes:
-    return np.array(values, dtype=np.int64)
-
-
-def _flags(values: list[bool]) -> Floats:
-    return np.array(values, dtype=np.float64)
-
-
-def _numbers(values: Sequence[float | None]) -> Floats:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

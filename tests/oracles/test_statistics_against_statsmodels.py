@@ -9,9 +9,10 @@ from shop_env.metrics.statistics import (
     holm,
     intraclass_correlation,
     smallest_difference,
+    t_interval,
+    t_p_value,
     variance_parts,
 )
-from shop_env.metrics.statistics.clustered_errors import t_interval, t_p_value
 
 linear = pytest.importorskip("statsmodels.regression.linear_model")
 mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model")

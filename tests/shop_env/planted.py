@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.metrics import ActionTrace, MetricChoices, trace_of
-from shop_env.metrics.records import StepRecord, record_step
-from shop_env.metrics.step_table import FINE_TYPES, StepTable
+from shop_env.metrics.step_table import FINE_TYPES, StepRecord, StepTable, record_step
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
 

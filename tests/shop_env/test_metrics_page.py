@@ -12,26 +12,29 @@ from shop_env.metrics import (
     METRIC_PRESETS,
     MetricChoices,
     StepRecord,
-    action_likelihood,
     populations,
+    statistics,
     step_metrics,
 )
 from shop_env.metrics import all_metrics as all_metrics_module
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.people import PeopleFigures, StylisedFacts, from_records, stylised_facts
 from shop_env.metrics.populations import Fidelity
-from shop_env.metrics.statistics import effective_size
 from shop_env.metrics.step_table import ACTION_TYPES
 from tests.shop_env.planted import answer, random_action, random_sessions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
-OF_RECORDS = (all_metrics_module, action_likelihood)
+
+
+def tables(module: ModuleType) -> list[str]:
+    """The tables at the head of a module."""
+    return re.findall(r"^\|(?:.+\n)+", module.__doc__ or "", re.MULTILINE)
 
 
 def rows(module: ModuleType) -> list[list[str]]:
-    """The cells of the table at the head of a module: names, formula, range, source."""
-    lines = [line for line in (module.__doc__ or "").splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+    """The cells of these tables: names, formula, range, source."""
+    lines = [line for table in tables(module) for line in table.splitlines()[2:]]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
 def names(cell: str) -> list[str]:
@@ -40,15 +43,14 @@ def names(cell: str) -> list[str]:
     return [name.replace("<type>", kind) for name in found for kind in (ACTION_TYPES if "<" in name else ("",))]
 
 
-@pytest.mark.parametrize("module", [*OF_RECORDS, populations, effective_size, from_records, stylised_facts])
+@pytest.mark.parametrize("module", [all_metrics_module, populations, statistics, from_records, stylised_facts])
 def test_each_table_of_the_page_is_the_module_s_own(module: ModuleType) -> None:
-    table = "\n".join(line for line in (module.__doc__ or "").splitlines() if line.startswith("|"))
-    assert f"\n\n{table}\n\n" in PAGE
+    assert tables(module) and all(f"\n\n{table}\n" in PAGE for table in tables(module))
     assert f"`{module.__name__.replace('.', '/')}.py`" in PAGE
 
 
 def test_every_metric_has_one_row_and_every_row_a_metric() -> None:
-    listed = [name for module in OF_RECORDS for row in rows(module) for name in names(row[0])]
+    listed = [name for row in rows(all_metrics_module) for name in names(row[0])]
     assert sorted(listed) == sorted(all_metrics(MetricChoices()))
     of_populations = [name for row in rows(populations) for name in names(row[0])]
     assert sorted([*of_populations, "group", "visits"]) == sorted(Fidelity.__struct_fields__)
@@ -57,7 +59,7 @@ def test_every_metric_has_one_row_and_every_row_a_metric() -> None:
 
 
 def test_every_row_has_a_formula_a_range_and_a_source() -> None:
-    assert all(len(row) == 4 and all(row) for module in (*OF_RECORDS, populations) for row in rows(module))
+    assert all(len(row) == 4 and all(row) for module in (all_metrics_module, populations) for row in rows(module))
 
 
 def test_every_count_is_on_the_page() -> None:
@@ -89,7 +91,7 @@ def random_records(seed: int) -> list[StepRecord]:
 @pytest.mark.parametrize("seed", range(10))
 def test_figures_stay_in_their_ranges(seed: int) -> None:
     figures = step_metrics(random_records(seed))
-    for row in (row for module in OF_RECORDS for row in rows(module)):
+    for row in rows(all_metrics_module):
         if bounds := re.fullmatch(r"([\d.]+)–([\d.]+)", row[2]):
             for name in names(row[0]):
                 assert float(bounds[1]) <= figures.get(name, 0.0) <= float(bounds[2]) + 0.05

@@ -21,8 +21,8 @@ from shop_env.metrics.statistics import (
     holm,
     pooled_over_seeds,
     smallest_difference,
+    t_p_value,
 )
-from shop_env.metrics.statistics.clustered_errors import t_p_value
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

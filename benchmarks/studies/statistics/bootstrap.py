@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.shares_and_f1 import Metric
+from shop_env.metrics.all_metrics import Metric
 
 Floats = NDArray[np.float64]
 _DRAWS_AT_ONCE = 4_000_000

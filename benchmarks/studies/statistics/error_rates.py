@@ -12,10 +12,9 @@ from benchmarks.studies.statistics.bootstrap import difference_interval
 from benchmarks.studies.statistics.sign_flips import sign_flip_p_value
 from benchmarks.studies.statistics.worlds import WORLDS, simulated_pairs
 from replay_sessions.foundation.progress import progress_bar
-from shop_env.metrics.all_metrics import find_metric
+from shop_env.metrics.all_metrics import Metric, find_metric
 from shop_env.metrics.intervals import difference_error
-from shop_env.metrics.shares_and_f1 import Metric
-from shop_env.metrics.statistics.clustered_errors import t_p_value
+from shop_env.metrics.statistics import t_p_value
 from shop_env.metrics.step_table import MetricChoices
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shop_env.metrics.shares_and_f1 import confusion
+from shop_env.metrics.all_metrics import confusion
 from shop_env.metrics.step_table import ACTION_TYPES
 
 Floats = NDArray[np.float64]

@@ -1,9 +1,8 @@
 """Does an agent differ from person to person, and within a person, as people do?
 
-    between_users.py      how much users differ, and whether it is the right ones; how varied one person is
-    session_vectors.py    sessions as counts of what was done; human ones that have a simulated one near
+    from_records.py       how much users differ, and whether it is the right ones; how varied one person is; human
+                          sessions that have a simulated one near; all of them from the records of a run
     two_sample.py         whether a classifier tells simulated sessions from human ones (needs scikit-learn)
-    from_records.py       all of them from the records of a run
     scaled_distances.py   distances of populations between a floor (other people) and a base (chance)
     stylised_facts.py     use of filters, searches tried again, ways back, ranks of what is clicked
 
@@ -11,12 +10,17 @@ Accuracy settles none of this: the best single guess for everyone may be right m
 meant to find, and tests/shop_env/people plants it.
 """
 
-from shop_env.metrics.people.between_users import entropy_within, user_agreement
-from shop_env.metrics.people.from_records import PeopleFigures, people_figures
+from shop_env.metrics.people.from_records import (
+    PeopleFigures,
+    coverage,
+    entropy_within,
+    people_figures,
+    session_vectors,
+    user_agreement,
+)
 from shop_env.metrics.people.scaled_distances import ScaledDistance, independent_traces, scaled_distance
-from shop_env.metrics.people.session_vectors import coverage, session_vectors
 from shop_env.metrics.people.stylised_facts import StylisedFacts, facts_of_sessions, product_ranks, rank_click_curve
-from shop_env.metrics.statistics.effective_size import UserVariance, user_variance
+from shop_env.metrics.statistics import UserVariance, user_variance
 
 __all__ = [
     "PeopleFigures",

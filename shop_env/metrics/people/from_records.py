@@ -11,6 +11,42 @@
 Kinds are types of action, clicks by what is clicked; a reply that cannot be read is a kind of its own. On logged pages
 an agent sees what each person's past is: even one that knows nothing of persons then differs between users. Where the
 logged ICC is below 0.02 people hardly differ: there is no ratio and no agreement.
+
+How much users differ in what they do, and whether a simulated user differs in the way of the one it stands for.
+
+Rows are steps (or sessions), columns what they are described by (1 for the kind of action, 0 for all others). A one-way
+analysis of variance by user, summed over the columns:
+
+    between = (MSB - MSW) / n₀        within = MSW        ICC = between / (between + within)
+
+(Donner 1986; n₀ as in shop_env/metrics/statistics.py). With products of two sides' deviations in place
+of squares, `between` is the covariance of simulated and human users, free of what the steps of one user have in common
+otherwise, and
+
+    user_agreement = between(simulated, human) / √(between(simulated) · between(human))
+
+is the correlation of the two over users. An agent that is one average shopper for all has an ICC of 0. One that plays
+each user as another has the ICC of people and an agreement of 0. Where an agent hardly tells users apart (its between
+is less than a tenth of people's) nothing could agree, and where people hardly differ (an ICC below 0.02) there is
+nothing to compare with: no figure.
+
+How varied what one person does is: the entropy of kinds of action within a user, in bits,
+
+    H(kind | user) = Σ_u (n_u / N) · (Σ_k -p_uk log2 p_uk + (K_u - 1) / (2 n_u ln 2))
+
+p_uk user u's shares of the K_u kinds that it shows; the last term makes up for most of what few steps hide (Miller
+1955). Range 0 to log2 of the number of kinds, a little more where the correction overshoots. An over-sharp agent, which
+always does what its person does most often, has less than people; one average shopper for all has more.
+
+Sessions as counts: how often each kind of action was done, and how often each after each.
+
+Two sessions are as far apart as these counts differ in all (L1): 1 for another kind at the end of a session, and 1 for
+the pair that it makes.
+
+    coverage = share of human sessions whose ball, out to the k-th nearest other human session, holds a simulated one
+
+(Naeem et al. 2020, k = 5; range 0–1). As many sessions of the same people drawn anew reach about 1 - 2^-k = 0.97. Ways
+that are never simulated pull it down, however well the others are met; a copy of any people's sessions does not.
 """  # noqa: E501 - a table row is a line
 
 from collections.abc import Sequence
@@ -18,13 +54,89 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-from shop_env.metrics.people.between_users import PEOPLE_DIFFER, entropy_within, user_agreement
-from shop_env.metrics.people.session_vectors import coverage, session_vectors
 from shop_env.metrics.populations import ActionTrace, trace_of
-from shop_env.metrics.records import StepRecord
-from shop_env.metrics.statistics.effective_size import user_variance
-from shop_env.metrics.step_table import FINE_TYPES, MetricChoices, StepTable
+from shop_env.metrics.statistics import user_variance, variance_components
+from shop_env.metrics.step_table import FINE_TYPES, MetricChoices, StepRecord, StepTable
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+TELLS_USERS_APART = 0.1
+PEOPLE_DIFFER = 0.02
+
+
+def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | None:
+    """The correlation over users of what they do, simulated and human, on the same rows.
+
+    None where the agent hardly tells users apart, people do not, or it cannot be told.
+    """
+    together, agent, people = (
+        variance_components(left, right, users)
+        for left, right in ((simulated, human), (simulated, simulated), (human, human))
+    )
+    if together is None or agent is None or people is None:
+        return None
+    if not people.correlation >= PEOPLE_DIFFER or agent.between < TELLS_USERS_APART * people.between:
+        return None
+    return together.between / float(np.sqrt(agent.between * people.between))
+
+
+def entropy_within(kinds: Codes, users: Codes) -> float:
+    """The entropy of kinds within a user, in bits; NaN without a step.
+
+    >>> round(entropy_within(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])), 3)  # 1 bit, and 1 / (4 ln 2)
+    1.361
+    """
+    if not len(kinds):
+        return float("nan")
+    bits = 0.0
+    for user in np.unique(users):
+        counts = np.unique(kinds[users == user], return_counts=True)[1]
+        shares = counts / counts.sum()
+        bits += counts.sum() * float(-np.sum(shares * np.log2(shares))) + (len(counts) - 1) / (2 * np.log(2))
+    return float(bits / len(kinds))
+
+
+NEIGHBOURS = 5
+
+
+def session_vectors(kinds: Codes, sessions: Codes, count: int) -> NDArray[np.float64]:
+    """One row of counts for each session, in the order of first appearance; columns are kinds, then pairs.
+
+    Args:
+        kinds: Of each step, from 0 to `count` - 1.
+        sessions: Whose each step is; its steps in their order.
+
+    >>> session_vectors(np.array([0, 1, 1]), np.array([7, 7, 7]), 2).tolist()
+    [[1.0, 2.0, 0.0, 1.0, 0.0, 1.0]]
+    """
+    numbers = {session: number for number, session in enumerate(dict.fromkeys(sessions.tolist()))}
+    rows = np.zeros((len(numbers), count + count**2))
+    last: dict[int, int] = {}
+    for kind, session in zip(kinds.tolist(), sessions.tolist(), strict=True):
+        own = rows[numbers[session]]
+        own[kind] += 1
+        if session in last:
+            own[count + last[session] * count + kind] += 1
+        last[session] = kind
+    return rows
+
+
+def coverage(human: NDArray[np.float64], simulated: NDArray[np.float64], neighbours: int = NEIGHBOURS) -> float:
+    """The share of human sessions that are covered, from session_vectors; NaN with no more than k of them.
+
+    >>> human = np.array([[0.0], [1.0], [2.0], [9.0]])
+    >>> coverage(human, np.array([[0.5]]), neighbours=1)  # 0, 1 and 2 have a neighbour 1 away, 9 one 7 away
+    0.5
+    """
+    if len(human) <= neighbours or not len(simulated):
+        return float("nan")
+    among = np.sort(cdist(human, human, "cityblock"), axis=1)
+    nearest = cdist(human, simulated, "cityblock").min(axis=1)
+    return float(np.mean(nearest <= among[:, neighbours]))  # the first of each row is the session itself
+
 
 KIND_NAMES = (*FINE_TYPES, "invalid")
 KINDS = len(KIND_NAMES)

@@ -5,9 +5,9 @@ The same agent is asked with the person's own persona and with k - 1 others' (`-
 
     pick rate = share of sessions where that is the person's own; of k that are equally likely it counts 1/k
 
-with a CR2 interval over users (shop_env/metrics/statistics). An agent that reads no persona finds all equally likely
+with a CR2 interval over users (shop_env/metrics/statistics.py). An agent that reads no persona finds all equally likely
 and picks 1/k exactly, which is chance. Range 0–1. What knowing the persona is worth in any metric is the paired
-difference of the matched run and a shuffled one (paired_tests.py).
+difference of the matched run and a shuffled one (intervals.py).
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics.action_likelihood import SMALLEST
-from shop_env.metrics.records import StepRecord
 from shop_env.metrics.statistics import clustered_error, estimate
+from shop_env.metrics.step_table import StepRecord
 
 _TIE = 1e-9
 

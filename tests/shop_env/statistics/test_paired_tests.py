@@ -10,9 +10,8 @@ from scipy import stats
 from replay_sessions.schema import Action, Click, Session, Terminate
 from shop_env.metrics import MetricChoices, StepRecord, paired_difference, paired_test, step_metrics
 from shop_env.metrics.all_metrics import all_metrics, find_metric
-from shop_env.metrics.intervals import influences, step_rows
-from shop_env.metrics.statistics import ClusteredError
-from shop_env.metrics.statistics.clustered_errors import t_interval
+from shop_env.metrics.intervals import influences
+from shop_env.metrics.statistics import ClusteredError, t_interval
 from shop_env.metrics.step_table import StepTable
 from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
 
@@ -101,7 +100,7 @@ def test_influences_are_residuals_over_steps_and_sum_to_nothing() -> None:
 
 
 def _rows(table: StepTable, metric: str) -> np.ndarray:
-    return step_rows(find_metric(metric, MetricChoices()), table)
+    return find_metric(metric, MetricChoices()).rows(table)
 
 
 def test_the_influence_of_a_user_on_macro_f1_foretells_what_leaving_the_user_out_does() -> None:

@@ -18,9 +18,10 @@ from shop_env.metrics.statistics import (
     p_value,
     pooled_over_seeds,
     smallest_difference,
+    t_interval,
+    t_p_value,
     variance_parts,
 )
-from shop_env.metrics.statistics.clustered_errors import t_interval, t_p_value
 
 Floats = np.ndarray
 
