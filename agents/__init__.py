@@ -31,5 +31,6 @@ __project__ = "shop-r1"  # before the imports: registry.py checks it
 from agents.conformance import check_agent
 from agents.registry import make_agent, parse_spec
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.protocol import Agent, AgentSpec, BatchAgent
+from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.protocol import Agent, BatchAgent
 from shop_env.evaluation.results import ResultRow, summarise

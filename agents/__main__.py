@@ -26,7 +26,7 @@ from agents.new_agent import AgentKind, write_agent
 from agents.registry import AGENTS, EXTRAS, GROUPS, agent_class, installed_agents, parse_spec
 from replay_sessions.foundation.command_line import choose, parse_options, run_command
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.protocol import AgentSpec
+from shop_env.evaluation.generate import AgentSpec
 
 PROGRAM = "python -m agents"
 COMMANDS = {

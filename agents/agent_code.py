@@ -23,7 +23,7 @@ import msgspec
 from agents.registry import agent_class
 from replay_sessions.foundation.plugins import OUR_PACKAGES
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.protocol import AgentSpec
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import Identity
 from shop_env.observation import ContextConfig
 from shop_env.versions import SCORING_VERSION

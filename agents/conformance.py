@@ -20,8 +20,8 @@ from agents.watched_calls import NoReply, TriedToExit, WatchedCalls
 from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import call_batched, generate_batch
-from shop_env.evaluation.protocol import Agent, AgentSpec, BatchAgent, ProbabilityAgent
+from shop_env.evaluation.generate import AgentSpec, call_batched, generate_batch
+from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent
 from shop_env.metrics import checked_distribution
 from shop_env.observation import History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply

@@ -37,7 +37,8 @@ from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, load, load_file, member, requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.protocol import CHECKPOINT_MARKER, Agent, AgentSpec
+from shop_env.evaluation.generate import CHECKPOINT_MARKER, AgentSpec
+from shop_env.evaluation.protocol import Agent
 
 if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
     raise ImportError(

@@ -1,4 +1,4 @@
-"""`oracle`: the demo shop's own policy (shop_env/evaluation/ceiling.py has what it is expected to reach)."""
+"""`oracle`: the demo shop's own policy (shop_env/evaluation/results.py has what it is expected to reach)."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from agents.train_view import TrainView
 from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action
-from shop_env.evaluation.ceiling import sharpened
+from shop_env.evaluation.results import sharpened
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 

@@ -5,7 +5,8 @@ from typing import Any
 from agents.agent_code import reply_identity as identity
 from agents.registry import agent_class, make_agent, parse_spec
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.protocol import Agent, AgentSpec
+from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.protocol import Agent
 
 __all__ = ["identity", "make", "policy", "spec"]
 

@@ -24,8 +24,9 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
-from shop_env.evaluation.protocol import Agent, AgentSpec
+from shop_env.evaluation.protocol import Agent
 
 SHOPPERS, NO_EFFECT, PURCHASE_MODEL = "the shoppers", "no effect", "purchase model"
 LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated

@@ -17,11 +17,10 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry, EvaluationLog, write_log
-from shop_env.evaluation.protocol import AgentSpec
-from shop_env.evaluation.results import results_table
+from shop_env.evaluation.results import ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig
 
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
@@ -80,13 +79,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
             provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
             config=evaluation,
             entries=entries,
-            ceilings=ceiling_rows(
-                store,
-                config.split,
-                context=config.context,
-                skip_first_action=not config.first_action,
-                max_sessions=config.sessions,
-            ),
+            ceilings=ceiling_rows(store, evaluation),
         )
         write_log(folder, log, markdown(log))
     return log

@@ -33,13 +33,12 @@ from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import LazyAgent, generate_replies
 from shop_env.evaluation.log import TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.protocol import ServedAgent
 from shop_env.evaluation.reply_cache import ReplyCache
-from shop_env.evaluation.results import METRIC_COLUMNS
+from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.metrics.step_table import StepRecord, rescore
 from train.run.config import TrainConfig
@@ -99,14 +98,7 @@ def _check_log(
             expected["comparisons"], expected["over_best_agent"] = final_table.compare_rows(records, log.entries, run)
     expected["config"] = config
     if store is not None:
-        expected["ceilings"] = ceiling_rows(
-            store,
-            log.config.split,
-            context=log.config.context,
-            temperature=temperature,
-            skip_first_action=not log.config.first_action,
-            max_sessions=log.config.sessions,
-        )
+        expected["ceilings"] = ceiling_rows(store, log.config, temperature=temperature)
     for name, value in expected.items():
         yield from _differences(getattr(log if hasattr(log, name) else training, name), value, name)
     if [(entry.spec, entry.context) for entry in log.entries] != rows:
@@ -146,7 +138,7 @@ def _check_entry(
         if (cache.runs(keys), round(cache.seconds(keys), 3)) != (entry.runs, entry.time_s):
             yield "runs: commit, machine or times are not those that stand among the replies"
     yield from _check_records(records, recomputed)
-    row = config.summarise(recomputed, entry.label)
+    row = summarise(recomputed, label=entry.label, preset=config.metrics, cluster=config.cluster)
     # Metrics that this code has and the log has not came later, unless the table shows them.
     figures = {name: row.figures[name] for name in row.figures if name in {*entry.row.figures, *METRIC_COLUMNS}}
     yield from _differences(entry.row, msgspec.structs.replace(row, figures=figures), "row")

@@ -17,8 +17,8 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table
 from shop_env.evaluation.free_run import free_run
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles
-from shop_env.evaluation.protocol import AgentSpec
 from shop_env.evaluation.results import interval_notes
 from shop_env.observation import ContextConfig
 

@@ -18,6 +18,7 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import (
+    AgentSpec,
     LazyAgent,
     compute_probabilities,
     effective_batch_size,
@@ -25,9 +26,9 @@ from shop_env.evaluation.generate import (
     generate_replies,
 )
 from shop_env.evaluation.log import AgentFiles, Entry
-from shop_env.evaluation.protocol import Agent, AgentSpec, ProbabilityAgent, ServedAgent
+from shop_env.evaluation.protocol import Agent, ProbabilityAgent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
-from shop_env.evaluation.results import dominant_type
+from shop_env.evaluation.results import dominant_type, summarise
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.metrics.action_likelihood import likelihood_of
 from shop_env.metrics.step_table import StepRecord, record_step
@@ -279,7 +280,7 @@ def build_entry(
     entry = Entry(
         spec=agent.spec,
         context=agent.context,
-        row=config.summarise(records, agent.spec.label),
+        row=summarise(records, label=agent.spec.label, preset=config.metrics, cluster=config.cluster),
         records=files.steps.relative_to(folder).as_posix(),
         records_digest=files.write(records),
         identity=agent.identity,

@@ -6,7 +6,7 @@ Here, unlike in a replay (evaluation/evaluate.py), each page follows from the ag
 by step; agents that answer batches play many visits side by side. Nothing here is ever scored against a log.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Literal
 
@@ -50,6 +50,9 @@ class LiveVisit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     revenue_cents: int = 0
 
 
+_VisitUnderWay = Generator[tuple[Observation, int | None], ReplyOrError, LiveVisit]
+
+
 def free_run(
     agent: Agent,
     visits: int,
@@ -73,71 +76,50 @@ def free_run(
         batch_size: How many visits a BatchAgent plays side by side.
         progress: What to call the run where it tells how far it is; None: it does not.
     """
-    shown, changed = msgspec.to_builtins(context or ContextConfig()), msgspec.to_builtins(variant)
-
-    def begin(number: int) -> _OpenVisit:
-        return _OpenVisit(TimeLimit(LiveEnv(page_size, variant=changed, context=shown), max_steps), population, number)
-
-    at_once = batch_size if isinstance(agent, BatchAgent) else 1
+    env_config = {
+        "variant": msgspec.to_builtins(variant),
+        "context": msgspec.to_builtins(context or ContextConfig()),
+    }
+    played = (
+        _play(TimeLimit(LiveEnv(page_size, **env_config), max_steps), visit_id(population, number), seed)
+        for number in range(visits)
+    )
+    ended = []
     with progress_bar(progress, visits, "visits") as advance:
-        found = []
-        for visit in _side_by_side(agent, begin, visits, at_once, seed):
-            found.append(visit)
+        for visit in _side_by_side(agent, played, batch_size if isinstance(agent, BatchAgent) else 1):
+            ended.append(visit)
             advance(1)
-    return sorted(found, key=lambda visit: visit.session_id)
+    return sorted(ended, key=lambda visit: visit.session_id)
 
 
-class _OpenVisit:
-    """A visit under way."""
-
-    def __init__(self, env: gymnasium.Env[Observation, str], population: int, number: int) -> None:
-        self._env = env
-        self.observation, self._info = env.reset(options={"session_id": visit_id(population, number)})
-        self._steps: list[LiveStep] = []
-        self._revenue_cents = 0
-        self.ending: Ending | None = None
-        self.error: str | None = None
-
-    def seed(self, seed: int | None) -> int | None:
-        """The seed of the next step, of a run's."""
-        return step_seed(seed, self._info["session_id"], len(self._steps))
-
-    def take(self, answer: ReplyOrError) -> None:
-        """Goes on with a reply; an exception ends the visit."""
+def _play(env: gymnasium.Env[Observation, str], session_id: str, seed: int | None) -> _VisitUnderWay:
+    """One visit: gives each page with the step's own seed, and goes on with the reply; an exception ends it."""
+    observation, info = env.reset(options={"session_id": session_id})
+    visit = LiveVisit(session_id=info["session_id"], user_id=info["user_id"], steps=(), ending="limit")
+    while True:
+        answer = yield observation, step_seed(seed, visit.session_id, len(visit.steps))
         if isinstance(answer, Exception):
-            self.ending, self.error = "error", format_error(answer)
-            return
-        self.observation, _, terminated, truncated, info = self._env.step(answer)
-        self._steps.append(LiveStep(reply=answer, action=info.get("action"), problem=info.get("problem")))
+            return msgspec.structs.replace(visit, ending="error", error=format_error(answer))
+        observation, _, terminated, truncated, info = env.step(answer)
+        step = LiveStep(reply=answer, action=info.get("action"), problem=info.get("problem"))
+        visit = msgspec.structs.replace(visit, steps=(*visit.steps, step))
         if terminated:
-            self.ending = info["outcome"]
-            self._revenue_cents = info.get("revenue_cents", 0)
-        elif truncated:
-            self.ending = "limit"
-
-    def finished(self) -> LiveVisit:
-        assert self.ending is not None
-        return LiveVisit(
-            session_id=self._info["session_id"],
-            user_id=self._info["user_id"],
-            steps=tuple(self._steps),
-            ending=self.ending,
-            error=self.error,
-            revenue_cents=self._revenue_cents,
-        )
+            revenue = info.get("revenue_cents", 0)
+            return msgspec.structs.replace(visit, ending=info["outcome"], revenue_cents=revenue)
+        if truncated:
+            return visit
 
 
-def _side_by_side(
-    agent: Agent, begin: Callable[[int], _OpenVisit], visits: int, at_once: int, seed: int | None
-) -> Iterator[LiveVisit]:
+def _side_by_side(agent: Agent, visits: Iterator[_VisitUnderWay], at_once: int) -> Iterator[LiveVisit]:
     """Plays `at_once` visits at a time; where one ends the next begins."""
-    waiting = iter(range(visits))
-    under_way = [begin(number) for number in islice(waiting, at_once)]
+    under_way = {visit: next(visit) for visit in islice(visits, at_once)}
     while under_way:
-        observations = [visit.observation for visit in under_way]
-        answers = generate_batch(agent, observations, [visit.seed(seed) for visit in under_way])
-        for visit, answer in zip(under_way, answers, strict=True):
-            visit.take(answer)
-        yield from (visit.finished() for visit in under_way if visit.ending is not None)
-        going_on = [visit for visit in under_way if visit.ending is None]
-        under_way = going_on + [begin(number) for number in islice(waiting, len(under_way) - len(going_on))]
+        observations, seeds = zip(*under_way.values(), strict=True)
+        answers = generate_batch(agent, observations, seeds)
+        for visit, answer in zip(list(under_way), answers, strict=True):
+            try:
+                under_way[visit] = visit.send(answer)
+            except StopIteration as ended:
+                del under_way[visit]
+                yield ended.value
+        under_way |= {visit: next(visit) for visit in islice(visits, at_once - len(under_way))}

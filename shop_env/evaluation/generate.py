@@ -9,10 +9,14 @@ So no step waits for the reply to the one before it, and a batch may mix steps o
 import hashlib
 import inspect
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action
@@ -27,6 +31,7 @@ Probabilities = Mapping[Action, float]
 Seeds = Sequence[int | None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+CHECKPOINT_MARKER = "shop_r1_checkpoint.json"  # the file that makes a folder a checkpoint
 
 
 def step_seed(seed: int | None, session_id: str, step_index: int) -> int | None:
@@ -35,6 +40,23 @@ def step_seed(seed: int | None, session_id: str, step_index: int) -> int | None:
         return None
     digest = hashlib.blake2b(f"{seed}:{session_id}:{step_index}".encode(), digest_size=4)
     return int.from_bytes(digest.digest(), "big")
+
+
+class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to run, as typed by a user: `label=target?key=value` (agents.registry.parse_spec)."""
+
+    target: str
+    arguments: dict[str, Any] = {}
+    label: str
+
+    @property
+    def is_checkpoint(self) -> bool:
+        return os.path.isfile(os.path.join(self.target, CHECKPOINT_MARKER))  # False too for what no path can be
+
+    def within(self, folder: Path) -> "AgentSpec":
+        """The same, of a checkpoint that is named by its folder within a training run."""
+        inside = msgspec.structs.replace(self, target=str(folder / self.target))
+        return inside if inside.is_checkpoint else self
 
 
 class LazyAgent:

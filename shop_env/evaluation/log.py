@@ -20,7 +20,7 @@ import msgspec
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.protocol import AgentSpec
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import Identity
 from shop_env.evaluation.results import ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
@@ -89,7 +89,7 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         provenance: Of the last run of the command, its complete configuration included.
-        ceilings: Rows that were computed, not measured (ceiling.py).
+        ceilings: Rows that were computed, not measured (results.py).
         training: None for a leaderboard.
     """
 

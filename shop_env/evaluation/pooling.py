@@ -95,16 +95,14 @@ class Measured:
         """A row's metric; None where a seed has no step that it counts."""
         metric = self._metric(name)
         sums = [user_sums(metric, tables[row]) for tables in self._tables]
-        values = [float(metric.value(own.sum(axis=0))) for own in sums]
-        return self._pooled(values, [metric_error(metric, own) for own in sums], metric.bounds)
+        return self._pooled(list(map(metric.total, sums)), [metric_error(metric, own) for own in sums], metric.bounds)
 
     def difference(self, first: str, second: str, name: str) -> Pooled | None:
         """The first row's metric less the second's, on the same steps; None where a seed has none that count."""
         metric = self._metric(name)
-        pairs = [(user_sums(metric, tables[first]), user_sums(metric, tables[second])) for tables in self._tables]
-        values = [float(metric.value(own.sum(axis=0)) - metric.value(other.sum(axis=0))) for own, other in pairs]
-        errors = [difference_error(metric, own, other) for own, other in pairs]
-        return self._pooled(values, errors, metric.difference_bounds)
+        pairs = [[user_sums(metric, tables[row]) for row in (first, second)] for tables in self._tables]
+        values = [metric.total(own) - metric.total(other) for own, other in pairs]
+        return self._pooled(values, [difference_error(metric, *pair) for pair in pairs], metric.difference_bounds)
 
     def tested(self) -> Tested:
         """What the figures stand on."""

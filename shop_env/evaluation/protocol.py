@@ -17,34 +17,11 @@ No base class is needed. A whole agent:
             return format_reply("I take the first one.", action)
 """
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
-
-import msgspec
+from typing import Protocol, runtime_checkable
 
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
-
-CHECKPOINT_MARKER = "shop_r1_checkpoint.json"  # the file that makes a folder a checkpoint
-
-
-class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run, as typed by a user: `label=target?key=value` (agents.registry.parse_spec)."""
-
-    target: str
-    arguments: dict[str, Any] = {}
-    label: str
-
-    @property
-    def is_checkpoint(self) -> bool:
-        return os.path.isfile(os.path.join(self.target, CHECKPOINT_MARKER))  # False too for what no path can be
-
-    def within(self, folder: Path) -> "AgentSpec":
-        """The same, of a checkpoint that is named by its folder within a training run."""
-        inside = msgspec.structs.replace(self, target=str(folder / self.target))
-        return inside if inside.is_checkpoint else self
 
 
 @runtime_checkable

@@ -1,18 +1,29 @@
-"""From an agent's records to a row of a table: metrics with intervals, the same in every output.
+"""From an agent's records to a row of a table: metrics with intervals, the same in every output; and the ceiling's row.
 
     list[StepRecord] ─► summarise ─► ResultRow ─► results_table ─► Table: terminal, Markdown, CSV, LaTeX, HTML
 
 The leaderboard, the training run, series and the report show their rows with this, so the same records give the same
 row in all of them.
+
+The ceiling: the best that any agent can reach on the demo shop, whose shoppers' policy is known.
+
+The demo shop's shoppers draw their actions from probabilities p(a | observation). An agent that always gives the
+likeliest action is right with probability max p; one that samples from p sharpened to q ∝ p^(1/T) is right with
+probability Σ p·q. No agent that sees the same observation can do better than the first.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import msgspec
 
+from replay_sessions import demo_shop
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
+from replay_sessions.schema import Action
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.metrics import StepRecord, estimate_metric, step_metrics
 from shop_env.metrics.intervals import Cluster, estimate_metrics
 from shop_env.metrics.statistics import MIN_CLUSTERS
@@ -90,7 +101,7 @@ def summarise(
         cluster: What intervals count: users or sessions.
     """
     values = step_metrics(records, preset)
-    counts = {name: int(values[name]) for name in ("steps", "sessions", "errors", "unscored_targets")}
+    counts: dict[str, Any] = {name: int(values[name]) for name in ("steps", "sessions", "errors", "unscored_targets")}
     figures = estimate_metrics(records, cluster=cluster, preset=preset)
     if counts["errors"]:
         figures["coverage"] = Estimate(counts["steps"] / len(records))
@@ -98,15 +109,7 @@ def summarise(
         if "exact_accuracy" in step_metrics(misses, preset):
             figures[ERRORS_AS_MISSES] = estimate_metric(misses, "exact_accuracy", cluster=cluster, preset=preset)
     first_error = next((record.error for record in records if record.error), None)
-    return ResultRow(
-        label=label,
-        figures=figures,
-        steps=counts["steps"],
-        sessions=counts["sessions"],
-        errors=counts["errors"],
-        unscored_targets=counts["unscored_targets"],
-        first_error=first_error,
-    )
+    return ResultRow(label=label, figures=figures, first_error=first_error, **counts)
 
 
 def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
@@ -212,3 +215,44 @@ def dominant_type(records: Sequence[StepRecord]) -> DominantType | None:
         if dominant.share >= DOMINANT_SHARE and dominant.share - dominant.logged >= DOMINANT_EXCESS:
             return dominant
     return None
+
+
+def is_demo_store(store: SessionStore) -> bool:
+    return store.manifest.source == demo_shop.SOURCE
+
+
+def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: float = 0.6) -> list[ResultRow]:
+    """The ceiling as rows of a table: of the likeliest action, and of actions sampled at a temperature.
+
+    None where it is not known: the shoppers' policy needs the demo shop, their own persona, and complete pages.
+    """
+    if not is_demo_store(store) or config.context.persona != "matched" or config.context.budget is not None:
+        return []
+    greedy, sampled, types = [], [], []
+    for step in steps_at(store, config.split, config.keys(store), config.context):
+        policy = demo_shop.action_probabilities(step.observation)
+        best = max(policy, key=policy.__getitem__)
+        shares = sharpened(policy, temperature)
+        greedy.append(policy[best])
+        sampled.append(sum(probability * shares[action] for action, probability in policy.items()))
+        types.append(sum(probability for action, probability in policy.items() if type(action) is type(best)))
+    of_best = {"exact_accuracy": Estimate(fmean(greedy)), "type_accuracy": Estimate(fmean(types))}
+    of_sampled = {"exact_accuracy": Estimate(fmean(sampled))}
+    sessions = len(store.session_ids(config.split)[: config.sessions])
+    return [
+        ResultRow(label=label, figures=figures, steps=len(greedy), sessions=sessions, known=True)
+        for label, figures in (("ceiling", of_best), (f"ceiling at T = {temperature:g}", of_sampled))
+    ]
+
+
+def sharpened(probabilities: Mapping[Action, float], temperature: float) -> dict[Action, float]:
+    """p^(1/T), normalised; T = 0 puts everything on the (first) likeliest action."""
+    best = max(probabilities, key=probabilities.__getitem__)
+    if temperature == 0:
+        return {action: float(action == best) for action in probabilities}
+    powers = {
+        action: (probability / probabilities[best]) ** (1 / temperature)
+        for action, probability in probabilities.items()
+    }
+    total = sum(powers.values())
+    return {action: power / total for action, power in powers.items()}

@@ -6,7 +6,7 @@ The first action of a session is not scored unless told: every session begins on
 page-action pair as known (Shop-R1, section 4.1; OPeRA).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -14,8 +14,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Split
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.results import ResultRow, summarise
-from shop_env.metrics import StepRecord, metric_preset
+from shop_env.metrics import metric_preset
 from shop_env.metrics.intervals import Cluster
 from shop_env.observation import ContextConfig, Observation, ObservedSession, persona_texts
 from shop_env.replies import Extraction
@@ -169,7 +168,3 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             max_sessions=self.sessions,
             session_ids=session_ids,
         )
-
-    def summarise(self, records: Sequence[StepRecord], label: str) -> ResultRow:
-        """An agent's row of the table."""
-        return summarise(records, label=label, preset=self.metrics, cluster=self.cluster)

@@ -6,7 +6,8 @@ Training imports no agent: `agents.llm_grpo.run_agents` provides these, and the 
 from typing import Any, Protocol
 
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.protocol import Agent, AgentSpec
+from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reply_cache import Identity
 from shop_env.observation import ContextConfig
 from train.checkpoints import CheckpointInfo

@@ -16,8 +16,9 @@ from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate, fill_entry_cache
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles, Entry
-from shop_env.evaluation.protocol import Agent, AgentSpec
+from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reply_cache import merge_parts
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord

@@ -13,10 +13,9 @@ import msgspec
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
-from shop_env.evaluation.results import ResultRow, results_table
+from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
 from shop_env.metrics import StepRecord
 from train.run.config import TrainConfig
 from train.run.evaluation import evaluate_rows
@@ -36,13 +35,7 @@ def evaluate_run(run: TrainingRun) -> None:
         provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
         config=config.evaluation_config,
         entries=entries,
-        ceilings=ceiling_rows(
-            store,
-            config.evaluation.split,
-            context=config.context,
-            temperature=config.evaluation.temperature,
-            max_sessions=config.evaluation.sessions,
-        ),
+        ceilings=ceiling_rows(store, config.evaluation_config, temperature=config.evaluation.temperature),
         training=TrainingPart(
             phases=msgspec.to_builtins(run.results),
             comparisons=comparisons,

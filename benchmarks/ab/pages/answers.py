@@ -27,9 +27,8 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import NO_PROBABILITIES, NOT_RUN, fill_cache
-from shop_env.evaluation.generate import LazyAgent
+from shop_env.evaluation.generate import AgentSpec, LazyAgent
 from shop_env.evaluation.log import AgentFiles
-from shop_env.evaluation.protocol import AgentSpec
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution

@@ -21,7 +21,7 @@ from replay_sessions.elements import page_names
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.protocol import AgentSpec
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.metrics.statistics import OverSeeds
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,8 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Action, reply_action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import is_demo_store
 from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.results import is_demo_store
 from shop_env.evaluation.scored_steps import AnySplit, scored_steps
 from shop_env.metrics import StepRecord, estimate_metric
 from shop_env.replies import MalformedReply, Reply, parse_reply

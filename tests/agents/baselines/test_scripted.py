@@ -9,7 +9,8 @@ from replay_sessions.demo_shop import action_probabilities
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows, sharpened
+from shop_env.evaluation.results import ceiling_rows, sharpened
+from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.observation import History, Observation, PastStep, observe
 from shop_env.replies import Reply, parse_reply
 from shop_env.words import content_words, shopper_words
@@ -114,7 +115,7 @@ def test_ceiling_is_the_mean_of_the_likeliest_actions_probability(demo_store: Se
         for session in demo_store.sessions("test")
         for index in range(1, len(session.steps))
     ]
-    best, drawn = ceiling_rows(demo_store, "test", temperature=0.5)
+    best, drawn = ceiling_rows(demo_store, EvaluationConfig(), temperature=0.5)
     greedy, sampled = (row.figures["exact_accuracy"].value for row in (best, drawn))
     assert best.steps == drawn.steps == len(policies)
     assert greedy == pytest.approx(sum(max(policy.values()) for policy in policies) / len(policies))
