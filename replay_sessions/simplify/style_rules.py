@@ -4,20 +4,19 @@ Style sheets in files of their own are no part of a page and are not known; whic
 style_sheets.py.
 """
 
+import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.simplify.element_table import ElementTable
-from replay_sessions.simplify.recipes.selectors import SelectorSet, fits
-from replay_sessions.simplify.style_sheets import SETTING, Kept, Placed, Rule, Sheet, bits_of, sheets_of
+from replay_sessions.simplify.recipes.selectors import MEMO_LIMIT, Memo, SelectorSet, fits
+from replay_sessions.simplify.style_sheets import SETTING, Blocks, Kept, Rule, Sheet, bits_of, sheets_of
 
 _MAX_SEARCHES = 30  # selectors without class or id, for each of which the page is searched
 _MAX_KNOWN = 1_000_000  # answers that are remembered for a page
 _MAX_FITTING = 100  # rules that are looked at for one element
-_MAX_KEYS = 10_000  # tags, classes and ids for which the rules of some sheets are remembered
 _LEAST_LENGTH = 200_000  # what remembering them takes, however short the sheets are: as much as so many characters
 
 Attributes = Mapping[str, str | None]
@@ -33,14 +32,17 @@ class StyleRules:
     """
 
     def __init__(self, styles: Iterable[LexborNode]) -> None:
-        self._cascade = cascade = _cascade_of(sheets_of(styles))
+        self._cascade = _cascade_of(tuple(sheets_of(styles)))
         self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
         self._nodes: dict[int, _Around] = {}
-        self.ids = cascade.ids
+        self.ids = self._cascade.ids
 
     def table(self, selectors: SelectorSet) -> ElementTable:
         """What these rules and a recipe's selectors decide by the tags and classes of elements."""
-        return self._cascade.table(selectors)
+        table = self._cascade.tables.get(selectors)
+        if table is None or table.size > MEMO_LIMIT:
+            table = self._cascade.tables[selectors] = ElementTable(selectors, self._cascade.is_styled)
+        return table
 
     def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
         """The elements that hiding rules about neither a class nor an id hide."""
@@ -50,9 +52,7 @@ class StyleRules:
 
     def show(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
         """Whether the rules show an element that is `hidden` by its attribute: any of them is stronger."""
-        if not self._cascade.shows:
-            return False
-        showing = self._cascade.showing((tag, attributes.get("class"), attributes.get("id")))
+        showing = self._cascade.showing[tag, attributes.get("class"), attributes.get("id")]
         deciding = [weighed for weighed in showing if "display" in weighed[1].properties]
         return self._strongest(deciding, node, attributes) is not None
 
@@ -63,8 +63,7 @@ class StyleRules:
     def hide(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
         """Whether the rules hide an element; what its own `style` says is stronger than all but important ones."""
         keys = (tag, attributes.get("class"), attributes.get("id"))
-        hiding = self._cascade.hiding(keys)
-        strongest = self._strongest(hiding, node, attributes) if hiding else None
+        strongest = self._strongest(self._cascade.hiding[keys], node, attributes)
         if strongest is None:
             return False
         weight, hides = strongest
@@ -72,7 +71,7 @@ class StyleRules:
             return False
         stronger = [
             weighed
-            for weighed in self._cascade.showing(keys)
+            for weighed in self._cascade.showing[keys]
             if weighed[0] > weight and weighed[1].properties >= hides.properties
         ]
         return self._strongest(stronger, node, attributes) is None
@@ -161,118 +160,78 @@ class _Around:
         self.words: int = words if parent is None else parent.words | words
 
 
+class _Side(Memo[_Keys, list[_Weighed]]):
+    """Tag, class attribute and id -> the rules of a page's sheets that may hide, or show, such an element.
+
+    The strongest come first. Whatever is around the element is not looked at yet.
+
+    Attributes:
+        words: The classes, ids and tags that the rules are about.
+    """
+
+    def __init__(self, sheets: list[Blocks]) -> None:
+        super().__init__(self._fitting)
+        self._sheets = sheets
+        self._about: Memo[str, list[_Weighed]] = Memo(self._weighed)
+
+    @functools.cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset[str]().union(*[blocks.by_key for blocks in self._sheets])
+
+    def _weighed(self, word: str) -> list[_Weighed]:
+        return [
+            ((*rule.weight, number, position), rule)
+            for number, blocks in enumerate(self._sheets)
+            for position, rule in blocks.about[word]
+        ]
+
+    def _fitting(self, keys: _Keys) -> list[_Weighed]:
+        tag, attribute, identifier = keys
+        classes = frozenset((attribute or "").split())
+        fitting: list[_Weighed] = []
+        for word in (*[f".{name}" for name in sorted(classes)], f"#{identifier}", tag):
+            for weighed in self._about[word] if word in self.words else ():  # of a page's words, sheets are about few
+                last = weighed[1].steps[-1][1]
+                if last.may_fit(tag, classes) and last.id in ("", identifier):
+                    fitting.append(weighed)
+        return sorted(fitting[-_MAX_FITTING:], key=operator.itemgetter(0), reverse=True)
+
+
 class _Cascade:
     """What the sheets of a page say of elements by their tags, classes and ids, whatever is around them.
 
     The pages of a shop have the same sheets and elements, so what is worked out for one page is kept for the next.
 
     Attributes:
-        shows: Whether there are rules that show.
         ids: The ids that hiding rules are about.
         is_styled: Class attribute -> whether a hiding rule is about one of its classes.
         searched: The selectors of hiding rules about neither a class nor an id.
+        tables: What is decided by tags and classes, for each recipe.
     """
 
     def __init__(self, sheets: tuple[Sheet, ...]) -> None:
-        hiding = [(number, sheet) for number, sheet in enumerate(sheets) if sheet.hides]
-        showing = [(number, sheet) for number, sheet in enumerate(sheets) if sheet.shows]
-        self._hiding_about = _RulesAbout(hiding, Sheet.hiding)
-        self._showing_about = _RulesAbout(showing, Sheet.showing)
-        self._hiding: dict[_Keys, list[_Weighed]] = {}
-        self._showing: dict[_Keys, list[_Weighed]] = {}
-        self._classes = frozenset[str]().union(*[sheet.classes for _, sheet in hiding])
-        self.shows = bool(showing)
-        self.ids = frozenset[str]().union(*[sheet.ids for _, sheet in hiding])
-        self.is_styled = _Styled(self._classes)
-        self._tables: dict[SelectorSet, ElementTable] = {}
-        self.searched = [selector for _, sheet in hiding for selector in sheet.searched][:_MAX_SEARCHES]
+        self.hiding = _Side([sheet.hiding for sheet in sheets])
+        self.showing = _Side([sheet.showing for sheet in sheets])
+        self.ids = self._of("#")
+        self._classes = self._of(".")
+        self.is_styled: Memo[str | None, bool] = Memo(self._is_styled)
+        self.searched = [selector for sheet in sheets for selector in sheet.hiding.searched][:_MAX_SEARCHES]
+        self.tables: dict[SelectorSet, ElementTable] = {}
 
-    def table(self, selectors: SelectorSet) -> ElementTable:
-        table = self._tables.get(selectors)
-        if table is None or table.size > _MAX_KEYS:
-            table = self._tables[selectors] = ElementTable(selectors, self.is_styled)
-        return table
+    def _of(self, mark: str) -> frozenset[str]:
+        return frozenset(word[1:] for word in self.hiding.words if word[:1] == mark)
 
-    def hiding(self, keys: _Keys) -> list[_Weighed]:
-        """The rules that may hide an element."""
-        rules = self._hiding.get(keys)
-        if rules is None:
-            _forget_many(self._hiding)
-            rules = self._hiding[keys] = _fitting(keys, self._hiding_about, self._classes)
-        return rules
-
-    def showing(self, keys: _Keys) -> list[_Weighed]:
-        """The rules that may show an element."""
-        rules = self._showing.get(keys)
-        if rules is None:
-            _forget_many(self._showing)
-            rules = self._showing[keys] = _fitting(keys, self._showing_about)
-        return rules
+    def _is_styled(self, attribute: str | None) -> bool:
+        return not self._classes.isdisjoint((attribute or "").split())
 
 
 _CASCADES: Kept[tuple[Sheet, ...], _Cascade] = Kept()
 
 
-def _cascade_of(sheets: list[Sheet]) -> _Cascade:
+def _cascade_of(sheets: tuple[Sheet, ...]) -> _Cascade:
     """What some sheets say together: as it was worked out for the last page that had them."""
     length = _LEAST_LENGTH + sum(sheet.length for sheet in sheets)
-    return _CASCADES.get(tuple(sheets), length, lambda: _Cascade(tuple(sheets)))
-
-
-class _Styled(dict[str | None, bool]):
-    """Class attribute -> whether one of its classes is in a set, worked out once."""
-
-    def __init__(self, classes: frozenset[str]) -> None:
-        super().__init__({None: False})
-        self._classes = classes
-
-    def __missing__(self, attribute: str | None) -> bool:
-        _forget_many(self)
-        is_about = self[attribute] = not self._classes.isdisjoint((attribute or "").split())
-        return is_about
-
-
-class _RulesAbout(dict[str, list[_Weighed]]):
-    """A class, an id or a tag alone -> the rules of a page's sheets about it, looked for once."""
-
-    def __init__(self, sheets: list[tuple[int, Sheet]], rules_about: Callable[[Sheet, str], Iterable[Placed]]) -> None:
-        super().__init__()
-        self._sheets = sheets
-        self._rules_about = rules_about
-
-    def __missing__(self, word: str) -> list[_Weighed]:
-        _forget_many(self)
-        rules = self[word] = [
-            ((*rule.weight, number, position), rule)
-            for number, sheet in self._sheets
-            for position, rule in self._rules_about(sheet, word)
-        ]
-        return rules
-
-
-def _forget_many(cache: dict[Any, Any]) -> None:
-    """Empties what is remembered from page to page once it is too much."""
-    if len(cache) >= _MAX_KEYS:
-        cache.clear()
-
-
-def _fitting(keys: _Keys, rules_about: _RulesAbout, known_classes: frozenset[str] | None = None) -> list[_Weighed]:
-    """The rules whose last part may fit an element of a tag, a class attribute and an id; the strongest first.
-
-    Args:
-        known_classes: All classes that rules of the sheets are about; None: not computed.
-    """
-    tag, attribute, identifier = keys
-    classes = frozenset((attribute or "").split())
-    # Of a page's many classes, sheets are about few.
-    relevant = classes if known_classes is None else classes & known_classes
-    fitting: list[_Weighed] = []
-    for word in (*[f".{name}" for name in sorted(relevant)], *([f"#{identifier}"] if identifier else []), tag):
-        for weighed in rules_about[word]:
-            last = weighed[1].steps[-1][1]
-            if last.may_fit(tag, classes) and last.id in ("", identifier):
-                fitting.append(weighed)
-    return sorted(fitting[-_MAX_FITTING:], key=operator.itemgetter(0), reverse=True)
+    return _CASCADES.get(sheets, length, lambda: _Cascade(sheets))
 
 
 def _select_all(document: LexborHTMLParser, selectors: list[str]) -> Iterator[LexborNode]:

@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 from selectolax.lexbor import LexborNode
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.simplify.recipes.selectors import Compound, parse_compound
+from replay_sessions.simplify.recipes.selectors import Compound, Memo, parse_compound
 
 _MOST_KEPT = 16_000_000  # characters of the sheets that are remembered, and of those that are read together
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -26,8 +26,7 @@ _HIDING = re.compile(
     r"(?:\A|;)\s*(display(?=\s*:\s*none)|visibility(?=\s*:\s*(?:hidden|collapse)))\s*:\s*\w+\s*(!\s*important)?",
     re.IGNORECASE,
 )
-_KEY = re.compile(r"([.#][\w-]+)(?:\[[^\]]*\])?\s*(?:,|\Z)")  # the class or id at the end of a selector
-_WORD = re.compile(r"[.#]?[\w-]+")
+_KEY = re.compile(r"((?:[.#]|(?<![\w-]))[\w-]++)(?:\[[^\]]*\])*\s*(?:,|\Z)")  # what a selector ends in
 _BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
 _NOTHING_IN = frozenset({"br", "hr", "i", "iframe", "img", "link", "script", "style", "svg", "template"})
 
@@ -61,80 +60,67 @@ Placed = tuple[int, Rule]  # a rule, and which of its sheet's blocks it stands i
 
 
 class _Block(NamedTuple):
-    """A rule as it is written: its selectors, what it sets, and which one of its sheet it is."""
+    """A rule as it is written: which one of its sheet it is, its selectors, what it sets."""
 
+    position: int
     selectors: str
     declarations: str
-    position: int
 
     def rules(self) -> list[Placed]:
         return [(self.position, rule) for rule in _rules_of(self.selectors, self.declarations)]
 
 
-class Sheet:
-    """The blocks of one style sheet that set `display` or `visibility`.
+class Blocks:
+    """The blocks of a sheet that hide, or those that show.
 
     Attributes:
-        hides: Whether it has rules that hide.
-        classes, ids: What selectors of those end in.
-        shows: Whether it has rules that show.
+        about: A class, an id or a tag alone -> the rules about it.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[_Block] = []
+        self.about: Memo[str, list[Placed]] = Memo(self._about)
+
+    @functools.cached_property
+    def by_key(self) -> dict[str, list[_Block]]:
+        """The blocks by the class, the id or the tag that a selector ends in, "" where it ends in neither."""
+        by_key: dict[str, list[_Block]] = {}
+        for block in self.blocks:
+            keys = _KEY.findall(block.selectors)
+            if len(keys) <= block.selectors.count(","):
+                keys.append("")
+            for key in keys:
+                by_key.setdefault(key, []).append(block)
+        return by_key
+
+    @functools.cached_property
+    def searched(self) -> list[str]:
+        """The selectors of its rules that end in neither a class nor an id."""
+        blocks = {block for key in self.by_key if key[:1] not in (".", "#") for block in self.by_key[key]}
+        return [rule.selector for block in sorted(blocks) for _, rule in block.rules() if _is_searched(rule)]
+
+    def _about(self, word: str) -> list[Placed]:
+        return [placed for block in self.by_key.get(word, ()) for placed in block.rules() if placed[1].is_about(word)]
+
+
+class Sheet:
+    """The blocks of one style sheet that set `display` or `visibility`: those that hide, and those that show.
+
+    Attributes:
         length: How many characters it has.
     """
 
     def __init__(self, written: str, *, may_hide: bool) -> None:
-        self._hiding: dict[str, list[_Block]] = {}
-        self._showing: list[_Block] = []
-        self._hiding_rules: dict[str, list[Placed]] = {}
-        self._showing_rules: dict[str, list[Placed]] = {}
+        self.hiding = Blocks()
+        self.showing = Blocks()
         self.length = len(written)
-        hides: dict[str, bool] = {}  # declarations repeat each other
+        hides = functools.cache(_hides)  # declarations repeat each other
         for position, (selectors, declarations, is_sure) in enumerate(_blocks(written)):
-            if declarations not in hides:
-                hides[declarations] = _hides(declarations)
-            if not hides[declarations]:
-                self._showing.append(_Block(selectors, declarations, position))
+            block = _Block(position, selectors, declarations)
+            if not hides(declarations):
+                self.showing.blocks.append(block)
             elif is_sure and may_hide:
-                block = _Block(selectors, declarations, position)
-                keys = _KEY.findall(selectors)
-                if len(keys) <= selectors.count(","):
-                    keys.append("")
-                for key in keys:
-                    self._hiding.setdefault(key, []).append(block)
-        self.hides = bool(self._hiding)
-        self.classes = frozenset(key[1:] for key in self._hiding if key[:1] == ".")
-        self.ids = frozenset(key[1:] for key in self._hiding if key[:1] == "#")
-        self.shows = bool(self._showing)
-
-    def hiding(self, word: str) -> Iterable[Placed]:
-        """The hiding rules about a class, an id, or a tag alone."""
-        key = word if word[:1] in ("#", ".") else ""
-        if key not in self._hiding:
-            return ()
-        if word not in self._hiding_rules:
-            self._hiding_rules[word] = _about(word, self._hiding[key])
-        return self._hiding_rules[word]
-
-    def showing(self, word: str) -> Iterable[Placed]:
-        """The rules about a class, an id, or a tag alone that show."""
-        if word not in self._showing_by_word:
-            return ()
-        if word not in self._showing_rules:
-            self._showing_rules[word] = _about(word, self._showing_by_word[word])
-        return self._showing_rules[word]
-
-    @functools.cached_property
-    def searched(self) -> tuple[str, ...]:
-        """The selectors of its hiding rules that end in neither a class nor an id."""
-        others = [rule for block in self._hiding.get("", ()) for _, rule in block.rules()]
-        return tuple(rule.selector for rule in others if _is_searched(rule))
-
-    @functools.cached_property
-    def _showing_by_word(self) -> dict[str, list[_Block]]:
-        blocks: dict[str, list[_Block]] = {}
-        for block in self._showing:
-            for word in set(_WORD.findall(block.selectors)):
-                blocks.setdefault(word, []).append(block)
-        return blocks
+                self.hiding.blocks.append(block)
 
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -209,10 +195,6 @@ def _hides(declarations: str) -> bool:
     lowered = declarations.lower()  # three looks that rule out most spare the pattern
     may_hide = "none" in lowered or "hidden" in lowered or "collapse" in lowered
     return may_hide and _HIDING.search(declarations) is not None
-
-
-def _about(word: str, blocks: list[_Block]) -> list[Placed]:
-    return [placed for block in blocks for placed in block.rules() if placed[1].is_about(word)]
 
 
 def _is_searched(rule: Rule) -> bool:

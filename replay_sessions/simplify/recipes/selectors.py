@@ -9,7 +9,7 @@ matched against all rules in one walk, and an element costs a few dictionary loo
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from replay_sessions.foundation.errors import BadConfig
 
@@ -24,7 +24,7 @@ _PART = re.compile(
     re.VERBOSE,
 )
 _COMPOUND = re.compile(r"(?:\[[^\]]*\]|[^\s\[])+")
-_MEMO_LIMIT = 50_000  # distinct class attributes remembered per recipe
+MEMO_LIMIT = 20_000  # keys that are remembered, as a recipe's class attributes are
 
 
 Conditions = tuple[tuple[str, str, str], ...]  # (attribute, operator, value)
@@ -73,18 +73,23 @@ class Choice(NamedTuple):
     conditional: tuple[tuple[str, tuple[tuple[str, _Step], ...]], ...]
 
 
-class _Choices(dict[tuple[str, str | None, int], Choice | None]):
-    """(tag, class attribute, bits) -> Choice, worked out once: a site's pages repeat theirs many times over."""
+_ChoiceKey = tuple[str, str | None, int]  # tag, class attribute, bits
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
-    def __init__(self, work_out: Callable[[str, str | None, int], Choice | None]) -> None:
+
+class Memo(dict[_Key, _Value]):
+    """What is worked out once for each key: a site's pages repeat theirs many times over."""
+
+    def __init__(self, compute: Callable[[_Key], _Value]) -> None:
         super().__init__()
-        self._work_out = work_out
+        self._compute = compute
 
-    def __missing__(self, key: tuple[str, str | None, int]) -> Choice | None:
-        if len(self) >= _MEMO_LIMIT:
+    def __missing__(self, key: _Key) -> _Value:
+        if len(self) >= MEMO_LIMIT:
             self.clear()
-        choice = self[key] = self._work_out(*key)
-        return choice
+        value = self[key] = self._compute(key)
+        return value
 
 
 class SelectorSet:
@@ -117,7 +122,7 @@ class SelectorSet:
         # What a class attribute has in it wherever one of these fits: one search for all of them.
         texts = {value for compound, _ in self._by_class_text for _, _, value in compound.conditions[:1]}
         self._may_fit_class_text = re.compile("|".join(map(re.escape, sorted(texts)))).search
-        self.choices = _Choices(self._choice)
+        self.choices: Memo[_ChoiceKey, Choice | None] = Memo(self._choice)
         self.attribute_names = frozenset(self._by_name) | {name for name, _ in self._by_value if name != "id"}
         self.ids = frozenset(value for name, value in self._by_value if name == "id")
 
@@ -146,7 +151,8 @@ class SelectorSet:
                     gained += step.rules
         return (tuple(sorted({*rules, *gained})) if gained else rules), granted
 
-    def _choice(self, tag: str, class_attribute: str | None, inside: int) -> Choice | None:
+    def _choice(self, key: _ChoiceKey) -> Choice | None:
+        tag, class_attribute, inside = key
         classes = frozenset((class_attribute or "").split())
         filed = self._by_tag.get(tag, []) + [entry for name in classes for entry in self._by_class.get(name, ())]
         if class_attribute is not None and self._may_fit_class_text(class_attribute):
