@@ -40,13 +40,12 @@ import tyro
 
 from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_table, minimum_differences
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
-from benchmarks.leaderboard.submission import merge, submit
-from benchmarks.leaderboard.verify import verify
+from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, run_command
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import EvaluationLog, read_log
+from shop_env.evaluation.log import EvaluationLog, merge, read_log
 from shop_env.evaluation.results import results_table
 
 PROGRAM = "python -m benchmarks.leaderboard"
@@ -139,7 +138,7 @@ def _verify(options: Verify) -> int:
 
 def _print_mismatches(mismatches: Mapping[str, Sequence[str]], rerun: int) -> int:
     for part, lines in mismatches.items():
-        print(f"{part}: {f'{len(lines)} mismatches' if lines else 'as it should be'}")
+        print(f"{part}: {f'{len(lines)} mismatches' if lines else 'verified'}")
         for line in lines[:MISMATCHES_SHOWN]:
             print(f"    {line}")
     if not rerun:

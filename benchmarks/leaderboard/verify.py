@@ -16,10 +16,14 @@ whose replies follow from observation and seed: not a server that samples as it 
 
 What nothing here proves: commit, machine and times, where all files agree on them; that the agent never saw the answers
 (by training on the test split, or by reading the store's files); that no other runs were made and kept back.
+
+`submit` records what verifies: FOLDER ─► RESULTS/NAME.json, RESULTS/NAME.md. A record goes to other people, so stores
+and checkpoints stand in it by their names, without the folders of this machine.
 """
 
 import math
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,12 +34,13 @@ from agents.agent_code import code_digest
 from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_specs, markdown
 from replay_sessions import demo_shop
+from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import LazyAgent, generate_replies
-from shop_env.evaluation.log import TABLE_FILES, Entry, EvaluationLog, read_log
+from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.protocol import ServedAgent
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows, summarise
@@ -44,6 +49,9 @@ from shop_env.metrics.step_table import StepRecord, rescore
 from train.run.config import TrainConfig
 
 FOLDER = "results.json and its table"
+NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
+# Of an absolute path all but its last part; of an address or HTML nothing.
+_FOLDERS = re.compile(rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
 TOLERANCE = 1e-9  # sums may be taken in another order
 
 
@@ -72,6 +80,38 @@ def verify(folder: Path, store: SessionStore | None = None, *, rerun: int = 0) -
         mismatches[entry.label] = list(_check_entry(folder, entry, records[entry.label], log, store))
         if rerun and store is not None:
             mismatches[entry.label] += _check_rerun(folder, entry, log.config, store, rerun)
+    return mismatches
+
+
+def submit(folder: Path, name: str, results: Path, store: SessionStore, *, rerun: int = 0) -> dict[str, list[str]]:
+    """Verifies an evaluation and, if there is no mismatch, records its figures.
+
+    Args:
+        folder: The `--out` of a leaderboard or a training run.
+        name: Of the record within `results`, such as baselines/demo.
+        store: The store that it was run on.
+        rerun: At how many steps to run each agent again.
+
+    Returns:
+        The mismatches; the record is written where there are none.
+
+    Raises:
+        BadConfig: The name leads elsewhere, agents gave no reply at some steps, or there is no finished evaluation.
+    """
+    if not NAME.fullmatch(name):
+        raise BadConfig(f"a record's name is a path within the results, such as baselines/demo; {name!r} is none")
+    log = read_log(folder)
+    if unranked := [entry.label for entry in log.entries if not entry.row.ranked]:
+        raise BadConfig(
+            f"{', '.join(unranked)} gave no reply at some steps: run the leaderboard again, or leave it out"
+        )
+    mismatches = verify(folder, store, rerun=rerun)
+    if not any(mismatches.values()):
+        record = results / name
+        with writing(record):
+            record.parent.mkdir(parents=True, exist_ok=True)
+        for file, suffix in ((LOG_FILE, ".json"), (TABLE_FILES[log.kind], ".md")):
+            replace_file(record.with_name(record.name + suffix), _FOLDERS.sub(b"", (folder / file).read_bytes()))
     return mismatches
 
 
@@ -129,7 +169,7 @@ def _check_entry(
             try:
                 recomputed.append(rescore(record, config.reward_config, config.extraction))
             except msgspec.ValidationError as error:
-                yield f"{_format_key((record.session_id, record.step_index))}: its logged action is none ({error})"
+                yield f"{_format_key(record.key)}: its logged action is none ({error})"
                 return
     else:
         keys = config.keys(store)
@@ -145,10 +185,10 @@ def _check_entry(
 
 
 def _check_records(records: Sequence[StepRecord], recomputed: Sequence[StepRecord]) -> Iterator[str]:
-    recorded = {(record.session_id, record.step_index): record for record in records}
+    recorded = {record.key: record for record in records}
     if len(recorded) != len(records):
         yield f"records: {len(records) - len(recorded)} steps stand there twice"
-    expected = {(record.session_id, record.step_index): record for record in recomputed}
+    expected = {record.key: record for record in recomputed}
     for key in sorted(recorded.keys() | expected.keys()):
         if key not in recorded:
             yield f"{_format_key(key)}: there is no record"

@@ -121,11 +121,12 @@ def read_evidence(folder: Path) -> Evidence:
     if not folder.is_dir():
         raise BadConfig(f"there is no folder '{folder}': give the --out of a training run or of a leaderboard")
     log = read_log(folder)
+    records = {entry.label: read_records(folder, entry) for entry in log.entries}
     evidence = Evidence(
         folder=folder,
         log=log,
-        records={entry.label: read_records(folder, entry) for entry in log.entries},
-        probabilities=_read_probabilities(folder, log) if log.config.likelihood else {},
+        records=records,
+        probabilities=_read_probabilities(folder, log, records) if log.config.likelihood else {},
         phases=phase_curves([read_run(folder)]) if log.training else (),
     )
     for entry in log.entries:
@@ -133,15 +134,16 @@ def read_evidence(folder: Path) -> Evidence:
     return evidence
 
 
-def _read_probabilities(folder: Path, log: EvaluationLog) -> dict[str, dict[StepKey, Mapping[Action, float]]]:
+def _read_probabilities(
+    folder: Path, log: EvaluationLog, records: Mapping[str, Sequence[StepRecord]]
+) -> dict[str, dict[StepKey, Mapping[Action, float]]]:
     """Of the steps whose probabilities are a distribution; the others are errors."""
     probabilities: dict[str, dict[StepKey, Mapping[Action, float]]] = {}
     for entry in log.entries:
-        records = [record for record in entry.files(folder).read() if record.error is None]
         with ReplyCache(entry.files(folder).replies(entry.identity), entry.identity) as cache:
-            for key in [(record.session_id, record.step_index) for record in records]:
-                if (distribution := cache.probabilities(key)) is not None:
-                    probabilities.setdefault(entry.label, {})[key] = distribution
+            for record in records[entry.label]:
+                if record.error is None and (distribution := cache.probabilities(record.key)) is not None:
+                    probabilities.setdefault(entry.label, {})[record.key] = distribution
     return probabilities
 
 

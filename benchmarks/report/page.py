@@ -1,7 +1,7 @@
 """The report as one HTML file: figures, tables, charts and the session viewer in templates/report.html.jinja.
 
 Nothing is loaded from anywhere: a Content-Security-Policy forbids it, and lets only the script run whose digest it has.
-Text that others wrote reaches the file escaped by jinja2, or packed (packing.py).
+Text that others wrote reaches the file escaped by jinja2, or packed (session_data.py).
 """
 
 import base64
@@ -15,13 +15,21 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from benchmarks.report.calibration import calibration_table, calibrations
 from benchmarks.report.comparisons import COMPARED, differences_table, leader, ranking, ranking_table
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.plots import embed_calibration
 from benchmarks.report.session_data import SessionData
-from benchmarks.report.step_figures import action_mix, confusion, fidelity, outcomes, reward_terms, sample_rationales
+from benchmarks.report.step_figures import (
+    action_mix,
+    calibration_table,
+    calibrations,
+    confusion,
+    fidelity,
+    outcomes,
+    reward_terms,
+    sample_rationales,
+)
 from replay_sessions.foundation.table import Cell, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type

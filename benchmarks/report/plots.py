@@ -10,9 +10,9 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.report.calibration import calibrations
 from benchmarks.report.comparisons import ranking
 from benchmarks.report.evidence import Evidence
+from benchmarks.report.step_figures import calibrations
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Table

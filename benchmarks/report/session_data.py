@@ -6,15 +6,22 @@
 
 A page that many steps show is kept once. Where the whole would be larger than allowed, whole sessions are left out from
 the end, and the page says how many.
+
+A block is text that no HTML can be broken by: JSON ─► deflate ─► base64, which has no `<`, so whatever a page, a reply
+or a persona holds, it ends no script element. It is inflated in the browser when it is first needed
+(templates/blocks.js), so a page of a thousand sessions opens as fast as one of ten.
 """
 
+import base64
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, JudgedStep
-from benchmarks.report.packing import Block, pack
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, Click, Session, reply_action
@@ -29,6 +36,19 @@ CHAPTER_CHARACTERS = 400_000  # of pages and replies before deflating: what the 
 FOR_NAMES = 8_000  # characters for what the index holds beside its sessions
 LIKELIEST = 5
 Answers = Mapping[StepKey, Mapping[str, JudgedStep]]  # of each agent by its label
+
+
+class Block(NamedTuple):
+    """A packed value under the id of its element."""
+
+    name: str
+    text: str
+
+
+def pack(name: str, value: Any) -> Block:
+    """The value as JSON, deflated, in base64."""
+    deflated = zlib.compress(msgspec.json.encode(value), level=9)
+    return Block(name, base64.b64encode(deflated).decode("ascii"))
 
 
 @dataclass
@@ -71,16 +91,29 @@ def session_data(
     Raises:
         BadConfig: The store is not the one that was evaluated on.
     """
-    _check(evidence, store)
+    evaluated_on = evidence.provenance["store"]["fingerprint"]
+    if store.fingerprint != evaluated_on:
+        raise BadConfig(
+            f"'{evidence.folder}' was evaluated on the store with fingerprint {evaluated_on}, and '{store.path}' has "
+            f"{store.fingerprint}: its pages need not be those that were shown"
+        )
     answers: dict[StepKey, dict[str, JudgedStep]] = {}
     for label, steps in judged.items():
         for step in steps:
-            answers.setdefault((step.record.session_id, step.record.step_index), {})[label] = step
+            answers.setdefault(step.record.key, {})[label] = step
     wanted = list(dict.fromkeys(session_id for session_id, _ in answers))
     data = SessionData(blocks=[], sessions=0, left_out=len(wanted), pages=0, distinct_pages=0)
-    listed: list[dict[str, Any]] = []
+    # What the viewer reads before anything else: the index of all sessions, and who the shoppers are.
     people: dict[str, dict[str, Any]] = {}
-    first_pages: list[int] = []
+    index: dict[str, Any] = {
+        "agents": [{"label": label, "reference": label in evidence.references} for label in judged],
+        "outcomes": [{"code": code, "words": words} for code, words in OUTCOMES.items()],
+        "terms": TERM_NAMES,
+        "types": ACTION_TYPES,
+        "personas_shown": evidence.personas_shown,
+        "sessions": [],
+        "first_pages": [],
+    }
     ahead = 0  # characters that the index and the people will take; in one piece they take less
     for number, chapter in enumerate(_chapters(evidence, list(judged), answers, store, wanted)):
         placed = [{**session, "chapter": number, "place": index} for index, session in enumerate(chapter.listed)]
@@ -88,45 +121,16 @@ def session_data(
         ahead += len(pack("", placed).text) + len(pack("", chapter.people).text)
         if data.characters + sum(len(block.text) for block in blocks) + ahead > max_characters - FOR_NAMES:
             break
-        listed += placed
+        index["sessions"] += placed
+        index["first_pages"].append(data.distinct_pages)
         people |= chapter.people
-        first_pages.append(data.distinct_pages)
         data.blocks += blocks
         data.sessions += len(chapter.sessions)
         data.left_out -= len(chapter.sessions)
         data.distinct_pages += len(chapter.pages)
         data.pages += sum(len(session) for session in chapter.sessions)
-    data.blocks = [*_ahead(evidence, judged, listed, first_pages, people), *data.blocks]
+    data.blocks = [pack("index", index), pack("people", people), *data.blocks]
     return data
-
-
-def _check(evidence: Evidence, store: SessionStore) -> None:
-    evaluated_on = evidence.provenance["store"]["fingerprint"]
-    if store.fingerprint != evaluated_on:
-        raise BadConfig(
-            f"'{evidence.folder}' was evaluated on the store with fingerprint {evaluated_on}, and '{store.path}' has "
-            f"{store.fingerprint}: its pages need not be those that were shown"
-        )
-
-
-def _ahead(
-    evidence: Evidence,
-    judged: Mapping[str, Any],
-    listed: list[dict[str, Any]],
-    first_pages: list[int],
-    people: dict[str, dict[str, Any]],
-) -> list[Block]:
-    """What the viewer reads before anything else: the index of all sessions, and who the shoppers are."""
-    index = {
-        "agents": [{"label": label, "reference": label in evidence.references} for label in judged],
-        "outcomes": [{"code": code, "words": words} for code, words in OUTCOMES.items()],
-        "terms": TERM_NAMES,
-        "types": ACTION_TYPES,
-        "personas_shown": evidence.personas_shown,
-        "sessions": listed,
-        "first_pages": first_pages,
-    }
-    return [pack("index", index), pack("people", people)]
 
 
 def _chapters(
@@ -136,11 +140,10 @@ def _chapters(
     chapter = _Chapter()
     with progress_bar("sessions", len(wanted)) as advance:
         for session_id in wanted:
-            session = store.session(session_id)
-            if chapter.sessions and chapter.characters > CHAPTER_CHARACTERS:
+            if chapter.characters > CHAPTER_CHARACTERS:
                 yield chapter
                 chapter = _Chapter()
-            _add(chapter, session, evidence, labels, answers, page_numbers)
+            _add(chapter, store.session(session_id), evidence, labels, answers, page_numbers)
             advance(1)
     if chapter.sessions:
         yield chapter
@@ -161,17 +164,17 @@ def _add(
             chapter.pages.append(page_document(step.page))
             chapter.characters += len(step.page)
         judged = answers.get((session.session_id, index), {})
-        shown_step = {
+        viewed = {
             "page": page_numbers[step.page],
             "logged": reply_action(step.action),
             "click_type": step.action.click_type if isinstance(step.action, Click) else None,
             "rationale": step.rationale,
             "url": step.url,
             "gap": step.gap or None,
-            "answers": [_answer(judged.get(label), evidence, label) for label in labels] if judged else [],
+            "answers": [_answer(judged.get(label), evidence, label) for label in labels if judged],
         }
-        steps.append(_without_none(shown_step))
-        listed.append(_listed(step.action, [judged.get(label) for label in labels] if judged else []))
+        steps.append(_without_none(viewed))
+        listed.append(_listed(step.action, [judged.get(label) for label in labels if judged]))
         chapter.characters += sum(len(answer.record.reply or "") for answer in judged.values())
     chapter.sessions.append(steps)
     chapter.listed.append(
@@ -193,7 +196,7 @@ def _answer(step: JudgedStep | None, evidence: Evidence, label: str) -> dict[str
     if step is None:
         return {"error": "not asked"}
     record = step.record
-    probabilities = evidence.probabilities.get(label, {}).get((record.session_id, record.step_index))
+    probabilities = evidence.probabilities.get(label, {}).get(record.key)
     return _without_none(
         {
             "reply": record.reply,

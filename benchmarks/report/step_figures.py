@@ -1,19 +1,28 @@
-"""What is counted over the answered steps: outcomes, confusion, terms of the reward, kinds of action, rationales.
+"""What is counted over the answered steps: outcomes, confusion, reward, kinds of action, calibration, rationales.
 
 Each function gives a Table; the page draws it, and --tables writes it.
+
+Calibration: is an agent right as often as it is sure? For agents that give probabilities (`--likelihood`).
+
+At each step the action that the agent holds likeliest is right or wrong; steps are binned by its probability:
+
+    expected calibration error = Σ_bins (steps in the bin / steps) · |share right − mean probability|      Naeini 2015
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
+import numpy as np
+
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, JudgedStep, best_terms
 from replay_sessions.foundation.table import Cell, Column, Table
 from shop_env.evaluation.results import errors_as_misses
-from shop_env.metrics import ActionTrace, population_fidelity
+from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
 from shop_env.metrics.people import people_figures
 from shop_env.metrics.people.from_records import KIND_NAMES, traces_by_user
+from shop_env.metrics.skill import Calibration, calibration_of
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES
 
@@ -28,6 +37,7 @@ OF_PEOPLE = {
     "coverage": "sessions covered",
 }
 EXAMPLES = 12
+EDGES = [edge / 10 for edge in range(11)]
 
 
 def outcomes(judged: Judged) -> Table:
@@ -131,7 +141,40 @@ def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:
     """Some steps, evenly spread over the split, each with every agent's answer: for reading, not for counting."""
     answers: dict[tuple[str, int], list[JudgedStep]] = {}
     for step in chain.from_iterable(judged.values()):
-        answers.setdefault((step.record.session_id, step.record.step_index), []).append(step)
+        answers.setdefault(step.record.key, []).append(step)
     explained = [own for own in answers.values() if any(step.record.predicted_rationale for step in own)]
     count = min(EXAMPLES, len(explained))
     return [explained[int((number + 0.5) * len(explained) / count)] for number in range(count)]
+
+
+def calibrations(evidence: Evidence) -> dict[str, Calibration]:
+    """Of each agent that gives probabilities; steps whose action the log does not fully know are left out."""
+    calibrated = {label: _calibration(evidence, label) for label in evidence.records if label in evidence.probabilities}
+    return {label: calibration for label, calibration in calibrated.items() if calibration is not None}
+
+
+def _calibration(evidence: Evidence, label: str) -> Calibration | None:
+    probabilities, right = [], []
+    for record in evidence.records[label]:
+        held = evidence.probabilities[label].get(record.key)
+        if held is not None and record.error is None and record.is_scorable:
+            action, probability = max(checked_distribution(held).items(), key=lambda item: item[1])
+            probabilities.append(np.array([probability]))
+            right.append(0 if action == tuple(record.logged.values()) else None)
+    return calibration_of(probabilities, right, EDGES)
+
+
+def calibration_table(calibrated: Mapping[str, Calibration]) -> Table:
+    return Table(
+        name="calibration",
+        title="How often the likeliest action was right, by how likely it was held",
+        columns=[
+            Column("agent"),
+            Column("from", "percent", "bin_low"),
+            Column("to", "percent", "bin_high"),
+            Column("steps", "count"),
+            Column("mean probability", "percent", "probability"),
+            Column("right", "percent"),
+        ],
+        rows=[[label, *bin_] for label, calibration in calibrated.items() for bin_ in calibration.bins],
+    )

@@ -33,7 +33,6 @@ import msgspec
 import tyro
 
 from benchmarks.leaderboard.ranking import run_leaderboard
-from benchmarks.leaderboard.submission import merge
 from benchmarks.series.config import Board, Series, boards_of, read_series
 from benchmarks.series.pooled import tables_of
 from benchmarks.series.tables import markdown, sentences, series_table
@@ -42,7 +41,7 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
-from shop_env.evaluation.log import VERSIONS, EvaluationLog
+from shop_env.evaluation.log import VERSIONS, EvaluationLog, merge
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

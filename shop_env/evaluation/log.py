@@ -19,9 +19,11 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
+from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.reply_cache import Identity
+from shop_env.evaluation.reply_cache import Identity, merge_replies
 from shop_env.evaluation.results import ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_table import StepRecord
@@ -217,6 +219,31 @@ def read_records(folder: Path, entry: Entry) -> list[StepRecord]:
             f"`python -m benchmarks.leaderboard verify {folder}` finds what was changed"
         )
     return records
+
+
+def merge(folder: Path, other: Path) -> int:
+    """Merges the replies of the evaluation `other`, or of a series, into `folder`, whose next run scores them.
+
+    A file of replies is named by everything that decides a reply (store, context, seed, code, …), so replies that do
+    not belong to a run are never counted in it.
+
+    Returns:
+        How many of its files held something new.
+
+    Raises:
+        BadConfig: `other` holds no reply, or another run is at work in an evaluation of `folder`.
+    """
+    sources = sorted(other.rglob("agents/*/replies/*.jsonl"))
+    if not sources:
+        raise BadConfig(f"'{other}' holds no replies: is it the folder of a leaderboard?")
+    new = 0
+    with progress_bar("files of replies", len(sources)) as advance:
+        for source in sources:
+            path = folder / source.relative_to(other)
+            with working_alone_in(path.parents[3]):
+                new += merge_replies(source, path)
+            advance(1)
+    return new
 
 
 def folder_name(label: str) -> str:

@@ -146,7 +146,7 @@ class Measured:
 
 def _answered_by_all(records: Records) -> dict[str, list[StepRecord]]:
     """Every row's records of the steps at which none of them is an error, all in one order."""
-    by_key = {row: {(record.session_id, record.step_index): record for record in own} for row, own in records.items()}
+    by_key = {row: {record.key: record for record in own} for row, own in records.items()}
     keys_of = {row: set(own) for row, own in by_key.items()}
     first, keys = next(iter(keys_of.items()))
     for row, others in keys_of.items():

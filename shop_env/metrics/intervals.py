@@ -200,7 +200,7 @@ def _paired_records(
     records_a: Sequence[StepRecord], records_b: Sequence[StepRecord]
 ) -> tuple[list[StepRecord], list[StepRecord]]:
     """The steps that both answered, in the same order."""
-    a, b = ({(record.session_id, record.step_index): record for record in side} for side in (records_a, records_b))
+    a, b = ({record.key: record for record in side} for side in (records_a, records_b))
     if a.keys() != b.keys():
         unpaired = sorted(a.keys() ^ b.keys())
         raise BadConfig(

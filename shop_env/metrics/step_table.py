@@ -76,6 +76,11 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     terminate_probability: float | None = None
 
     @property
+    def key(self) -> tuple[str, int]:
+        """The session's id and the step's number."""
+        return self.session_id, self.step_index
+
+    @property
     def logged_action(self) -> Action:
         logged: Action = msgspec.convert(self.logged, Action)
         is_click = isinstance(logged, Click)

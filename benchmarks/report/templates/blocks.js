@@ -1,5 +1,5 @@
 "use strict";
-// The packed blocks (packing.py): base64 -> deflate -> JSON, inflated when first asked for. No request is made for it.
+// The packed blocks (session_data.py): base64 -> deflate -> JSON, inflated when first asked for. No request is made for it.
 
 const KEPT_PAGE_BLOCKS = 24; // what a long walk through sessions holds in memory
 const inflated = new Map();

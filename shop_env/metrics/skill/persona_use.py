@@ -46,13 +46,13 @@ def persona_picks(matched: Sequence[StepRecord], others: Sequence[Sequence[StepR
     """
     if not others:
         raise BadConfig("A persona is picked of two or more: give at least one run with other people's.")
-    if any({_key(record) for record in other} != {_key(record) for record in matched} for other in others):
+    if any({record.key for record in other} != {record.key for record in matched} for other in others):
         raise BadConfig("The runs were not asked about the same steps. Run all on the same store, split and sessions.")
     runs = (matched, *others)
-    shared = set.intersection(*({_key(r) for r in run if r.logged_probability is not None} for run in runs))
+    shared = set.intersection(*({r.key for r in run if r.logged_probability is not None} for run in runs))
     if not shared:
         return None
-    by_session = [session_log_likelihoods([r for r in run if _key(r) in shared]) for run in runs]
+    by_session = [session_log_likelihoods([r for r in run if r.key in shared]) for run in runs]
     user_of = {record.session_id: record.user_id for record in matched}
     sessions = list(by_session[0])
     table = np.array([[run[session] for run in by_session] for session in sessions])
@@ -81,7 +81,3 @@ def session_log_likelihoods(records: Sequence[StepRecord]) -> dict[str, float]:
             logarithm = float(np.log(max(record.logged_probability, SMALLEST)))
             sums[record.session_id] = sums.get(record.session_id, 0.0) + logarithm
     return sums
-
-
-def _key(record: StepRecord) -> tuple[str, int]:
-    return record.session_id, record.step_index
