@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 
 A = "A"  # the shop as it is
 AGAIN = "A_again"  # the shop as it is, walked through with other random numbers
@@ -55,9 +55,8 @@ class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     batch_size: int = 64
 
     def __post_init__(self) -> None:
-        for name in ("visits", "true_visits", "logs", "max_steps", "batch_size"):
-            if (value := getattr(self, name)) < 1:
-                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        counts = ("visits", "true_visits", "logs", "max_steps", "batch_size")
+        check_at_least(1, **{name: getattr(self, name) for name in counts})
         for label, visits in self.visits_of.items():
             if visits < 1:
                 raise BadConfig(f"--visits-of {label!r} is {visits}; it must be 1 or more")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.ab.walks import Codes, Floats, Outcomes
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.statistics import ClusteredError, clustered_error, t_interval
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
@@ -43,6 +44,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         """1 or -1 where the interval lies above or below 0, else 0."""
         return (self.low > 0) - (self.high < 0)
 
+    def estimate(self, scale: float = 1) -> Estimate:
+        """The difference in another unit, with its interval where chance is in it."""
+        ends = (scale * self.low, scale * self.high) if self.low < self.high else ()
+        return Estimate(scale * self.difference, *ends)
+
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's answer beside the true one.
@@ -62,36 +68,34 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     visits_needed: int | None
 
 
-def effect_of(before: Outcomes, after: Outcomes, name: str, which: NDArray[np.bool_] | None = None) -> Effect:
+def effect_of(before: Outcomes, after: Outcomes, name: str, which: NDArray[np.bool_] | bool = True) -> Effect:
     """The effect on a measure, of the visits of which both ends are known.
 
     Args:
-        which: Only these visits, (visits,).
+        which: Only these visits, (visits,); True: all.
 
     Raises:
         BadConfig: The two are not of the same visits, or none is left.
     """
     if [visit.user_id for visit in before.visits] != [visit.user_id for visit in after.visits]:
         raise BadConfig("the visits to A and to B are not of the same shoppers: move them away, and walk again.")
-    known = ~(before.failed | after.failed)
-    known = known if which is None else known & which
-    if not known.any():
+    compared = which & ~(before.failed | after.failed)
+    if not compared.any():
         raise BadConfig("no visit is left of which both ends are known.")
-    return paired_effect(before.measure(name)[known], after.measure(name)[known], before.users[known])
+    return paired_effect(before.measure(name)[compared], after.measure(name)[compared], before.users[compared])
 
 
 def paired_effect(before: Floats, after: Floats, users: Codes) -> Effect:
     """The mean of after - before with its interval over users."""
     differences = after - before
-    mean, count = float(differences.mean()), len(differences)
-    error = difference_error(differences, users)
-    low, high = (mean, mean) if error.standard_error == 0 else t_interval(mean, error)
+    mean, error = float(differences.mean()), difference_error(differences, users)
+    low, high = t_interval(mean, error) if error.standard_error else (mean, mean)
     return Effect(
         difference=mean,
         low=low,
         high=high,
         standard_error=error.standard_error,
-        visits=count,
+        visits=len(differences),
         before=float(before.mean()),
     )
 
@@ -99,9 +103,9 @@ def paired_effect(before: Floats, after: Floats, users: Codes) -> Effect:
 def difference_error(differences: Floats, users: Codes) -> ClusteredError:
     """The CR2 error of a mean difference over users; infinite where one user has all of them."""
     codes = np.unique(users, return_inverse=True)[1]
-    count = len(differences)
-    influences = np.bincount(codes, weights=differences - differences.mean()) / count
-    return clustered_error(influences, np.bincount(codes) / count) or ClusteredError(math.inf, 1.0, 1)
+    influences = np.bincount(codes, weights=differences - differences.mean())
+    error = clustered_error(influences / len(users), np.bincount(codes) / len(users))
+    return error or ClusteredError(math.inf, 1.0, 1)
 
 
 def prediction(effect: Effect, true: Effect) -> Prediction:

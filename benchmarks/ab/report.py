@@ -5,9 +5,9 @@ from pathlib import Path
 
 from benchmarks.ab.config import PLACEBOS
 from benchmarks.ab.effects import MEASURES, Effect
-from benchmarks.ab.forest import Interval, Series, draw_forest
+from benchmarks.ab.forest import Series, draw_forest
 from benchmarks.ab.lab import LabResults, LabRow
-from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
+from replay_sessions.foundation.table import Column, Table, format_cell
 from train.show.plot_style import SERIES
 
 UNITS = {"bought": "points", "steps": "steps", "dollars": "$"}
@@ -64,12 +64,12 @@ def sentences(results: LabResults) -> Iterator[str]:
 
 def draw(results: LabResults, path: Path, measure: str = "bought") -> None:
     """A forest plot: the true effect of each change as a black diamond, below it each agent's; PNG or SVG."""
-    true = {variant: _interval(effects[measure], measure) for variant, effects in results.true.items()}
+    scale = _scale(measure)
+    true = {variant: effects[measure].estimate(scale) for variant, effects in results.true.items()}
     series = [Series("true", "black", "D", true)]
     for (colour, mark), row in zip(SERIES * 9, _rows(results, measure), strict=False):
-        predicted = {name: found[measure].effect for name, found in row.predictions.items() if measure in found}
-        intervals = {name: _interval(effect, measure) for name, effect in predicted.items()}
-        series.append(Series(row.label, colour, mark, intervals))
+        predicted = {name: of[measure].effect.estimate(scale) for name, of in row.predictions.items() if measure in of}
+        series.append(Series(row.label, colour, mark, predicted))
     draw_forest(list(results.true), series, path, f"effect on the {MEASURES[measure]}, {UNITS[measure]}")
 
 
@@ -82,15 +82,13 @@ def _predicted(row: LabRow, variant: str, measure: str) -> str | None:
     prediction = row.predictions[variant].get(measure)
     if prediction is None:
         return None
-    wrong = " ✗" if prediction.right_direction is False else ""
-    return _cell(prediction.effect, measure) + wrong
+    return _cell(prediction.effect, measure) + (" ✗" if prediction.right_direction is False else "")
 
 
 def _cell(effect: Effect, measure: str) -> str:
-    low, middle, high = (value / 100 for value in _interval(effect, measure))  # a difference is shown times 100
-    return format_cell(Estimate(middle, *((low, high) if low < high else ())), "difference")
+    return format_cell(effect.estimate(_scale(measure) / 100), "difference")  # which is shown times 100
 
 
-def _interval(effect: Effect, measure: str) -> Interval:
-    scale = 100 if measure == "bought" else 1
-    return Interval(scale * effect.low, scale * effect.difference, scale * effect.high)
+def _scale(measure: str) -> float:
+    """From shares to points."""
+    return 100 if measure == "bought" else 1

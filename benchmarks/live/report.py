@@ -13,7 +13,7 @@ from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.foundation.durable_files import replace_file
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table
 from shop_env.evaluation.free_run import free_run
@@ -67,9 +67,7 @@ class LiveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     batch_size: int = 64
 
     def __post_init__(self) -> None:
-        for name in ("sessions", "max_steps", "batch_size"):
-            if (value := getattr(self, name)) < 1:
-                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        check_at_least(1, sessions=self.sessions, max_steps=self.max_steps, batch_size=self.batch_size)
 
 
 class LiveResults(msgspec.Struct, frozen=True, kw_only=True):

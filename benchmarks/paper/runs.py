@@ -14,7 +14,7 @@ import tyro
 
 from benchmarks.paper.published import PaperTable, Variant
 from benchmarks.training_runs import PlannedRun, find_store, parse_seeds, plan_run
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from train.run.config import TrainConfig
 from train.run.options import prepare
 
@@ -49,9 +49,7 @@ class PaperOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in (("sessions", self.sessions), ("processes", self.processes)):
-            if value is not None and value < 1:
-                raise BadConfig(f"--{name} is {value}; it must be at least 1.")
+        check_at_least(1, sessions=self.sessions, processes=self.processes)
 
     @property
     def folder(self) -> Path:

@@ -5,8 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from benchmarks.leaderboard.ranking import LeaderboardConfig
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.schema import Split
 from shop_env.observation import ContextConfig
 from shop_env.replies import Extraction
@@ -56,27 +55,9 @@ class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("draws", "sessions", "batch_size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        check_at_least(1, draws=self.draws, sessions=self.sessions, batch_size=self.batch_size)
         if any("{seed}" in text for text in self.agents) != bool(self.trained_seeds):
             raise BadConfig(
                 f"--agents {' '.join(self.agents)} and --trained-seeds {self.trained_seeds}: {{seed}} in an agent and "
                 "what it stands for go together, for example --agents SFT=runs/mine-{seed}/sft --trained-seeds 0 1 2"
             )
-
-    def as_leaderboard(self) -> LeaderboardConfig:
-        """The leaderboard that would ask the same of A: replies that it kept are these."""
-        return LeaderboardConfig(
-            agents=self.agents,
-            out=str(self.out),
-            store=self.store,
-            split=self.split,
-            seed=self.seed,
-            sessions=self.sessions,
-            context=self.context,
-            extraction=self.extraction,
-            first_action=self.first_action,
-            batch_size=self.batch_size,
-        )

@@ -1,12 +1,10 @@
 """The answer as a forest plot: each agent's shift of each kind of action, its placebo in grey below."""
 
-import math
 from pathlib import Path
 
-from benchmarks.ab.forest import Interval, Series, draw_forest
+from benchmarks.ab.forest import Series, draw_forest
 from benchmarks.ab.pages.question import PagesResults
 from benchmarks.ab.pages.report import action_kinds
-from benchmarks.ab.pages.shifts import Difference
 from train.show.plot_style import REFERENCE, SERIES
 
 
@@ -17,13 +15,7 @@ def draw(results: PagesResults, path: Path) -> None:
     series = []
     for number, row in enumerate(rows):
         colour, mark = SERIES[number % len(SERIES)]
-        of_b = {kind: _interval(shift.difference) for kind, shift in row.shifts.items()}
-        of_placebo = {kind: _interval(shift.placebo) for kind, shift in row.shifts.items()}
+        of_b = {kind: shift.difference.effect.estimate(100) for kind, shift in row.shifts.items()}
+        of_placebo = {kind: shift.placebo.effect.estimate(100) for kind, shift in row.shifts.items()}
         series += [Series(row.label, colour, mark, of_b), Series(f"{row.label}, placebo", REFERENCE, mark, of_placebo)]
     draw_forest(kinds, series, path, "B less A, points of the actions on the pages that the change touches")
-
-
-def _interval(shift: Difference) -> Interval:
-    effect = shift.effect
-    low, high = (end if math.isfinite(end) else effect.difference for end in (effect.low, effect.high))
-    return Interval(100 * low, 100 * effect.difference, 100 * high)

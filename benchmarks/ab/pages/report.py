@@ -52,7 +52,7 @@ def table(results: PagesResults, row: PagesRow) -> Table:
                 results.shoppers[kind],
                 shift.on_a,
                 shift.on_b,
-                _estimate(shift.difference),
+                shift.difference.effect.estimate(),
                 shift.difference.holm_p_value,
                 shift.difference.could_be_seen,
                 _marked(shift.placebo),
@@ -103,7 +103,9 @@ def _summary(row: PagesRow) -> str:
     if all(map(_is_zero, shifts.values())):
         sentence = "answers B exactly as A, on every page: it does not see this change, or does not mind it"
     elif significant:
-        sentence = "; ".join(f"{kind} {_format(shift)} points" for kind, shift in significant.items())
+        sentence = "; ".join(
+            f"{kind} {format_cell(shift.effect.estimate(), 'difference')} points" for kind, shift in significant.items()
+        )
     else:
         sentence = "no significant shift of 0.1 points or more"
     seen = [shift.could_be_seen for kind, shift in shifts.items() if shift.could_be_seen and kind not in significant]
@@ -151,12 +153,3 @@ def markdown(results: PagesResults) -> str:
 
 def _marked(shift: Difference) -> str:
     return format_cell(shift.effect.difference, "difference") + (" !" if shift.significant else "")
-
-
-def _format(shift: Difference) -> str:
-    return format_cell(_estimate(shift), "difference")
-
-
-def _estimate(shift: Difference) -> Estimate:
-    low, high = shift.effect.low, shift.effect.high
-    return Estimate(shift.effect.difference, *((low, high) if low != high else ()))

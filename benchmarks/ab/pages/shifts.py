@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.ab.effects import Effect, difference_error, paired_effect
 from shop_env.metrics.statistics import (
+    NO_SPREAD,
     ClusteredError,
     OverSeeds,
     holm,
@@ -28,7 +29,6 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 LEVEL = 0.05
-ROUNDING = 1e-9
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,19 +58,19 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]:
     """For each kind, of shares (steps, kinds) of steps of these users, (steps,)."""
-    pairs = list(zip(before.T, after.T, strict=True))
-    errors = [difference_error(b - a, users) for a, b in pairs]
-    p_values = [t_p_value(float((b - a).mean()), error) for (a, b), error in zip(pairs, errors, strict=True)]
+    effects = [paired_effect(a, b, users) for a, b in zip(before.T, after.T, strict=True)]
+    errors = [difference_error(of_kind, users) for of_kind in (after - before).T]
+    p_values = [t_p_value(effect.difference, error) for effect, error in zip(effects, errors, strict=True)]
     return [
         Difference(
-            effect=paired_effect(a, b, users),
+            effect=effect,
             degrees_of_freedom=error.degrees_of_freedom,
             users=error.clusters,
             p_value=p_value,
             holm_p_value=adjusted,
-            could_be_seen=_seen(error),
+            could_be_seen=smallest_difference(error) if NO_SPREAD < error.standard_error < math.inf else None,
         )
-        for (a, b), error, p_value, adjusted in zip(pairs, errors, p_values, holm(p_values), strict=True)
+        for effect, error, p_value, adjusted in zip(effects, errors, p_values, holm(p_values), strict=True)
     ]
 
 
@@ -80,12 +80,6 @@ def pooled(differences: Sequence[Difference]) -> OverSeeds:
         ClusteredError(shift.effect.standard_error, shift.degrees_of_freedom, shift.users) for shift in differences
     ]
     return pooled_over_seeds([shift.effect.difference for shift in differences], errors, same_users=True)
-
-
-def _seen(error: ClusteredError) -> float | None:
-    if error.standard_error < ROUNDING or math.isinf(error.standard_error):
-        return None
-    return smallest_difference(error)
 
 
 def users_needed(kinds: int) -> int:
