@@ -19,14 +19,12 @@ from typing import Any
 from agents.agent_code import code_digest
 from agents.registry import parse_spec
 from benchmarks.training_processes import StopForwarder, run_measured
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS
+from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS, write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.metrics import StepRecord
 from train.run.config import TrainConfig
@@ -186,7 +184,8 @@ def train_missing(runs: Sequence[PlannedRun], processes: int = 1, *, quiet: bool
             import train.run.command  # noqa: F401, PLC0415 - torch may be missing
     for run in missing:  # runs may share a store
         with working_alone_in(run.folder):
-            _write_demo_store(run.store, run.seed)
+            if not run.store.exists():
+                write_demo_store(run.store, DEMO_SESSIONS, run.seed)
     with StopForwarder() as stops, ThreadPoolExecutor(processes) as pool:
         for future in [pool.submit(_train, run, stops, quiet=quiet) for run in missing]:
             future.result()
@@ -212,19 +211,6 @@ def _train(run: PlannedRun, stops: StopForwarder, *, quiet: bool) -> None:
     except BaseException:
         stops.ended = True
         raise
-
-
-def _write_demo_store(path: Path, seed: int) -> None:
-    if path.exists():
-        return
-    options = {"sessions": str(DEMO_SESSIONS), "seed": str(seed), "page_size": "small"}
-    with (
-        StoreWriter(path, source=SOURCE, options=options) as writer,
-        progress_bar(f"demo shop {seed}", DEMO_SESSIONS) as advance,
-    ):
-        for session in generate_sessions(DEMO_SESSIONS, seed):
-            writer.write(session)
-            advance(1)
 
 
 def _add_cost(run: PlannedRun, wall_s: float, peak_bytes: int) -> None:

@@ -70,3 +70,8 @@ class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def changes(self) -> list[str]:
         """The variants that are compared with A."""
         return [name for name in (self.variants or VARIANTS) if name != A]
+
+    @property
+    def walked(self) -> list[str]:
+        """All that agents walk through."""
+        return [A, *self.changes]

@@ -4,7 +4,8 @@ logs of A ─► make_agent(store=…) ─► walks through A and each variant �
 the known shoppers ─► the same, on more visits ───────────────────────┴─► true and predicted effects ─► LabRow
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from benchmarks.ab.effects import MEASURES, Effect, Prediction, alarms_in_parts,
 from benchmarks.ab.purchase_model import PurchaseModel
 from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
 from benchmarks.leaderboard.ranking import agent_specs
-from replay_sessions.demo_shop import SESSIONS_PER_USER, SOURCE, generate_sessions
+from replay_sessions.demo_shop import SESSIONS_PER_USER
+from replay_sessions.demo_shop.cached_store import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.protocol import Agent
@@ -33,6 +34,8 @@ LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are
 TRUTH_SEED = 700_000  # nor are those whose visits tell the truth
 TRAIT = "price"
 USERS_IN_A_PART = 25
+
+Effects = dict[str, dict[str, Effect]]  # by variant, then by measure or trait
 
 
 class LabRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +51,7 @@ class LabRow(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     predictions: dict[str, dict[str, Prediction]]
-    by_trait: dict[str, dict[str, Effect]]
+    by_trait: Effects
     false_alarms: dict[str, tuple[float, int]]
     visits: int = 0
     failed: int = 0
@@ -57,8 +60,8 @@ class LabRow(msgspec.Struct, frozen=True, kw_only=True):
 class LabResults(msgspec.Struct, frozen=True, kw_only=True):
     """True effects by variant and measure (by trait of the purchase rate), and each agent's row."""
 
-    true: dict[str, dict[str, Effect]]
-    true_by_trait: dict[str, dict[str, Effect]]
+    true: Effects
+    true_by_trait: Effects
     rows: list[LabRow]
 
 
@@ -71,21 +74,18 @@ def run_lab(config: LabConfig) -> LabResults:
     for label in config.visits_of:
         if label not in labels:
             raise BadConfig(f"--visits-of names {label!r}, which is none of the agents. {did_you_mean(label, labels)}")
-    variants = [A, *config.changes]
     store = _logs(config)
     decided_by = {"visits": config.true_visits, "logs": store.fingerprint}  # another shop has other logs
-    truth = _get_outcomes(config, OracleAgent(1.0), SHOPPERS, variants, decided_by, [TRUTH_SEED])
+    truth = _get_outcomes(config, SHOPPERS, lambda: OracleAgent(1.0), decided_by, [TRUTH_SEED])
     true = {name: {m: effect_of(truth[A], truth[name], m) for m in MEASURES} for name in config.changes}
-    for placebo in {*PLACEBOS}.intersection(true):
-        true[placebo] = {m: _zero_effect(effect) for m, effect in true[placebo].items()}
-    rows = [_row(config, spec, store, variants, true) for spec in specs]
-    baselines = _baselines(config, store, true)
-    return LabResults(true=true, true_by_trait=_by_trait(truth, config.changes), rows=[*rows, *baselines])
+    true |= {name: _without_effect(true[name]) for name in PLACEBOS if name in true}
+    rows = [_row(config, spec, store, true) for spec in specs]
+    return LabResults(
+        true=true, true_by_trait=_by_trait(truth, config.changes), rows=rows + _baselines(config, store, true)
+    )
 
 
-def _row(
-    config: LabConfig, spec: AgentSpec, store: SessionStore, variants: Sequence[str], true: dict[str, dict[str, Effect]]
-) -> LabRow:
+def _row(config: LabConfig, spec: AgentSpec, store: SessionStore, true: Effects) -> LabRow:
     decided_by = {
         "target": spec.target,
         "arguments": deciding_arguments(spec) or spec.arguments,
@@ -94,56 +94,57 @@ def _row(
         "visits": config.visits_of.get(spec.label, config.visits),
         "max_steps": config.max_steps,
     }
-    outcomes = _get_outcomes(config, spec, spec.label, variants, decided_by, config.seeds, store)
-    predictions = {
-        name: {m: prediction(effect_of(outcomes[A], outcomes[name], m), true[name][m]) for m in MEASURES}
-        for name in config.changes
-    }
+    build = cache(partial(make_agent, spec, store=store))
+    outcomes = _get_outcomes(config, spec.label, build, decided_by, config.seeds)
+    effects = {name: {m: effect_of(outcomes[A], outcomes[name], m) for m in MEASURES} for name in config.changes}
     alarms = {}
-    if AGAIN in outcomes:
-        for measure in MEASURES:
-            parts = list(alarms_in_parts(outcomes[A], outcomes[AGAIN], measure, USERS_IN_A_PART))
-            if parts:
-                alarms[measure] = (float(np.mean(parts)), len(parts))
-    failed = sum(int(of_variant.failed.sum()) for of_variant in outcomes.values())
+    for measure in MEASURES if AGAIN in outcomes else ():
+        if parts := list(alarms_in_parts(outcomes[A], outcomes[AGAIN], measure, USERS_IN_A_PART)):
+            alarms[measure] = (float(np.mean(parts)), len(parts))
     return LabRow(
         label=spec.label,
-        predictions=predictions,
+        predictions=_predictions(effects, true),
         by_trait=_by_trait(outcomes, config.changes),
         false_alarms=alarms,
         visits=len(outcomes[A].visits),
-        failed=failed,
+        failed=sum(int(of_variant.failed.sum()) for of_variant in outcomes.values()),
     )
 
 
-def _baselines(config: LabConfig, store: SessionStore, true: dict[str, dict[str, Effect]]) -> list[LabRow]:
+def _baselines(config: LabConfig, store: SessionStore, true: Effects) -> list[LabRow]:
     """No effect at all, and a regression of purchases: neither walks."""
-    zero = {
-        name: {m: prediction(_zero_effect(effect), effect) for m, effect in measures.items()}
-        for name, measures in true.items()
-    }
     model = PurchaseModel(list(store.sessions()))
     probabilities = {
         name: np.concatenate([model.probabilities(config.visits, seed, VARIANTS[name]) for seed in config.seeds])
-        for name in (A, *config.changes)
+        for name in config.walked
     }
     shoppers = [(seed, number // SESSIONS_PER_USER) for seed in config.seeds for number in range(config.visits)]
     users = np.unique(shoppers, axis=0, return_inverse=True)[1]
-    predicted = {
-        name: {"bought": prediction(paired_effect(probabilities[A], probabilities[name], users), true[name]["bought"])}
-        for name in config.changes
+    effects = {
+        PURCHASE_MODEL: {
+            name: {"bought": paired_effect(probabilities[A], probabilities[name], users)} for name in config.changes
+        },
+        NO_EFFECT: {name: _without_effect(measures) for name, measures in true.items()},
     }
     return [
-        LabRow(label=label, predictions=predictions, by_trait={}, false_alarms={})
-        for label, predictions in ((PURCHASE_MODEL, predicted), (NO_EFFECT, zero))
+        LabRow(label=label, predictions=_predictions(of_baseline, true), by_trait={}, false_alarms={})
+        for label, of_baseline in effects.items()
     ]
 
 
-def _zero_effect(effect: Effect) -> Effect:
-    return msgspec.structs.replace(effect, difference=0.0, low=0.0, high=0.0, standard_error=0.0)
+def _predictions(effects: Effects, true: Effects) -> dict[str, dict[str, Prediction]]:
+    return {
+        name: {measure: prediction(effect, true[name][measure]) for measure, effect in measures.items()}
+        for name, measures in effects.items()
+    }
 
 
-def _by_trait(outcomes: dict[str, Outcomes], variants: Sequence[str]) -> dict[str, dict[str, Effect]]:
+def _without_effect(measures: dict[str, Effect]) -> dict[str, Effect]:
+    nothing = dict.fromkeys(("difference", "low", "high", "standard_error"), 0.0)
+    return {name: msgspec.structs.replace(effect, **nothing) for name, effect in measures.items()}
+
+
+def _by_trait(outcomes: dict[str, Outcomes], variants: Sequence[str]) -> Effects:
     traits = outcomes[A].traits(TRAIT)
     return {
         name: {
@@ -155,26 +156,22 @@ def _by_trait(outcomes: dict[str, Outcomes], variants: Sequence[str]) -> dict[st
 
 def _get_outcomes(
     config: LabConfig,
-    walker: Agent | AgentSpec,
     label: str,
-    variants: Sequence[str],
+    build: Callable[[], Agent],
     decided_by: dict[str, Any],
     populations: Sequence[int],
-    store: SessionStore | None = None,
 ) -> dict[str, Outcomes]:
     """Every variant's outcomes, those of all populations one after the other; an agent is made when it has to walk."""
     folder = config.out / "visits" / folder_name(label)
     _check_same(folder / "asked_with.json", decided_by)
-    agent: Agent | None = None
     by_variant: dict[str, list[VisitOutcome]] = {}
-    for variant in variants:
+    for variant in config.walked:
         for seed in populations:
             file = folder / f"{variant}-{seed}.jsonl"
             outcomes = read_outcomes(file)
             if outcomes is None:
-                agent = agent or (make_agent(walker, store=store) if isinstance(walker, AgentSpec) else walker)
                 outcomes = walk(
-                    agent,
+                    build(),
                     label,
                     variant,
                     visits=decided_by["visits"],
@@ -196,8 +193,7 @@ def _check_same(file: Path, decided_by: dict[str, Any]) -> None:
         replace_file(file, content)
     elif (before := file.read_bytes()) != content:
         old, new = msgspec.json.decode(before), msgspec.json.decode(content)
-        changed = [name for name in new if old.get(name) != new[name]]
-        changes = "; ".join(f"{name}: {old.get(name)}, now {new[name]}" for name in changed)
+        changes = "; ".join(f"{name}: {old.get(name)}, now {new[name]}" for name in new if old.get(name) != new[name])
         raise BadConfig(f"'{file.parent}' holds visits of other options ({changes}): give another --out.")
 
 
@@ -205,12 +201,5 @@ def _logs(config: LabConfig) -> SessionStore:
     """Sessions of the shop as it is."""
     path = config.out / f"logs-{config.logs}"
     if not path.exists():
-        options = {"sessions": str(config.logs), "seed": str(LOGS_SEED), "page_size": PAGE_SIZE}
-        with (
-            StoreWriter(path, source=SOURCE, options=options) as writer,
-            progress_bar("logs of A", config.logs) as advance,
-        ):
-            for session in generate_sessions(config.logs, LOGS_SEED, PAGE_SIZE):
-                writer.write(session)
-                advance(1)
+        write_demo_store(path, config.logs, LOGS_SEED, PAGE_SIZE)
     return SessionStore.open(path)

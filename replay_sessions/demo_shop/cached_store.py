@@ -7,8 +7,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.foundation.durable_files import cache_folder
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import SCHEMA_VERSION
 from replay_sessions.store.writer import StoreWriter
 
@@ -20,15 +22,24 @@ def demo_store_path() -> Path:
     """Where the demo store lies; generates it when it is not there yet."""
     path = cache_folder() / f"demo-{_shop_version()}"
     if not path.is_dir():
-        options = {"sessions": str(DEMO_SESSIONS), "seed": str(DEMO_SEED), "page_size": "small"}
         try:
-            with StoreWriter(path, source=SOURCE, options=options) as writer:
-                for session in generate_sessions(DEMO_SESSIONS, DEMO_SEED):
-                    writer.write(session)
+            write_demo_store(path, DEMO_SESSIONS, DEMO_SEED)
         except BadConfig:
             if not path.is_dir():  # else another process was quicker, with the same sessions
                 raise
     return path
+
+
+def write_demo_store(path: Path, sessions: int, seed: int, page_size: PageSize = "small") -> None:
+    """Generates a store of the demo shop."""
+    options = {"sessions": str(sessions), "seed": str(seed), "page_size": page_size}
+    with (
+        StoreWriter(path, source=SOURCE, options=options) as writer,
+        progress_bar(f"demo shop {seed}", sessions) as advance,
+    ):
+        for session in generate_sessions(sessions, seed, page_size):
+            writer.write(session)
+            advance(1)
 
 
 def _shop_version() -> str:
