@@ -8,7 +8,7 @@ compiled when a page first needs it: all of them together take a tenth of a seco
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, word_list
 
@@ -17,7 +17,7 @@ _REACH = 120
 
 def _any_of(*lists: str) -> str:
     """A pattern of the words of lists of words.toml."""
-    return "|".join(re.escape(word) for name in lists for word in word_list(name))
+    return "|".join(map(re.escape, word_list(*lists)))
 
 
 _CAPITAL = "A-ZÀ-ÖØ-ÞĀĂĄĆĈĊČĎĐĒĖĘĚĞĠĢĦĪİĮĶŁĻĽŃŅŇŌŐŒŘŚŞŠŢŤŪŮŰŲŹŻŽ"
@@ -36,7 +36,7 @@ _STATES = (
 )
 _AUSTRALIAN = "NSW VIC QLD SA WA TAS ACT NT"
 _CANADIAN = "AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT"
-_REGION = "|".join((*_STATES.split(), *_AUSTRALIAN.split(), _CANADIAN))
+_REGION = f"{_STATES} {_AUSTRALIAN} {_CANADIAN}".replace(" ", "|")
 _UK_AREAS = (
     "AB|AL|B|BA|BB|BD|BH|BL|BN|BR|BS|BT|CA|CB|CF|CH|CM|CO|CR|CT|CV|CW|DA|DD|DE|DG|DH|DL|DN|DT|DY|E|EC|EH|EN"
     "|EX|FK|FY|G|GL|GU|GY|HA|HD|HG|HP|HR|HS|HU|HX|IG|IM|IP|IV|JE|KA|KT|KW|KY|L|LA|LD|LE|LL|LN|LS|LU|M|ME|MK"
@@ -138,23 +138,24 @@ _EAST_ASIAN = _pattern(
 _EAST_ASIAN_CLUE = re.compile("[〒県都府省市区縣]|北海道|[시군구](?= )")
 
 
-def _clues(pattern: Pattern, words: Iterable[str]) -> dict[str, Pattern]:
-    return {word.split()[-1]: pattern for word in words}
-
-
+_AFTER_NUMBER = ("sure_street_words_after_number", "street_words_after_number", "french_street_words")
+_BEFORE_NAME = (
+    "street_words_before_name", "russian_street_words", "street_words_before_name_and_town", "turkish_street_words",
+)  # fmt: skip
 _CLUES = {
-    **_clues(_NUMBER_FIRST, word_list("sure_street_words_after_number") + word_list("street_words_after_number")),
-    **_clues(_NUMBER_FIRST, word_list("french_street_words")),
-    **_clues(_WORD_FIRST, word_list("street_words_before_name") + word_list("russian_street_words")),
-    **_clues(_WORD_FIRST, word_list("street_words_before_name_and_town")),
-    **_clues(_WORD_FIRST, (*word_list("turkish_street_words"), "شارع", "طريق", "רחוב", "שדרות")),
-    **_clues(_ENDING, ("Straße", "Strasse", "Allee", "Gasse", *_STREET_NOUNS.split("|"))),
-    **_clues(_TOWN_CODE, (*_STATES.split(), *_AUSTRALIAN.split())),
-    **_clues(_BOX, word_list("box_words")),
+    word.split()[-1]: pattern
+    for pattern, words in (
+        (_NUMBER_FIRST, word_list(*_AFTER_NUMBER)),
+        (_WORD_FIRST, [*word_list(*_BEFORE_NAME), "شارع", "طريق", "רחוב", "שדרות"]),
+        (_ENDING, ["Straße", "Strasse", "Allee", "Gasse", *_STREET_NOUNS.split("|")]),
+        (_TOWN_CODE, f"{_STATES} {_AUSTRALIAN}".split()),
+        (_BOX, word_list("box_words")),
+    )
+    for word in words
 }
 _STREET_ENDINGS = tuple(
     written
-    for word in word_list("sure_street_endings") + word_list("street_endings")
+    for word in word_list("sure_street_endings", "street_endings")
     for written in (word, f"-{word.capitalize()}")
 )
 _ENDING_LENGTH = min(map(len, _STREET_ENDINGS))

@@ -13,7 +13,16 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replay_sessions.private_data.people import PARTICLES, is_person, leading_name
-from replay_sessions.private_data.spans import AROUND_WORDS, EAST_ASIAN, GAP, SEPARATOR, PageText, Span, word_list
+from replay_sessions.private_data.spans import (
+    AROUND_WORDS,
+    EAST_ASIAN,
+    GAP,
+    SEPARATOR,
+    PageText,
+    Span,
+    word_list,
+    word_set,
+)
 
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
 _PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
@@ -31,11 +40,11 @@ _SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\
 _PLACE = re.compile(r"[^\W\d_a-zà-öø-ÿ]|\d{3}")
 _OWNERS = ("'s ", "’s ", "さん", "様", "님")  # what stands between an owner and what is owned
 _KINDS = ("name", "weak_name", "address", "weak_address")
-_WORD_OF_ADDRESS = re.compile(
+_WORD_OF_ADDRESS = (
     r"(?:[#(]?\d[\w/.ºª°-]*|[^\W\d_a-zà-öø-ÿ][^\s,;]*|['’][\w-]+|(?:de|la|las|los|du|des|del|della|di|da|do|dos|das|van|den|der|von|the|of|le|el|y|e|am|an|im|bis|ter"
     r"|rue|avenue|boulevard|place|chemin|plac|ul\.?|al\.?|os\.?|pl\.?|calle|via|rua|n[º°o]|nr\.?|apt\.?|piso|top|kw|m\.|/|-)(?=[\s,]))[)]?"
 )
-_BETWEEN = re.compile(r"(?: ?, ?| |/| / )")
+_ADDRESS = re.compile(rf"{_WORD_OF_ADDRESS}(?:(?: ?, ?| |/| / ){_WORD_OF_ADDRESS})*")
 _LONGEST_SPOKEN_NAME = 100
 _DIGIT = re.compile(r"\d")
 
@@ -49,9 +58,11 @@ def find_announced(page: PageText) -> Iterator[Span]:
                 yield from label.find(page.joined, start + len(label.words))
                 break
     for mark in _OWNERS:
-        for start in _all_places(page.joined, mark):
-            if page.joined.startswith(words.endings, start):
-                yield from _owner(page.joined, start, words.endings)
+        start = page.joined.find(mark)
+        while start >= 0:
+            if words.ending.match(page.joined, start):
+                yield from _owner(page.joined, start)
+            start = page.joined.find(mark, start + len(mark))
 
 
 def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
@@ -78,7 +89,8 @@ def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
 def _is_in_menu(name: str, page: PageText) -> bool:
     """Whether a name may be a link that stands beside the account: "Order History", "Gift Cards"."""
     words = [word.lower() for word in name.split() if word.lower() not in PARTICLES]
-    is_word = not page.words.isdisjoint(words) or not _words().menu_words.isdisjoint(words)
+    menu_words = word_set("menu_words", "not_private", "after_names")
+    is_word = not page.words.isdisjoint(words) or not menu_words.isdisjoint(words)
     return is_word or len(words) < 2 or not name[0].isupper()
 
 
@@ -114,9 +126,8 @@ class _Label(NamedTuple):
             return iter(())
         if self.kind == "greeting":
             return _greeted(text, end, self)
-        if self.kind.endswith("address"):
-            return _address(text, end, weak=self.kind.startswith("weak"))
-        return _labelled_name(text, end, weak=self.kind.startswith("weak"))
+        find = _address if self.kind.endswith("address") else _labelled_name
+        return find(text, end, weak=self.kind.startswith("weak"))
 
 
 class _Words:
@@ -148,11 +159,9 @@ class _Words:
             for written in (word, word.capitalize(), word.upper())
             if not written[:1].islower()
         }
-        self.endings = (*endings, *(ending.replace("'", "’") for ending in endings if "'" in ending))
-        self.not_private = frozenset(word_list("not_private"))
-        self.menu_words = frozenset(word_list("menu_words")) | self.not_private | frozenset(word_list("after_names"))
+        written_endings = [re.escape(ending).replace("'", "['’]") for ending in endings]
+        self.ending = re.compile(rf"(?:{'|'.join(written_endings)})(?!\w)")
         self.all_labels = frozenset(label.words for label in labels)
-        self.after_names = frozenset(word_list("after_names"))
 
 
 @functools.cache
@@ -186,7 +195,7 @@ def _greeted(text: str, end: int, greeting: _Label) -> Iterator[Span]:
     if not name or not rest.startswith(greeting.suffix) or (len(name.split()) > _MOST_GREETED and not is_person(name)):
         return
     following = _WORD.search(rest)
-    if greeting.suffix or following is None or following[0].lower() in _words().after_names or rest[0] in "!.,。！":
+    if greeting.suffix or following is None or following[0].lower() in word_set("after_names") or rest[0] in "!.,。！":
         yield Span(start, start + len(name), "name", "label")
 
 
@@ -210,21 +219,12 @@ def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
     if not _PLACE.search(piece):
         return
     first = _WORD.match(piece)
-    if first is None or first[0].lower() not in _words().not_private:
+    if first is None or first[0].lower() not in word_set("not_private"):
         yield Span(start, start + len(piece), "address", "label")
 
 
-def _all_places(text: str, mark: str) -> Iterator[int]:
-    start = text.find(mark)
-    while start >= 0:
-        yield start
-        start = text.find(mark, start + len(mark))
-
-
-def _owner(text: str, end: int, endings: tuple[str, ...]) -> Iterator[Span]:
+def _owner(text: str, end: int) -> Iterator[Span]:
     """The name before "'s Orders" or "さん", if its text begins with it."""
-    if not any(text.startswith(ending, end) and _ends_word(text, end + len(ending)) for ending in endings):
-        return
     first = max(0, end - _LONGEST_NAME)
     start = max(text.rfind(mark, first, end) for mark in GAP) + 1
     if start == 0 and first > 0:
@@ -236,21 +236,17 @@ def _owner(text: str, end: int, endings: tuple[str, ...]) -> Iterator[Span]:
         yield Span(start, start + len(name), "name", "label")
 
 
-def _ends_word(text: str, end: int) -> bool:
-    return not (text[end : end + 1].isalnum() or text[end : end + 1] == "_")
-
-
 def find_spoken(page: PageText) -> Iterator[Span]:
     """Names and addresses that the words before them announce."""
     text = page.joined
     for match in _announcing("told_before_addresses").finditer(text):
-        end = _end_of_address(text, match.end())
-        if _DIGIT.search(text, match.end(), end):
-            yield Span(match.end(), end, "address")
+        address = _ADDRESS.match(text, match.end())
+        if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
+            yield Span(match.end(), match.end() + len(written), "address")
     for words in ("told_before_names", "told_before_people"):
         for match in _announcing(words).finditer(text):
             name = leading_name(text[match.end() : match.end() + _LONGEST_SPOKEN_NAME])
-            if name and (is_person(name) if words == "told_before_people" else not _is_place(text, match.end())):
+            if name and (words == "told_before_names" or is_person(name)):
                 yield Span(match.end(), match.end() + len(name), "name")
 
 
@@ -258,19 +254,3 @@ def find_spoken(page: PageText) -> Iterator[Span]:
 def _announcing(words: str) -> re.Pattern[str]:
     alternatives = "|".join(re.escape(word) for word in sorted(word_list(words), key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?i:{alternatives})(?: ?:)? +")
-
-
-def _end_of_address(text: str, start: int) -> int:
-    end = start
-    while word := _WORD_OF_ADDRESS.match(text, end if end == start else _after_gap(text, end)):
-        end = word.end()
-    return end - (len(text[start:end]) - len(text[start:end].rstrip(".,;:!? ")))
-
-
-def _after_gap(text: str, end: int) -> int:
-    gap = _BETWEEN.match(text, end)
-    return gap.end() if gap else len(text)
-
-
-def _is_place(text: str, start: int) -> bool:
-    return _DIGIT.match(text, start) is not None

@@ -22,16 +22,13 @@ _CARD = re.compile(r"(?:4|5|6|2[2-7]|3[04-9]|1800|2131)\d{11,18}")
 _CARD_GROUPS = re.compile(r"\d{12,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
 _GTIN_LENGTHS = (12, 13, 14)  # of bar codes: a card number of such a length must stand alone or be labelled
 # What is left of a card number that is shown in part: four digits after at least two dots or stars, or four x.
-_LAST_FOUR = re.compile(r"[•*·∙●xX][. -]{0,3}[0-9]{4}(?![\w.,%])")
-_MASKS = dict.fromkeys("•*·∙●", ("•*·∙●", 2)) | dict.fromkeys("xX", ("xX", 4))
+_LAST_FOUR = re.compile(r"(?:(?:[•*·∙●][. -]{0,3}){2,40}+|(?:[xX][. -]{0,3}){4,40}+)[0-9]{4}(?![\w.,%])")
 _MASK_CLUES = (*"•*·∙●", "xxxx", "XXXX")
-_LONGEST_MASK = 40
 _ENDING = re.compile(
     r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
     r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)"
     r"[ :]{0,2}\d{4}(?![\w.,%])"
 )
-_BEFORE_ENDING, _AFTER_ENDING = 15, 30  # how far it reaches around its word
 _ENDING_WORDS = frozenset({
     "ending", "ends", "Ending", "endet", "Endziffer", "Endziffern", "terminant", "terminada", "termina", "final",
     "beindigend", "slutar", "kończąca",
@@ -116,22 +113,20 @@ def _shortened_cards(page: PageText) -> Iterator[Span]:
     """What is left of card numbers that are shown in part."""
     text = page.joined
     if any(clue in text for clue in _MASK_CLUES):
-        for match in _LAST_FOUR.finditer(text):
-            marks, least = _MASKS[match[0][0]]
-            before = text[max(0, match.start() - _LONGEST_MASK) : match.start() + 1]
-            mask = before[len(before.rstrip(f"{marks}. -")) :].lstrip(". -")
-            if sum(map(mask.count, marks)) >= least:
-                yield Span(match.start() + 1 - len(mask), match.end(), "card")
-    for word in (*_ENDING_WORDS, "末尾", "尾号") if page.is_east_asian else page.words & _ENDING_WORDS:
-        for start in page.offsets(word):
-            if ending := _ENDING.search(text, max(0, start - _BEFORE_ENDING), start + _AFTER_ENDING):
-                yield Span(*ending.span(), "card")
+        yield from _card_spans(_LAST_FOUR, text)
+    if page.is_east_asian or not _ENDING_WORDS.isdisjoint(page.words):
+        yield from _card_spans(_ENDING, text)
+
+
+def _card_spans(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
+    return (Span(*match.span(), "card") for match in pattern.finditer(text))
 
 
 def _bank_accounts(page: PageText) -> Iterator[Span]:
     if page.clues(_IBAN_START):
         for match in _IBAN.finditer(page.joined):
-            if _is_iban(match[0].replace(" ", "")):
+            written = match[0].replace(" ", "")
+            if int("".join(str(int(letter, 36)) for letter in written[4:] + written[:4])) % 97 == 1:
                 yield Span(*match.span(), "card")
 
 
@@ -156,14 +151,12 @@ class _Judge:
         if not _CARD_GROUPS.fullmatch(written):
             return False
         digits = written.replace(" ", "").replace("-", "")
-        if _is_labelled(self._text, start, "card_labels") or self._is_near_card(start, end):
+        around = self._text[max(0, start - self._reach) : end + self._reach]
+        if _is_labelled(self._text, start, "card_labels") or "card" in around:
             return True
         if not _CARD.fullmatch(digits) or not _has_check_digit(digits):
             return False
         return len(digits) not in _GTIN_LENGTHS or (not _is_gtin(digits) and self._is_alone(start, end))
-
-    def _is_near_card(self, start: int, end: int) -> bool:
-        return self._reach > 0 and "card" in self._text[max(0, start - self._reach) : end + self._reach]
 
     def _is_phone(self, written: str, start: int, end: int) -> bool:
         """Whether it is a phone number: by the + or the brackets of its country, by a word before it, or because it
@@ -174,7 +167,8 @@ class _Judge:
         if not is_international and not is_labelled and _is_labelled(text, start, "code_labels"):
             return False
         is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(_EXTENSION.sub("", written)) is not None
-        is_announced = is_labelled or self._is_spoken_of(start)
+        before = text[max(0, start - self._reach) : start].lower()
+        is_announced = is_labelled or not _phone_words().isdisjoint(_WORDS.findall(before))
         if not is_written_as_phone:
             if written.count("(") != written.count(")") or _DATE.fullmatch(written):
                 return False
@@ -186,10 +180,6 @@ class _Judge:
         if is_written_as_phone:
             return _fits(written, _ANY_REGION if is_international else "US")
         return _fits_somewhere(written, as_written=not is_announced)
-
-    def _is_spoken_of(self, start: int) -> bool:
-        before = self._text[max(0, start - self._reach) : start].lower() if self._reach else ""
-        return not _phone_words().isdisjoint(_WORDS.findall(before))
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Whether nothing else stands in its text or attribute."""
@@ -261,27 +251,18 @@ def _is_labelled(text: str, start: int, labels: str) -> bool:
     for label in _labels(labels):
         if before.endswith(label):
             rest = before[: -len(label)]
-            if not rest[-1:].isalnum() and not (is_cell_before and len(_own_words(rest)) > _MOST_BEFORE_LABEL):
+            own_words = rest[max(map(rest.rfind, GAP)) + 1 :].split()  # those in the same text
+            if not rest[-1:].isalnum() and not (is_cell_before and len(own_words) > _MOST_BEFORE_LABEL):
                 return True
     return False
 
 
-def _own_words(before: str) -> list[str]:
-    """The words that stand in the same text."""
-    return before[max(map(before.rfind, GAP)) + 1 :].split()
-
-
 def _is_gtin(digits: str) -> bool:
     """Whether the last digit is the check digit of a bar code."""
-    weighted = [int(digit) * (3 if index % 2 else 1) for index, digit in enumerate(reversed(digits))]
-    return sum(weighted) % 10 == 0
+    return (sum(map(int, digits[::-2])) + 3 * sum(map(int, digits[-2::-2]))) % 10 == 0
 
 
-def _has_check_digit(written: str) -> bool:
+def _has_check_digit(digits: str) -> bool:
     """Luhn's check, which every card number passes and one in ten other numbers."""
-    digits = [int(digit) for digit in reversed(written) if digit.isdigit()]
-    return sum(digits[0::2] + [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]) % 10 == 0
-
-
-def _is_iban(written: str) -> bool:
-    return int("".join(str(int(letter, 36)) for letter in written[4:] + written[:4])) % 97 == 1
+    doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
+    return (sum(map(int, digits[::-2])) + sum(doubled)) % 10 == 0

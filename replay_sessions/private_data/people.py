@@ -7,10 +7,8 @@ and it is none of the brands, authors and characters of words.toml.
 
 import functools
 import re
-import tomllib
-from importlib import resources
 
-from replay_sessions.private_data.spans import EAST_ASIAN, word_list
+from replay_sessions.private_data.spans import EAST_ASIAN, read_lists, word_list, word_set
 
 _MAX_NAME_WORDS = 6
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
@@ -46,16 +44,8 @@ _PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
 
 @functools.cache
 def _given_names() -> frozenset[str]:
-    file = resources.files("replay_sessions.private_data") / "given_names.toml"
-    lists = tomllib.loads(file.read_text("utf-8"))
-    return frozenset(name for names in lists.values() for name in names.split()) - frozenset(
-        word_list("words_and_names")
-    )
-
-
-@functools.cache
-def _words_of(name: str) -> frozenset[str]:
-    return frozenset(word_list(name))
+    lists = read_lists("given_names").values()
+    return frozenset(name for names in lists for name in names.split()) - word_set("words_and_names")
 
 
 @functools.cache
@@ -72,15 +62,15 @@ def leading_name(piece: str) -> str:
         bare = word.lower().rstrip(".")
         if (taken and piece[end : match.start()] not in _BETWEEN_WORDS) or (not taken and match.start()):
             break
-        if bare in _words_of("not_private") or bare in _words_of("after_names"):
+        if bare in word_set("not_private", "after_names"):
             break
-        if word[0].islower() and bare not in (PARTICLES if taken else _words_of("titles")):
+        if word[0].islower() and bare not in (PARTICLES if taken else word_set("titles")):
             break
         taken.append(word)
         end = match.end()
         if len(taken) == _MAX_NAME_WORDS:
             break
-    while taken and (taken[-1].lower() in PARTICLES or taken[-1].lower().rstrip(".") in _words_of("titles")):
+    while taken and (taken[-1].lower() in PARTICLES or taken[-1].lower().rstrip(".") in word_set("titles")):
         last = taken.pop()
         end = len(piece[: end - len(last)].rstrip())
     return piece[:end].rstrip(".-'’")
@@ -93,15 +83,14 @@ def is_person(name: str) -> bool:
         return any(pattern.fullmatch(name) for pattern in patterns)
     words = [word.strip(".,'’") for word in name.split()]
     lowered = tuple(word.lower() for word in words)
-    titles = _words_of("titles")
     if any(lowered[start:end] in _brands() for start in range(len(words)) for end in range(start + 1, len(words) + 1)):
         return False
-    if lowered[0] in titles:
+    if lowered[0] in word_set("titles"):
         return len(words) > 1
     parts = [part for word in (words[0], words[-1]) for part in (word, word.split("-")[0])]
     if any(map(_is_given, parts)):
         return True
-    if len(words) > 1 and any(part in _words_of("words_and_names") for part in parts[:2]):
+    if len(words) > 1 and any(part in word_set("words_and_names") for part in parts[:2]):
         return _SURE_SURNAME.fullmatch(words[-1]) is not None or _SURNAME.fullmatch(words[-1]) is not None
     return len(words) > 1 and (
         any(particle in lowered[1:-1] for particle in _SURE_PARTICLES)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib import resources
 from itertools import accumulate, chain
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 SEPARATOR = "\x02"  # between two texts of a page
 # A character class body: what no value contains, since a text or an attribute ends there.
@@ -141,13 +141,18 @@ def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
     return "".join((*parts, text[done:]))
 
 
-@functools.cache
-def word_list(name: str) -> tuple[str, ...]:
-    """One of the lists of words.toml."""
-    return tuple(_lists()[name])
+def word_list(*names: str) -> list[str]:
+    """The words of some lists of words.toml."""
+    return [word for name in names for word in read_lists("words")[name]]
 
 
 @functools.cache
-def _lists() -> dict[str, list[str]]:
-    file = resources.files("replay_sessions.private_data") / "words.toml"
-    return tomllib.loads(file.read_text("utf-8"))
+def word_set(*names: str) -> frozenset[str]:
+    """The words of some lists of words.toml, to look words up in."""
+    return frozenset(word_list(*names))
+
+
+@functools.cache
+def read_lists(file: str) -> dict[str, Any]:
+    """The lists of a TOML file of this package."""
+    return tomllib.loads((resources.files("replay_sessions.private_data") / f"{file}.toml").read_text("utf-8"))
