@@ -28,14 +28,7 @@ from shop_env.metrics.people.from_records import KINDS, traces_by_user
 from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
 from shop_env.metrics.people.two_sample import two_sample_auc
 from shop_env.metrics.populations import wasserstein
-from shop_env.metrics.skill import (
-    TypeRankPrior,
-    bits_saved,
-    calibration_of,
-    product_hits,
-    sharpness,
-    will_buy,
-)
+from shop_env.metrics.skill import TypeRankPrior, bits_saved, calibration_of, product_hits, sharpness, will_buy
 from shop_env.metrics.step_table import StepTable
 from shop_env.observation import ContextConfig
 

@@ -16,7 +16,7 @@ from benchmarks.people.rows import PersonaFigures
 from benchmarks.report.evidence import Evidence
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.evaluation.comparing import adjusted, compare_records
-from shop_env.metrics.skill import persona_picks
+from shop_env.metrics.people.persona_use import persona_picks
 
 WORTH = ("exact_accuracy", "type_f1_macro", "nll")
 

@@ -4,11 +4,12 @@ import msgspec
 
 from shop_env.evaluation.comparing import Comparison
 from shop_env.metrics.people import PeopleFigures, ScaledDistance, StylisedFacts
-from shop_env.metrics.skill import Calibration, PersonaPicks
+from shop_env.metrics.people.persona_use import PersonaPicks
+from shop_env.metrics.skill import Calibration
 
 
 class SkillFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent's probabilities know; see shop_env/metrics/skill."""
+    """What the agent's probabilities know; see shop_env/metrics/skill.py."""
 
     bits_saved: float
     sharpness: float

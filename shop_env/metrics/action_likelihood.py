@@ -14,20 +14,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Terminate, reply_action
-from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.similarity import unlogged_fields
 
-Floats = NDArray[np.float64]
-
-_TERMINATE = ACTION_TYPES.index("terminate")
 SMALLEST = 1e-6
 _TOLERANCE = 1e-3
-_TOP = (1, 3, 5)
 
 
 class Likelihood(NamedTuple):

@@ -4,6 +4,7 @@
                           sessions that have a simulated one near; all of them from the records of a run
     two_sample.py         whether a classifier tells simulated sessions from human ones (needs scikit-learn)
     scaled_distances.py   distances of populations between a floor (other people) and a base (chance)
+    persona_use.py        whether a person is recognised by how likely its actions are as itself
     stylised_facts.py     use of filters, searches tried again, ways back, ranks of what is clicked
 
 Accuracy settles none of this: the best single guess for everyone may be right most often. Each figure says what it is

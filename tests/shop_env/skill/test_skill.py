@@ -12,18 +12,17 @@ from sklearn.metrics import average_precision_score
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.metrics import StepRecord, paired_test
+from shop_env.metrics.people.persona_use import persona_picks, session_log_likelihoods
 from shop_env.metrics.skill import (
     TypeRankPrior,
+    average_precision,
     bits_saved,
     calibration_of,
-    persona_picks,
     product_hits,
     product_of,
-    session_log_likelihoods,
     sharpness,
     will_buy,
 )
-from shop_env.metrics.skill.products import average_precision
 from tests.shop_env.planted_people import AGENTS, HABITS, People
 
 PAGE: list[Action] = [Terminate(), Click(name="a"), Click(name="b"), TypeAndSubmit(name="q", text="kettle")]
