@@ -131,8 +131,8 @@ def _check_log(
             from train.run.evaluation import table_rows  # noqa: PLC0415 - the same
         run = msgspec.convert(described, TrainConfig)
         config, table, temperature = run.evaluation_config, final_table.markdown(log, run), run.evaluation.temperature
-        is_demo = log.provenance["store"]["source"] == demo_shop.SOURCE
         specs = [parse_spec(text) for text in run.evaluation.agents]
+        is_demo = log.provenance["store"]["source"] == demo_shop.SOURCE
         rows = [(spec, context) for _, spec, context in table_rows(run, specs, demo_shop=is_demo)]
         if {spec.label for spec, _ in rows} <= records.keys():
             expected["comparisons"], expected["over_best_agent"] = final_table.compare_rows(records, log.entries, run)
@@ -214,8 +214,7 @@ def _check_rerun(
     if isinstance(agent, ServedAgent):
         agent.ask_anew()
     for step, reply in generate_replies(agent, steps, seed=config.seed, batch_size=config.batch_size):
-        if reply != cache.reply(step.key):
-            cached = cache.reply(step.key)
+        if reply != (cached := cache.reply(step.key)):
             yield f"{_format_key(step.key)}: run again, the agent replies {reply!r}, and not {cached!r}"
     lazy.close()
 
@@ -234,9 +233,12 @@ def _differences(recorded: Any, recomputed: Any, name: str) -> Iterator[str]:
     elif isinstance(recorded, list) and isinstance(recomputed, list) and len(recorded) == len(recomputed):
         for index, pair in enumerate(zip(recorded, recomputed, strict=True)):
             yield from _differences(*pair, f"{name}[{index}]")
-    elif not (recorded == recomputed or (isinstance(recorded, float) and _is_close(recorded, recomputed))):
+    elif not (
+        recorded == recomputed
+        or (
+            isinstance(recorded, float)
+            and isinstance(recomputed, float)
+            and math.isclose(recorded, recomputed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        )
+    ):
         yield f"{name}: recorded {recorded!r}, recomputed {recomputed!r}"
-
-
-def _is_close(value: float, other: object) -> bool:
-    return isinstance(other, float) and math.isclose(value, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -18,48 +18,29 @@ from shop_env.evaluation.results import ResultRow, errors_as_misses, results_tab
 COMPARED = {"exact_accuracy": "exact match", "type_f1_macro": "macro-F1"}
 
 
-def ranking(evidence: Evidence) -> list[ResultRow]:
-    """All rows, best first."""
-    return list(evidence.rows)
-
-
 def leader(evidence: Evidence) -> ResultRow | None:
     """The best of the ranked agents; None where none answered every step."""
-    agents = [row for row in ranking(evidence) if row.ranked and not row.known and row.label in evidence.records]
+    agents = [row for row in evidence.rows if row.ranked and not row.known and row.label in evidence.records]
     return next((row for row in agents if row.label not in evidence.references), agents[0] if agents else None)
 
 
 def differences(evidence: Evidence) -> list[Comparison]:
-    """Each row less the best one, then what the run itself has compared."""
-    best = leader(evidence)
+    """Each row less the best one, then what the run itself has compared; steps without a reply count as misses."""
+    best, config = leader(evidence), evidence.config
     if best is None:
         return list(evidence.declared)
-    others = [row.label for row in ranking(evidence) if row.label in evidence.records and row.label != best.label]
+    others = [label for label in evidence.labels if label != best.label]
+    records = {label: errors_as_misses(own) for label, own in evidence.records.items()}
     compared = []
     with progress_bar("differences", len(others) * len(COMPARED)) as advance:
         for label, metric in product(others, COMPARED):
-            compared.append(_difference(evidence, label, best.label, metric))
+            compared.append(
+                compare_records(records, label, best.label, metric, cluster=config.cluster, preset=config.metrics)
+            )
             advance(1)
     pairs = {(test.first, test.second, test.metric) for test in compared}
-    return adjusted(
-        [
-            *compared,
-            *(test for test in evidence.declared if (test.first, test.second, test.metric) not in pairs),
-        ]
-    )
-
-
-def _difference(evidence: Evidence, first: str, second: str, metric: str) -> Comparison:
-    """Steps without a reply count as misses."""
-    config = evidence.config
-    return compare_records(
-        {label: errors_as_misses(evidence.records[label]) for label in (first, second)},
-        first,
-        second,
-        metric,
-        cluster=config.cluster,
-        preset=config.metrics,
-    )
+    declared = [test for test in evidence.declared if (test.first, test.second, test.metric) not in pairs]
+    return adjusted(compared + declared)
 
 
 def headline(evidence: Evidence, compared: Sequence[Comparison], judged: dict[str, list[JudgedStep]]) -> list[str]:
@@ -117,7 +98,7 @@ def ranking_table(evidence: Evidence) -> Table:
     """Every column that a row has, as the run's own table shows them."""
     cluster = evidence.config.cluster
     notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {cluster}s)."]
-    return results_table(ranking(evidence), title="All agents", notes=notes)
+    return results_table(evidence.rows, title="All agents", notes=notes)
 
 
 def differences_table(comparisons: Sequence[Comparison]) -> Table:

@@ -15,7 +15,7 @@ from typing import Any
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.log import Entry, EvaluationLog, read_log, read_records
+from shop_env.evaluation.log import EvaluationLog, read_log, read_records
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
@@ -90,7 +90,11 @@ class Evidence:
         """What was evaluated and how, in words, for the page's last section."""
         config, training = self.config, self.log.training
         settings = {
-            "Agents": "; ".join(map(_format_spec, self.log.entries)),
+            "Agents": "; ".join(
+                f"{entry.label}: {entry.spec.target}"
+                + "".join(f", {name} {value}" for name, value in entry.spec.arguments.items())
+                for entry in self.log.entries
+            ),
             "Reward": config.reward if isinstance(config.reward, str) else "its own numbers",
             "Metrics": config.metrics,
             "Replies read": config.extraction,
@@ -103,11 +107,6 @@ class Evidence:
             held_out = training.users_held_out
             settings["People"] = "held out of training" if held_out else "some of them trained on, other sessions"
         return settings
-
-
-def _format_spec(entry: Entry) -> str:
-    arguments = "".join(f", {name} {value}" for name, value in entry.spec.arguments.items())
-    return f"{entry.label}: {entry.spec.target}{arguments}"
 
 
 def read_evidence(folder: Path) -> Evidence:

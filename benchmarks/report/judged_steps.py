@@ -6,7 +6,6 @@ The terms are scored again from the kept replies; they must add up to the reward
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,11 +53,13 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
         BadConfig: A kept reply does not earn today what was recorded.
     """
     records = evidence.records[label]
-    exact = _exact(records, evidence.config.metrics)
+    # Whether the metrics' choices count an answer as exact, not a number where nobody can say.
+    exact = iter(StepTable(records, evidence.config.metrics).exact)
     judged = []
-    for index, record in enumerate(records):
+    for record in records:
         terms = None if record.reply is None or record.error else _terms(record, evidence)
-        judged.append(JudgedStep(record, _outcome(record, exact.get(index)), terms))
+        outcome = "no_reply" if record.error is not None else _outcome(record, next(exact))
+        judged.append(JudgedStep(record, outcome, terms))
     return judged
 
 
@@ -72,30 +73,26 @@ def best_terms(record: StepRecord, reward: RewardConfig) -> dict[str, float]:
     return terms_of(best_breakdown(record.logged_action, reward))
 
 
-def _exact(records: Sequence[StepRecord], preset: str) -> dict[int, bool | None]:
-    """By place in `records`: whether the metrics' choices count it as exact, None where nobody can say."""
-    table = StepTable(records, preset)
-    indices = [index for index, record in enumerate(records) if record.error is None]
-    return {index: None if np.isnan(value) else bool(value) for index, value in zip(indices, table.exact, strict=True)}
-
-
-def _outcome(record: StepRecord, exact: bool | None) -> str:
-    if record.error is not None:
-        return "no_reply"
-    if exact:
+def _outcome(record: StepRecord, exact: float) -> str:
+    if exact == 1:
         return RIGHT
     if record.predicted is None:
         return "unreadable"
-    logged, predicted = record.logged["type"], record.predicted["type"]
-    if logged == predicted:
-        if exact is None:
+    match record.logged["type"], record.predicted["type"]:
+        case logged, predicted if logged == predicted and np.isnan(exact):
             return "unknown"
-        return "other_element" if logged == "click" else "other_text"
-    if predicted == "terminate":
-        return "left_early"
-    if logged == "terminate":
-        return "stayed"
-    return "clicked" if predicted == "click" else "typed"
+        case "click", "click":
+            return "other_element"
+        case logged, predicted if logged == predicted:
+            return "other_text"
+        case _, "terminate":
+            return "left_early"
+        case "terminate", _:
+            return "stayed"
+        case _, "click":
+            return "clicked"
+        case _:
+            return "typed"
 
 
 def _terms(record: StepRecord, evidence: Evidence) -> dict[str, float]:

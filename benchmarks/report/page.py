@@ -10,12 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from benchmarks.report.comparisons import COMPARED, differences_table, leader, ranking, ranking_table
+from benchmarks.report.comparisons import COMPARED, differences_table, leader, ranking_table
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
 from benchmarks.report.plots import embed_calibration
@@ -30,7 +32,7 @@ from benchmarks.report.step_figures import (
     reward_terms,
     sample_rationales,
 )
-from replay_sessions.foundation.table import Cell, Estimate, Table, format_cell
+from replay_sessions.foundation.table import Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type
 from train.show.curves import PhaseCurves
@@ -65,8 +67,8 @@ def render_page(
     """The whole file.
 
     Args:
-        found: The paired differences.
-        said: The sentences of the first screen.
+        compared: The paired differences.
+        headline: The sentences of the first screen.
         data: What the viewer shows; None: there is none, and `no_sessions` says why.
     """
     environment = jinja2.Environment(
@@ -93,7 +95,9 @@ def render_page(
         outcome_words=OUTCOMES,
         met_outcomes=[column.name for column in tables["outcomes"].columns[1:] if column.name != RIGHT],
         compared=_whiskers(evidence, compared),
-        confusions=_confusions(tables["confusion"]),
+        confusions={
+            label: [row[1:] for row in rows] for label, rows in groupby(tables["confusion"].rows, key=itemgetter(0))
+        },
         reliability={label: (own, Markup(embed_calibration(own))) for label, own in calibrated.items()},
         phases=[(curves, _phase_charts(curves)) for curves in evidence.phases],
         rationales=sample_rationales(judged),
@@ -112,9 +116,8 @@ def _source(name: str) -> str:
 
 def _phase_charts(curves: PhaseCurves) -> list[tuple[Panel, Markup]]:
     """Each panel of a phase with its plot; those that are looked at first come first."""
-    order = {title: index for index, title in enumerate(FIRST_SHOWN)}
-    plots = sorted(embed_panels(curves), key=lambda plot: order.get(plot[0].title, len(order)))
-    return [(panel, Markup(svg)) for panel, svg in plots]
+    plots = [(panel, Markup(svg)) for panel, svg in embed_panels(curves)]
+    return sorted(plots, key=lambda plot: [*FIRST_SHOWN, plot[0].title].index(plot[0].title))
 
 
 def _axis(evidence: Evidence) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def _ranked(evidence: Evidence, judged: Judged) -> list[dict[str, Any]]:
     """The first screen: each row's exact match, drawn as a dot with whiskers, and what its misses are."""
     best, labels = leader(evidence), list(judged)
     rows = []
-    for row in ranking(evidence):
+    for row in evidence.rows:
         steps = judged.get(row.label, ())
         counts = Counter(step.outcome for step in steps)
         rows.append(
@@ -168,11 +171,10 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
     best = leader(evidence)
     charts = []
     for metric, words in COMPARED.items():
-        from_best = [
-            test for test in compared if test.metric == metric and best is not None and test.second == best.label
-        ]
-        others = [test for test in compared if test.metric == metric and test not in from_best]
-        if from_best and best is not None:
+        tests = [test for test in compared if test.metric == metric]
+        from_best = [test for test in tests if best is not None and test.second == best.label]
+        others = [test for test in tests if test not in from_best]
+        if best is not None and from_best:
             charts.append(_whisker_chart(f"{words.capitalize()}, each less {best.label}", from_best))
         if others:
             charts.append(
@@ -183,17 +185,8 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
 
 def _whisker_chart(title: str, comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """A row that is far away would press all others together: an arrow and its numbers stand for it."""
-    ends = [[abs(end) for end in (test.difference, test.low, test.high) if end is not None] for test in comparisons]
-    farthest = [max(row) for row in ends]
+    farthest = [max(abs(end or 0.0) for end in (test.difference, test.low, test.high)) for test in comparisons]
     near = [end for end in farthest if end <= NEAR] or farthest
     reach = max(0.01, math.ceil(max(near) / 0.01) * 0.01)
-    near_rows = [(test, far <= reach) for test, far in zip(comparisons, farthest, strict=True)]
-    return {"title": title, "reach": reach, "rows": near_rows, "names_second": False}
-
-
-def _confusions(table: Table) -> dict[str, list[Sequence[Cell]]]:
-    """The rows of each agent, without its label."""
-    agents: dict[str, list[Sequence[Cell]]] = {}
-    for label, *row in table.rows:
-        agents.setdefault(str(label), []).append(row)
-    return agents
+    rows = [(test, far <= reach) for test, far in zip(comparisons, farthest, strict=True)]
+    return {"title": title, "reach": reach, "rows": rows, "names_second": False}

@@ -10,7 +10,6 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.report.comparisons import ranking
 from benchmarks.report.evidence import Evidence
 from benchmarks.report.step_figures import calibrations
 from replay_sessions.foundation.durable_files import replace_file
@@ -76,7 +75,7 @@ def _draw_calibration(axes: Axes, calibrated: Mapping[str, Calibration]) -> None
 
 def _ranking_plot(evidence: Evidence) -> Figure:
     """Exact match with whiskers, the best on top; hollow diamonds know the shoppers' policy."""
-    rows = [row for row in ranking(evidence) if "exact_accuracy" in row.figures][::-1]
+    rows = [row for row in evidence.rows if "exact_accuracy" in row.figures][::-1]
     figure = Figure(figsize=(WIDTH, 0.8 + 0.28 * len(rows)), layout="constrained")
     axes = figure.subplots()
     for height, row in enumerate(rows):

@@ -149,19 +149,17 @@ def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:
 
 def calibrations(evidence: Evidence) -> dict[str, Calibration]:
     """Of each agent that gives probabilities; steps whose action the log does not fully know are left out."""
-    calibrated = {label: _calibration(evidence, label) for label in evidence.records if label in evidence.probabilities}
-    return {label: calibration for label, calibration in calibrated.items() if calibration is not None}
-
-
-def _calibration(evidence: Evidence, label: str) -> Calibration | None:
-    probabilities, right = [], []
-    for record in evidence.records[label]:
-        held = evidence.probabilities[label].get(record.key)
-        if held is not None and record.error is None and record.is_scorable:
-            action, probability = max(checked_distribution(held).items(), key=lambda item: item[1])
-            probabilities.append(np.array([probability]))
-            right.append(0 if action == tuple(record.logged.values()) else None)
-    return calibration_of(probabilities, right, EDGES)
+    calibrated = {}
+    for label, held in evidence.probabilities.items():
+        probabilities, right = [], []
+        for record in evidence.records[label]:
+            if record.key in held and record.error is None and record.is_scorable:
+                action, probability = max(checked_distribution(held[record.key]).items(), key=lambda item: item[1])
+                probabilities.append(np.array([probability]))
+                right.append(0 if action == tuple(record.logged.values()) else None)
+        if calibration := calibration_of(probabilities, right, EDGES):
+            calibrated[label] = calibration
+    return calibrated
 
 
 def calibration_table(calibrated: Mapping[str, Calibration]) -> Table:

@@ -11,7 +11,7 @@ all are measured but training_gpu.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -61,33 +61,13 @@ def _run(call: Call) -> int:
     measurements: list[Measurement] = []
     for part in call.parts or DEFAULT_PARTS:
         with requires_extra(EXTRAS[part]):
-            measure = _import_part(part)
-        for measurement in measure(call):
+            module = import_module(f"benchmarks.studies.speed.{part}")  # on use: it imports torch, or a peer
+        for measurement in module.measure(call):
             print(_format(measurement), flush=True)
             measurements.append(measurement)
             if call.json is not None:  # a part that is stopped leaves its figures so far
                 replace_file(call.json, msgspec.json.format(msgspec.json.encode(measurements)))
     return 0
-
-
-def _import_part(part: str) -> Callable[[Options], Iterator[Measurement]]:
-    # Each on use: a part imports torch, or a peer that may be missing.
-    match part:
-        case "env":
-            from benchmarks.studies.speed.env import measure  # noqa: PLC0415 - rouge_score may be missing
-        case "reward":
-            from benchmarks.studies.speed.reward import measure  # noqa: PLC0415 - rouge_score may be missing
-        case "simplify":
-            from benchmarks.studies.speed.simplify import measure  # noqa: PLC0415 - BeautifulSoup may be missing
-        case "training":
-            from benchmarks.studies.speed.training import measure  # noqa: PLC0415 - torch may be missing
-        case "rollouts":
-            from benchmarks.studies.speed.rollouts import measure  # noqa: PLC0415 - torch may be missing
-        case "training_precision":
-            from benchmarks.studies.speed.training_precision import measure  # noqa: PLC0415 - torch may be missing
-        case _:
-            from benchmarks.studies.speed.training_gpu import measure  # noqa: PLC0415 - torch may be missing
-    return measure
 
 
 def _format(measurement: Measurement) -> str:

@@ -127,12 +127,12 @@ def fill_cache(
         At how many steps the agent was run.
     """
 
-    def lacks(key: StepKey, value: object, error: str | None) -> bool:
+    def lacks(value: object, error: str | None) -> bool:
         return fresh or (value is None and (retry_errors or error is None))
 
-    missing = [key for key in keys if replies and lacks(key, cache.reply(key), cache.error(key))]
+    missing = [key for key in keys if replies and lacks(cache.reply(key), cache.error(key))]
     unweighted = [
-        key for key in keys if probabilities and lacks(key, cache.probabilities(key), cache.probabilities_error(key))
+        key for key in keys if probabilities and lacks(cache.probabilities(key), cache.probabilities_error(key))
     ]
     if not missing and not unweighted:
         return 0

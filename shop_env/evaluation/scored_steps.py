@@ -101,15 +101,10 @@ def scored_steps(
     split: AnySplit,
     *,
     context: ContextConfig | None = None,
-    skip_first_action: bool = True,
     max_sessions: int | None = None,
-    session_ids: Collection[str] | None = None,
 ) -> Iterator[ScoredStep]:
     """The steps of `scored_keys` with what an agent sees there."""
-    keys = scored_keys(
-        store, split, skip_first_action=skip_first_action, max_sessions=max_sessions, session_ids=session_ids
-    )
-    yield from steps_at(store, split, keys, context)
+    yield from steps_at(store, split, scored_keys(store, split, max_sessions=max_sessions), context)
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

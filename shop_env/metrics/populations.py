@@ -15,6 +15,7 @@ by subtype):
 A pair is two actions that followed one another: where something is missing between them (`Step.gap`) there is none.
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -22,7 +23,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 ALL = "all"
 
@@ -60,8 +61,8 @@ def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[Actio
     groups = sorted({trace.group for trace in logged} & {trace.group for trace in simulated} - {""})
     rows = [_compare(logged, simulated, ALL)] if logged and simulated else []
     for group in groups:
-        sides = [[trace for trace in side if trace.group == group] for side in (logged, simulated)]
-        rows.append(_compare(sides[0], sides[1], group))
+        of_log, of_agent = ([trace for trace in side if trace.group == group] for side in (logged, simulated))
+        rows.append(_compare(of_log, of_agent, group))
     return rows
 
 
@@ -97,7 +98,7 @@ def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -
     p, q = (np.array([side.get(key, 0.0) for key in keys], dtype=np.float64) for side in (left, right))
     p, q = p / max(p.sum(), 1.0), q / max(q.sum(), 1.0)
     middle = (p + q) / 2
-    return max(0.0, (_kl(p, middle) + _kl(q, middle)) / 2)
+    return max(0.0, float(np.sum(rel_entr(p, middle) + rel_entr(q, middle))) / (2 * math.log(2)))
 
 
 def wasserstein(left: Sequence[float], right: Sequence[float]) -> float:
@@ -128,8 +129,3 @@ def _compare(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace], gr
 
 def _count(traces: Iterable[ActionTrace], what: Literal["kinds", "pairs"]) -> Mapping[object, float]:
     return Counter(item for trace in traces for item in getattr(trace, what))
-
-
-def _kl(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    positive = p > 0
-    return float(np.sum(p[positive] * np.log2(p[positive] / q[positive])))
