@@ -8,15 +8,15 @@ What is compared must differ in the agent alone. Where something else is to diff
 caller says so by its name in `across`, and the title names both.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import tyro
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.table import Column, Table, Unit, format_cell
+from replay_sessions.foundation.table import Column, Table, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.log import EvaluationLog, read_log, read_records
 from shop_env.evaluation.results import METRIC_COLUMNS, difference_unit, errors_as_misses
@@ -104,14 +104,15 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
         ],
         rows=[
             [
-                METRIC_COLUMNS[test.metric].heading if test.metric in METRIC_COLUMNS else test.metric,
-                *(format_cell(value, _unit(test.metric)) for value in values),
+                column.heading,
+                *(format_cell(value, column.unit) for value in values),
                 format_cell(test.estimate, difference_unit(test.metric)),
                 test.p_value,
                 test.holm_p_value,
                 test.verdict,
             ]
             for *values, test in comparisons
+            for column in [METRIC_COLUMNS.get(test.metric) or Column(test.metric, "percent")]
         ],
         notes=[
             "Percent and points, reward and NLL as they are; in brackets 95% intervals.",
@@ -120,10 +121,6 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
             *(f"across {name}: {both}" for name, both in differing.items()),
         ],
     )
-
-
-def _unit(metric: str) -> Unit:
-    return METRIC_COLUMNS[metric].unit if metric in METRIC_COLUMNS else "percent"
 
 
 def minimum_differences(comparisons: Sequence[Compared], cluster: str) -> Iterator[str]:
@@ -144,14 +141,11 @@ def _differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, s
 
     Versions are always the same: `read_log` refuses all others.
     """
-    first, second = _settings(log), _settings(other)
-    return {name: f"{first[name]} and {second[name]}" for name in first if first[name] != second[name]}
-
-
-def _settings(log: EvaluationLog) -> Mapping[str, Any]:
     names = ("split", "sessions", "first_action", "context", "reward", "metrics", "extraction")
-    config = msgspec.to_builtins(log.config)
-    return {"store": log.provenance["store"]["fingerprint"]} | {name: config[name] for name in names}
+    settings = {"store": (log.provenance["store"]["fingerprint"], other.provenance["store"]["fingerprint"])}
+    first, second = msgspec.to_builtins(log.config), msgspec.to_builtins(other.config)
+    settings |= {name: (first[name], second[name]) for name in names}
+    return {name: f"{one} and {another}" for name, (one, another) in settings.items() if one != another}
 
 
 def _records(folder: Path, label: str, log: EvaluationLog, with_errors: bool) -> list[StepRecord]:

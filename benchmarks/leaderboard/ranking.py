@@ -19,7 +19,7 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, write_log
+from shop_env.evaluation.log import EvaluationLog, write_log
 from shop_env.evaluation.results import ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig
 
@@ -134,7 +134,7 @@ def _split_at_commas(text: str) -> list[str]:
 def markdown(log: EvaluationLog) -> str:
     """leaderboard.md."""
     config, store = log.config, log.provenance["store"]
-    commits = {entry.label: _commits(entry) for entry in log.entries}
+    commits = {entry.label: ", ".join(dict.fromkeys(map(_commit, entry.runs))) for entry in log.entries}
     first = "first actions scored" if config.first_action else "first actions not scored"
     sessions = "all sessions" if config.sessions is None else f"the first {config.sessions} sessions"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
@@ -148,10 +148,6 @@ def markdown(log: EvaluationLog) -> str:
         f"{sessions}, seed {config.seed}. Versions: {versions}. Made at {log.provenance['time']} by "
         f"{_commit(log.provenance)}, Python {log.provenance['python']}.\n"
     )
-
-
-def _commits(entry: Entry) -> str:
-    return ", ".join(dict.fromkeys(map(_commit, entry.runs)))
 
 
 def _commit(described: dict[str, Any]) -> str:

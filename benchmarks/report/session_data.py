@@ -51,8 +51,7 @@ def pack(name: str, value: Any) -> Block:
     return Block(name, base64.b64encode(deflated).decode("ascii"))
 
 
-@dataclass
-class SessionData:
+class SessionData(NamedTuple):
     """The blocks, and what was left out of them.
 
     Attributes:
@@ -64,10 +63,6 @@ class SessionData:
     left_out: int
     pages: int
     distinct_pages: int
-
-    @property
-    def characters(self) -> int:
-        return sum(len(block.text) for block in self.blocks)
 
 
 @dataclass
@@ -102,7 +97,6 @@ def session_data(
         for step in steps:
             answers.setdefault(step.record.key, {})[label] = step
     wanted = list(dict.fromkeys(session_id for session_id, _ in answers))
-    data = SessionData(blocks=[], sessions=0, left_out=len(wanted), pages=0, distinct_pages=0)
     # What the viewer reads before anything else: the index of all sessions, and who the shoppers are.
     people: dict[str, dict[str, Any]] = {}
     index: dict[str, Any] = {
@@ -114,23 +108,29 @@ def session_data(
         "sessions": [],
         "first_pages": [],
     }
-    ahead = 0  # characters that the index and the people will take; in one piece they take less
+    blocks: list[Block] = []
+    characters = FOR_NAMES  # of all blocks; the index and the people take less in one piece
+    pages = distinct_pages = 0
     for number, chapter in enumerate(_chapters(evidence, list(judged), answers, store, wanted)):
         placed = [{**session, "chapter": number, "place": index} for index, session in enumerate(chapter.listed)]
-        blocks = [pack(f"sessions-{number}", chapter.sessions), pack(f"pages-{number}", chapter.pages)]
-        ahead += len(pack("", placed).text) + len(pack("", chapter.people).text)
-        if data.characters + sum(len(block.text) for block in blocks) + ahead > max_characters - FOR_NAMES:
+        packed = [pack(f"sessions-{number}", chapter.sessions), pack(f"pages-{number}", chapter.pages)]
+        ahead = [pack("", placed), pack("", chapter.people)]
+        characters += sum(len(block.text) for block in packed + ahead)
+        if characters > max_characters:
             break
+        blocks += packed
         index["sessions"] += placed
-        index["first_pages"].append(data.distinct_pages)
+        index["first_pages"].append(distinct_pages)
         people |= chapter.people
-        data.blocks += blocks
-        data.sessions += len(chapter.sessions)
-        data.left_out -= len(chapter.sessions)
-        data.distinct_pages += len(chapter.pages)
-        data.pages += sum(len(session) for session in chapter.sessions)
-    data.blocks = [pack("index", index), pack("people", people), *data.blocks]
-    return data
+        distinct_pages += len(chapter.pages)
+        pages += sum(map(len, chapter.sessions))
+    return SessionData(
+        blocks=[pack("index", index), pack("people", people), *blocks],
+        sessions=len(index["sessions"]),
+        left_out=len(wanted) - len(index["sessions"]),
+        pages=pages,
+        distinct_pages=distinct_pages,
+    )
 
 
 def _chapters(
@@ -195,8 +195,11 @@ def _listed(logged: Action, judged: Sequence[JudgedStep | None]) -> list[Any]:
 def _answer(step: JudgedStep | None, evidence: Evidence, label: str) -> dict[str, Any]:
     if step is None:
         return {"error": "not asked"}
-    record = step.record
+    record, likeliest = step.record, None
     probabilities = evidence.probabilities.get(label, {}).get(record.key)
+    if probabilities is not None and record.error is None:
+        ordered = sorted(checked_distribution(probabilities).items(), key=lambda item: -item[1])
+        likeliest = [[action, _rounded(probability)] for action, probability in ordered[:LIKELIEST] if probability > 0]
     return _without_none(
         {
             "reply": record.reply,
@@ -208,14 +211,9 @@ def _answer(step: JudgedStep | None, evidence: Evidence, label: str) -> dict[str
             "reward": record.reward,
             "probability": _rounded(record.logged_probability),
             "rank": record.logged_rank,
-            "likeliest": None if probabilities is None or record.error else _likeliest(probabilities),
+            "likeliest": likeliest,
         }
     )
-
-
-def _likeliest(probabilities: Mapping[Any, float]) -> list[Any]:
-    ordered = sorted(checked_distribution(probabilities).items(), key=lambda item: -item[1])
-    return [[action, _rounded(probability)] for action, probability in ordered[:LIKELIEST] if probability > 0]
 
 
 def _rounded(probability: float | None) -> float | None:

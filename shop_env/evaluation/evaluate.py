@@ -9,7 +9,6 @@ agent: the cached replies are scored again.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import (
+    NO_PROBABILITIES,
     AgentSpec,
     LazyAgent,
     compute_probabilities,
@@ -37,7 +37,6 @@ from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 
 NOT_RUN = "the agent was not run at this step"
-NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
 
 
 def evaluate(
@@ -140,7 +139,10 @@ def fill_cache(
     if fresh and isinstance(built, ServedAgent):
         built.ask_anew()
     missing = cache.with_interrupted_batches(keys, missing, effective_batch_size(built, batch_size))
-    cache.begin_run({} if cache.path is None else _describe_run())
+    described = {} if cache.path is None else provenance({})
+    # What of a run's provenance distinguishes its replies from another run's.
+    names = ("time", "commit", "dirty", "python", "packages", "machine")
+    cache.begin_run({name: described[name] for name in names if described})
     with progress_bar(progress, len(missing) + len(unweighted), "steps") as advance:
         for step, reply in generate_replies(built, read_steps(missing), seed=seed, batch_size=batch_size):
             cache.add(step.key, reply)
@@ -153,12 +155,6 @@ def fill_cache(
                 cache.add_probabilities(step.key, distribution)
                 advance(1)
     return len({*missing, *unweighted})
-
-
-def _describe_run() -> dict[str, Any]:
-    """What of a run's provenance distinguishes its replies from another run's."""
-    described = provenance({})
-    return {name: described[name] for name in ("time", "commit", "dirty", "python", "packages", "machine")}
 
 
 def build_records(

@@ -31,6 +31,7 @@ Probabilities = Mapping[Action, float]
 Seeds = Sequence[int | None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"  # the file that makes a folder a checkpoint
 
 
@@ -127,7 +128,7 @@ def compute_probabilities(
         if results is None and not gave_some:
             return
         gave_some = True
-        missing = AgentFailed("the agent gave probabilities at other steps, and none here")
+        missing = AgentFailed(NO_PROBABILITIES)
         yield from zip(batch, [missing] * len(batch) if results is None else results, strict=True)
 
 

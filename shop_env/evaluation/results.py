@@ -24,7 +24,7 @@ from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
-from shop_env.metrics import StepRecord, estimate_metric, step_metrics
+from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.intervals import Cluster, estimate_metrics
 from shop_env.metrics.statistics import MIN_CLUSTERS
 
@@ -105,9 +105,9 @@ def summarise(
     figures = estimate_metrics(records, cluster=cluster, preset=preset)
     if counts["errors"]:
         figures["coverage"] = Estimate(counts["steps"] / len(records))
-        misses = errors_as_misses(records)
-        if "exact_accuracy" in step_metrics(misses, preset):
-            figures[ERRORS_AS_MISSES] = estimate_metric(misses, "exact_accuracy", cluster=cluster, preset=preset)
+        misses = estimate_metrics(errors_as_misses(records), cluster=cluster, preset=preset)
+        if "exact_accuracy" in misses:
+            figures[ERRORS_AS_MISSES] = misses["exact_accuracy"]
     first_error = next((record.error for record in records if record.error), None)
     return ResultRow(label=label, figures=figures, first_error=first_error, **counts)
 
@@ -134,7 +134,6 @@ def results_table(
     title: str = "",
     notes: Sequence[str] = (),
     further: Mapping[str, Mapping[str, str]] | None = None,
-    name: str = "ranking",
 ) -> Table:
     """The rows as a table; columns that no row fills (likelihoods, errors) are left out.
 
@@ -145,7 +144,7 @@ def results_table(
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
     further = further or {}
     return Table(
-        name=name,
+        name="ranking",
         title=title,
         columns=[
             Column("agent"),

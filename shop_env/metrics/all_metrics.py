@@ -47,6 +47,7 @@ needs only the sums of each user's steps.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -127,28 +128,28 @@ def confusion(logged: Codes, predicted: Codes, classes: int, counted: Floats) ->
     return rows
 
 
-def f1_by_class(sums: Floats, classes: int) -> Floats:
+def f1_by_class(sums: Floats) -> Floats:
     """2·TP / (2·TP + FP + FN) from summed `confusion` rows; NaN for a class neither logged nor predicted."""
-    matrix = _matrix(sums, classes)
+    matrix = _matrix(sums)
     hits = np.diagonal(matrix, axis1=-2, axis2=-1)
-    return divide(2 * hits, matrix.sum(axis=-1) + matrix[..., :classes].sum(axis=-2))
+    return divide(2 * hits, matrix.sum(axis=-1) + matrix[..., :-1].sum(axis=-2))
 
 
-def weighted_f1(sums: Floats, classes: int) -> Floats:
+def weighted_f1(sums: Floats) -> Floats:
     """The mean of F1 by class, weighed by how often a class is logged."""
-    support = _matrix(sums, classes).sum(axis=-1)
-    return divide(np.nansum(f1_by_class(sums, classes) * support, axis=-1), support.sum(axis=-1))
+    support = _matrix(sums).sum(axis=-1)
+    return divide(np.nansum(f1_by_class(sums) * support, axis=-1), support.sum(axis=-1))
 
 
-def macro_f1(sums: Floats, classes: int, *, outside_is_a_class: bool) -> Floats:
+def macro_f1(sums: Floats, *, outside_is_a_class: bool) -> Floats:
     """The mean of F1 over the classes that are logged or predicted.
 
     `outside_is_a_class` adds one for predictions outside the classes, where there are any: its F1 is 0.
     """
-    scores = f1_by_class(sums, classes)
+    scores = f1_by_class(sums)
     present = (~np.isnan(scores)).sum(axis=-1).astype(np.float64)
     if outside_is_a_class:
-        present = present + (_matrix(sums, classes)[..., -1].sum(axis=-1) > 0)
+        present = present + (_matrix(sums)[..., -1].sum(axis=-1) > 0)
     return divide(np.nansum(scores, axis=-1), present)
 
 
@@ -164,15 +165,15 @@ def divide(above: Floats, below: Floats) -> Floats:
     return quotient
 
 
-def _matrix(sums: Floats, classes: int) -> Floats:
+def _matrix(sums: Floats) -> Floats:
     """Rows are logged classes, columns predicted ones and, last, what lies outside."""
+    classes = math.isqrt(sums.shape[-1])
     matrix: Floats = sums.reshape(*sums.shape[:-1], classes, classes + 1)
     return matrix
 
 
 OUTCOMES = ("purchase", "terminate")
 _NEITHER = len(OUTCOMES)
-_TYPES = len(ACTION_TYPES)
 _TERMINATE = ACTION_TYPES.index("terminate")
 
 
@@ -203,18 +204,17 @@ def find_metric(name: str, choices: MetricChoices) -> Metric:
 
 def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
     """Every metric by name, counted as `choices` say."""
-    own_class = choices.invalid == "own_class"
     metrics = {
         "exact_accuracy": share(lambda table: table.exact),
         "exact_accuracy_similar_text": share(lambda table: table.exact_similar),
         "type_accuracy": share(_type_hits),
-        "type_f1_macro": Metric(_type_confusion, lambda sums: macro_f1(sums, _TYPES, outside_is_a_class=own_class)),
-        "type_f1_weighted": Metric(_type_confusion, lambda sums: weighted_f1(sums, _TYPES)),
+        "type_f1_macro": Metric(_type_confusion, partial(macro_f1, outside_is_a_class=choices.invalid == "own_class")),
+        "type_f1_weighted": Metric(_type_confusion, weighted_f1),
         "fine_type_accuracy": share(
             lambda table: np.where(table.fine_known, equal(table.logged_fine, table.predicted_fine), np.nan)
         ),
         "click_rule_agreement": share(lambda table: table.rule_agrees),
-        "click_type_f1_weighted": Metric(_click_confusion, lambda sums: weighted_f1(sums, len(FINE_TYPES))),
+        "click_type_f1_weighted": Metric(_click_confusion, weighted_f1),
         "invalid_rate": share(lambda table: equal(table.predicted_type, INVALID)),
         "mean_reward": share(lambda table: table.reward, (-math.inf, math.inf)),
     }
@@ -224,9 +224,17 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
     for k in (1, 3, 5):
         metrics[f"top{k}_accuracy"] = share(_is_among_first(k))
     return metrics | {
-        "outcome_f1_weighted": Metric(_outcome_confusion, lambda sums: weighted_f1(sums, len(OUTCOMES))),
+        "outcome_f1_weighted": Metric(_outcome_confusion, weighted_f1),
         "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, math.inf)),
-        "stop_brier": share(lambda table: (_stop_probability(table) - _left(table)) ** 2),
+        "stop_brier": share(
+            lambda table: (
+                (
+                    np.where(np.isnan(table.terminate_probability), _leaves(table), table.terminate_probability)
+                    - _left(table)
+                )
+                ** 2
+            )
+        ),
         "stop_too_early": ratio(lambda table: _leaves(table) * (1 - _left(table)), lambda table: 1 - _left(table)),
         "stop_too_late": ratio(lambda table: (1 - _leaves(table)) * _left(table), _left),
         "rationale_similarity": share(_rationale_similarity),
@@ -240,7 +248,7 @@ def _per_type(code: int, kind: str) -> dict[str, Metric]:
     return {
         f"exact_accuracy_{kind}": ratio(lambda table: table.exact * logged(table), logged),
         f"type_accuracy_{kind}": ratio(lambda table: _type_hits(table) * logged(table), logged),
-        f"type_f1_{kind}": Metric(_type_confusion, lambda sums: f1_by_class(sums, _TYPES)[..., code]),
+        f"type_f1_{kind}": Metric(_type_confusion, lambda sums: f1_by_class(sums)[..., code]),
     }
 
 
@@ -249,7 +257,7 @@ def _type_hits(table: StepTable) -> Floats:
 
 
 def _type_confusion(table: StepTable) -> Floats:
-    return confusion(table.logged_type, table.predicted_type, _TYPES, np.ones(len(table)))
+    return confusion(table.logged_type, table.predicted_type, len(ACTION_TYPES), np.ones(len(table)))
 
 
 def _click_confusion(table: StepTable) -> Floats:
@@ -274,10 +282,6 @@ def _left(table: StepTable) -> Floats:
 
 def _leaves(table: StepTable) -> Floats:
     return equal(table.predicted_type, _TERMINATE)
-
-
-def _stop_probability(table: StepTable) -> Floats:
-    return np.where(np.isnan(table.terminate_probability), _leaves(table), table.terminate_probability)
 
 
 def _rationale_similarity(table: StepTable) -> Floats:

@@ -87,10 +87,10 @@ class TypeRankPrior:
         """Of each action of a page, summing to 1."""
         offered = Counter(map(_type, candidates))
         of_types = sum(self._types[kind] for kind in offered)
-        shares = {
-            kind: iter(self._places_up_to(kind, count) * self._types[kind] / of_types)
-            for kind, count in offered.items()
-        }
+        shares = {}
+        for kind, count in offered.items():
+            places = np.array([self._places[kind, index] + 1 for index in range(count)], dtype=np.float64)
+            shares[kind] = iter(places / places.sum() * self._types[kind] / of_types)
         return np.array([next(shares[_type(action)]) for action in candidates])
 
     def probability(self, candidates: Sequence[Action], logged: Action) -> float:
@@ -98,11 +98,6 @@ class TypeRankPrior:
         wanted = reply_action(logged)
         indices = [index for index, action in enumerate(candidates) if reply_action(action) == wanted]
         return float(self.probabilities(candidates)[indices].sum()) if indices else 0.0
-
-    def _places_up_to(self, kind: str, count: int) -> Floats:
-        counts = np.array([self._places[kind, index] + 1 for index in range(count)], dtype=np.float64)
-        shares: Floats = counts / counts.sum()
-        return shares
 
 
 def _type(action: Action) -> str:

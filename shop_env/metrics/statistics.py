@@ -262,9 +262,8 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
     if len(values) < 2 or len(values) != len(errors):
         raise BadConfig(f"Given {len(values)} seeds and {len(errors)} errors; pooling needs two of each at least.")
     seeds, mean = len(values), float(np.mean(values))
-    counts = [error.clusters for error in errors]
-    if (min(counts) if same_users else sum(counts)) < MIN_CLUSTERS:
-        return OverSeeds(mean=mean, low=None, high=None, p_value=None, seeds=seeds)
+    fewest = min(error.clusters for error in errors)
+    low = high = p_value = None
     of_seeds = math.sqrt(float(np.var(values, ddof=1)) / seeds)
     of_users = math.sqrt(_mean_square(errors)) if same_users else 0.0
     freedom = min(error.degrees_of_freedom for error in errors)
@@ -273,11 +272,13 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
         quantiles = (float(stdtrit(degrees, 1 - level / 2)) for degrees in (seeds - 1, freedom))
         return math.hypot(*(t * error for t, error in zip(quantiles, (of_seeds, of_users), strict=True)))
 
-    reach = margin(0.05)
-    if reach <= NO_SPREAD:  # equal in all seeds and users: as for one seed
-        p_value = t_p_value(mean, ClusteredError(reach, freedom, min(counts)))
-        return OverSeeds(mean=mean, low=None, high=None, p_value=p_value, seeds=seeds)
-    return OverSeeds(mean=mean, low=mean - reach, high=mean + reach, p_value=_level(margin, abs(mean)), seeds=seeds)
+    if (fewest if same_users else sum(error.clusters for error in errors)) >= MIN_CLUSTERS:
+        reach = margin(0.05)
+        if reach <= NO_SPREAD:  # equal in all seeds and users: as for one seed
+            p_value = t_p_value(mean, ClusteredError(reach, freedom, fewest))
+        else:
+            low, high, p_value = mean - reach, mean + reach, _level(margin, abs(mean))
+    return OverSeeds(mean=mean, low=low, high=high, p_value=p_value, seeds=seeds)
 
 
 def _level(margin: Callable[[float], float], distance: float) -> float:

@@ -221,7 +221,8 @@ class StepTable:
         self.logged_fine = self._codes(lambda record: _FINE_CODES[_logged_fine(record)])
         self.predicted_fine = self._codes(_predicted_fine)
         self.rule_agrees = self.numbers(_rule_agrees)
-        self.fine_known = self.numbers(_is_fine_known)
+        unnamed = {"type": "click", "name": ""}
+        self.fine_known = self.numbers(lambda r: r.logged_click_type in _FINE_CODES or r.logged != unnamed)
         self.scorable = self.numbers(lambda record: record.is_scorable)
         self.exact = self._exact(self.choices.text)
         self.exact_similar = self._exact("similar")
@@ -265,10 +266,6 @@ def _logged_fine(record: StepRecord) -> str:
 def _rule_agrees(record: StepRecord) -> bool | None:
     name, click_type = record.logged.get("name"), record.logged_click_type
     return click_type_of(name) == click_type if name and click_type in _FINE_CODES else None
-
-
-def _is_fine_known(record: StepRecord) -> bool:
-    return record.logged["type"] != "click" or record.logged_click_type in _FINE_CODES or record.logged["name"] != ""
 
 
 def _predicted_fine(record: StepRecord) -> int:

@@ -166,7 +166,7 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
     return PeopleFigures(
         user_icc=icc,
         logged_user_icc=logged_icc,
-        user_icc_ratio=_ratio(icc, logged_icc),
+        user_icc_ratio=None if icc is None or logged_icc is None or logged_icc < PEOPLE_DIFFER else icc / logged_icc,
         user_agreement=user_agreement(_one_hot(answered), _one_hot(logged), users),
         entropy_ratio=varied / people_s if people_s > 0 else None,
         coverage=_known(coverage(vectors[0], vectors[1])),
@@ -187,10 +187,6 @@ def traces_by_user(records: Sequence[StepRecord]) -> tuple[dict[str, list[Action
             trace = trace_of([KIND_NAMES[codes[index]] for index in indices], breaks=breaks)
             side.setdefault(user, []).append(trace)
     return sides
-
-
-def _ratio(icc: float | None, logged_icc: float | None) -> float | None:
-    return None if icc is None or logged_icc is None or logged_icc < PEOPLE_DIFFER else icc / logged_icc
 
 
 def _one_hot(kinds: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -284,9 +284,9 @@ def test_sessions_that_do_not_fit_are_left_out_and_counted(board: Path, store_pa
     whole = session_data(evidence, judged, store, max_characters=10**8)
     assert whole.left_out == 0
     assert whole.sessions == 60
-    room = whole.characters - 10_000
+    room = sum(len(block.text) for block in whole.blocks) - 10_000
     cut = session_data(evidence, judged, store, max_characters=room)
-    assert cut.characters <= room
+    assert sum(len(block.text) for block in cut.blocks) <= room
     assert cut.left_out > 0
     assert cut.sessions + cut.left_out == 60
 
