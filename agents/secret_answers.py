@@ -14,7 +14,7 @@ from agents.watched_calls import WatchedCalls
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.schema import Click, Session, Step, reply_action
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store.manifest import SplitPlan
 from shop_env.evaluation.generate import AgentSpec, generate_replies
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.scored_steps import scored_steps

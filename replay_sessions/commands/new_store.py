@@ -5,9 +5,8 @@ from pathlib import Path
 import msgspec
 
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.findings import AuditLimits
-from replay_sessions.store.manifest import REJECTED_FILE, format_counts
-from replay_sessions.store.splits import SplitBy, SplitPlan
+from replay_sessions.store.audit.findings import LONG_SESSION_STEPS
+from replay_sessions.store.manifest import REJECTED_FILE, SplitBy, SplitPlan, format_counts
 
 
 class NewStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +44,7 @@ def print_contents(store: SessionStore) -> None:
     if manifest.rejected:
         print(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
     longest = max(store.index(), key=lambda row: row.steps)
-    if longest.steps > AuditLimits().session_steps:
+    if longest.steps > LONG_SESSION_STEPS:
         print(f"  warning: session {longest.session_id!r} has {longest.steps:,} steps: a crawler's?")
     for split, count in manifest.split_sessions.items():
         if not count:

@@ -25,8 +25,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.importers.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, ROW_SCHEMA, About, rows_of
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
-from replay_sessions.store.manifest import Manifest, format_counts
-from replay_sessions.store.splits import SPLITS
+from replay_sessions.store.manifest import SPLITS, Manifest, format_counts
 from replay_sessions.store.work_folder import WorkFolder, check_target
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")

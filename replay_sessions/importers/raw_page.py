@@ -15,7 +15,7 @@ from functools import cached_property
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.importers.private_sessions import name_without
-from replay_sessions.importers.sources.addresses import AddressReader
+from replay_sessions.importers.sources.join_keys import AddressReader
 from replay_sessions.private_data import remove_from_text
 from replay_sessions.private_data.people import is_person
 from replay_sessions.simplify import Recipe, SimplifiedPage

@@ -17,16 +17,8 @@ from typing import Any, Literal, Self
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound, did_you_mean
 from replay_sessions.schema import Session, Split
-from replay_sessions.store.manifest import (
-    MANIFEST_FILE,
-    REMEDY,
-    IndexRow,
-    Manifest,
-    read_index,
-    read_manifest,
-)
+from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, SPLITS, IndexRow, Manifest, read_index, read_manifest
 from replay_sessions.store.shards import ShardReader, file_digest, session_digest
-from replay_sessions.store.splits import SPLITS
 from replay_sessions.store.work_folder import put_back
 
 _SCAN_CHARACTERS = 8 << 20

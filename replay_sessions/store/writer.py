@@ -26,15 +26,17 @@ from replay_sessions.store.manifest import (
     MANIFEST_FILE,
     REJECTED_FILE,
     SHARD_FOLDER,
+    SPLITS,
     IndexRow,
     Manifest,
     Rejected,
     Shard,
+    SplitPlan,
+    assign_split,
     fingerprint,
     write_index,
 )
 from replay_sessions.store.shards import ShardWriter, session_digest
-from replay_sessions.store.splits import SPLITS, SplitPlan, assign_split
 from replay_sessions.store.work_folder import WorkFolder, check_target
 
 

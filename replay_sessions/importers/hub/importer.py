@@ -19,8 +19,7 @@ from replay_sessions.importers.hub.download import download, is_hub_id
 from replay_sessions.importers.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, LATER_COLUMNS, session_of
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, reason_of, too_long
 from replay_sessions.importers.sources.parquet import ParquetSource
-from replay_sessions.store.manifest import Rejected
-from replay_sessions.store.splits import SPLITS
+from replay_sessions.store.manifest import SPLITS, Rejected
 
 _HELP = """\
   python -m replay_sessions import hub mine_for_the_hub --out STORE

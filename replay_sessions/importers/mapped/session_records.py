@@ -15,8 +15,8 @@ from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import SessionRows, reason_of, too_long
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, paths_of
 from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
+from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import Record, read_records
-from replay_sessions.importers.sources.timestamps import in_time_order
 from replay_sessions.store.manifest import Rejected
 
 _LONGEST_FIRST_BYTES = 256 << 20

@@ -30,8 +30,7 @@ from replay_sessions.importers.sources.record_files import Record
 from replay_sessions.schema import Session
 from replay_sessions.store.audit.findings import AuditLimits
 from replay_sessions.store.audit.scan import OFFSETS, count_matches
-from replay_sessions.store.manifest import Rejected
-from replay_sessions.store.splits import SPLITS
+from replay_sessions.store.manifest import SPLITS, Rejected
 
 HUB_ID = "NEU-HAI/ShopCART"
 _PATTERNS = ["*.jsonl", "*.jsonl.gz", "*.parquet"]

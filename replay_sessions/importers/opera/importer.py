@@ -38,8 +38,8 @@ from replay_sessions.importers.opera.files import (
 )
 from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
 from replay_sessions.importers.sessions import InlinePages, PageReading, Row, build_session, number_actions
+from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.parquet import ParquetSource
-from replay_sessions.importers.sources.timestamps import in_time_order
 from replay_sessions.schema import Persona
 from replay_sessions.store.manifest import Rejected
 

@@ -18,15 +18,14 @@ import msgspec
 import pyarrow as pa
 
 from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed
-from replay_sessions.importers.importer import Part
+from replay_sessions.importers.importer import Part, find_files
 from replay_sessions.importers.raw.action_table import ROW, ActionTable
 from replay_sessions.importers.raw_page import RawPage, Unresolved
 from replay_sessions.importers.sessions import ACTION_TYPES, CACHED_PAGES, PURCHASE, Pages, Row
-from replay_sessions.importers.sources.addresses import TRACKING_PARAMETERS, AddressReader
 from replay_sessions.importers.sources.capture_index import CaptureIndex, CapturePosition, Tolerance
 from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile
-from replay_sessions.importers.sources.page_files import PAGE_FILE_ENDINGS, open_page_file
-from replay_sessions.importers.sources.timestamps import moment
+from replay_sessions.importers.sources.join_keys import TRACKING_PARAMETERS, AddressReader, moment
+from replay_sessions.importers.sources.page_files import PAGE_FILE_ENDINGS, PAGE_LIST, open_page_file
 from replay_sessions.private_data import remove_from_text
 from replay_sessions.simplify import Recipe
 from replay_sessions.simplify.bounds import MAX_BYTES
@@ -73,6 +72,21 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tolerance(self) -> Tolerance:
         return Tolerance(late_s=self.late_s, stale_s=self.stale_minutes and self.stale_minutes * 60)
+
+
+def find_page_files(source: Path) -> list[Path]:
+    """The files of captures that a source is or holds, in the order of their paths; none in a folder of mere HTML.
+
+    Raises:
+        ImportFailed: It is a file of another kind, or not there.
+    """
+    empty = (
+        f"'{source}' is no file of captured pages, one that ends in {', '.join(PAGE_FILE_ENDINGS)}; a folder of "
+        f"HTML files, with a list of their addresses called {PAGE_LIST} or without, is read too"
+    )
+    missing = f"there is no file or folder '{source}', and pages were expected"
+    files = find_files(source, (*PAGE_FILE_ENDINGS, PAGE_LIST), None if source.is_dir() else empty, missing)
+    return [path for path in files if path.name == PAGE_LIST or path.name.lower().endswith(PAGE_FILE_ENDINGS)]
 
 
 class CaptureJoin:

@@ -24,7 +24,7 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.sessions import ACTION_TYPES, PURCHASE, VIEW, Row
-from replay_sessions.importers.sources.timestamps import seconds
+from replay_sessions.importers.sources.join_keys import seconds
 
 
 class Endings(msgspec.Struct, frozen=True, kw_only=True):

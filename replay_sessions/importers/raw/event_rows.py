@@ -29,8 +29,8 @@ from replay_sessions.importers.raw.action_table import (
     without_endless,
 )
 from replay_sessions.importers.sessions import Row
+from replay_sessions.importers.sources.join_keys import moment
 from replay_sessions.importers.sources.parquet import ParquetSource
-from replay_sessions.importers.sources.timestamps import moment
 from replay_sessions.store.manifest import Rejected
 
 _JSON = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")

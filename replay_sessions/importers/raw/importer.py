@@ -27,12 +27,18 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part, changed_options, gather, table_of_names
 from replay_sessions.importers.mapped.field_mapping import load_mapping
 from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, ActionTable, read_actions
-from replay_sessions.importers.raw.captured_pages import CapturedPages, CaptureJoin, Joining, PageFolder
+from replay_sessions.importers.raw.captured_pages import (
+    CapturedPages,
+    CaptureJoin,
+    Joining,
+    PageFolder,
+    find_page_files,
+)
 from replay_sessions.importers.raw.endings import Endings, ended_sessions
 from replay_sessions.importers.raw.event_rows import find_event_files, read_events
 from replay_sessions.importers.sessions import build_session
-from replay_sessions.importers.sources.page_files import PAGE_LIST, find_page_files
-from replay_sessions.importers.sources.timestamps import in_time_order
+from replay_sessions.importers.sources.join_keys import in_time_order
+from replay_sessions.importers.sources.page_files import PAGE_LIST
 from replay_sessions.simplify import load_recipe
 from replay_sessions.store.manifest import Rejected
 

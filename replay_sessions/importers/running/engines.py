@@ -29,9 +29,8 @@ from replay_sessions.foundation.errors import BadSession, first_line
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.importers.importer import Importer, LeftOut, Part
 from replay_sessions.importers.running.worker_processes import WorkerDied, worker_processes
-from replay_sessions.store.manifest import SHARD_FOLDER, IndexRow, Rejected, Shard
+from replay_sessions.store.manifest import SHARD_FOLDER, IndexRow, Rejected, Shard, SplitPlan
 from replay_sessions.store.shards import ShardWriter
-from replay_sessions.store.splits import SplitPlan
 from replay_sessions.store.writer import RejectionLog, action_counts, index_row
 
 _PART_FOLDER = "parts"

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from replay_sessions.importers.sources.addresses import AddressReader, key_of
 from replay_sessions.importers.sources.captures import Capture, Cause
+from replay_sessions.importers.sources.join_keys import AddressReader, key_of
 
 _CAUSES = tuple(Cause)
 _USABLE = 255  # in the place of a cause's number

@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.importer import find_files, listed
-from replay_sessions.importers.sources.addresses import is_page_address
+from replay_sessions.importers.importer import listed
 from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
 from replay_sessions.importers.sources.har import HarFile
+from replay_sessions.importers.sources.join_keys import is_page_address, moment
 from replay_sessions.importers.sources.mhtml import MhtmlFile
-from replay_sessions.importers.sources.timestamps import moment
 from replay_sessions.importers.sources.warc import WarcFile
 from replay_sessions.simplify.bounds import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
@@ -87,23 +86,8 @@ class PageList(PageFile):
         return self._rows
 
 
-def find_page_files(source: Path) -> list[Path]:
-    """The files of captures that a source is or holds, in the order of their paths; none in a folder of mere HTML.
-
-    Raises:
-        ImportFailed: It is a file of another kind, or not there.
-    """
-    empty = (
-        f"'{source}' is no file of captured pages, one that ends in {', '.join(PAGE_FILE_ENDINGS)}; a folder of "
-        f"HTML files, with a list of their addresses called {PAGE_LIST} or without, is read too"
-    )
-    missing = f"there is no file or folder '{source}', and pages were expected"
-    files = find_files(source, (*PAGE_FILE_ENDINGS, PAGE_LIST), None if source.is_dir() else empty, missing)
-    return [path for path in files if path.name == PAGE_LIST or path.name.lower().endswith(PAGE_FILE_ENDINGS)]
-
-
 def open_page_file(path: Path) -> PageFile:
-    """A file that `find_page_files` found."""
+    """The pages of a file that ends in one of `PAGE_FILE_ENDINGS`, or is a list of pages."""
     if path.name == PAGE_LIST:
         return PageList(path)
     return next(kind for ending, kind in _KINDS.items() if path.name.lower().endswith(ending))(path)

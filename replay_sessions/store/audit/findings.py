@@ -4,6 +4,8 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig
 
+LONG_SESSION_STEPS = 1000  # a crawler's, or ids shared by several visits
+
 
 class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What counts as a fault.
@@ -21,7 +23,7 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shift: float = 0.2
     leakage: float = 0.01
     context_tokens: int = 32_768
-    session_steps: int = 1000
+    session_steps: int = LONG_SESSION_STEPS
     private_pages: int = 500
 
     def __post_init__(self) -> None:

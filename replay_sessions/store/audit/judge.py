@@ -15,8 +15,7 @@ from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.duplicates import Leak, exact_duplicates, leaks_across_splits
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
 from replay_sessions.store.audit.scan import OFFSETS, SessionFacts, scan_store
-from replay_sessions.store.manifest import REMEDY, format_counts
-from replay_sessions.store.splits import SPLITS
+from replay_sessions.store.manifest import REMEDY, SPLITS, format_counts
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
 

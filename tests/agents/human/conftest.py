@@ -14,7 +14,7 @@ from agents.human.server import PredictionServer
 from agents.human.sitting import Sitting
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store.manifest import SplitPlan
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from replay_sessions.foundation.errors import BadConfig, BadSession
-from replay_sessions.store.splits import SplitPlan, assign_split
+from replay_sessions.store.manifest import SplitPlan, assign_split
 from tests.replay_sessions.conftest import make_session
 
 

@@ -17,7 +17,7 @@ from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
 from replay_sessions.store import StoreWriter
-from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store.manifest import SplitPlan
 
 USERS = 10
 PRODUCT = (

@@ -19,7 +19,7 @@ from replay_sessions.importers.mapped.shopcart import ShopcartImporter, Shopcart
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.engines import Job, do_part, read_part
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store.manifest import SplitPlan
 from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long

@@ -8,7 +8,7 @@ from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.store.audit.judge import audit_store
-from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store.manifest import SplitPlan
 from tests.replay_sessions.store.audit.test_audit import walk
 
 MakeStore = Callable[..., SessionStore]

@@ -1,16 +1,25 @@
-"""Addresses of pages, compared as browsers and trackers write them.
+"""What logged events and captured pages are joined by: the addresses of pages and points in time.
 
 Two addresses are of one page if they differ in nothing but the fragment, parameters that only tell where a visitor came
 from (`utm_source`, `gclid` …), the case of scheme and host, a default port, or how characters are escaped. The order of
 parameters counts: it is the shop's.
+
+Logs write times as ISO 8601 (with or without zone) or as numbers since some start. Where only their order counts,
+numbers need no unit; a log that mixes both, or leaves some out, is kept in the order of the file where it says nothing.
+Where pages are found by time (`moment`), numbers are since 1970, and their size gives their unit.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+from typing import TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
+import msgspec
+
+Event = TypeVar("Event")
 TRACKING_PARAMETERS = (
     "utm_*", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "gad_*", "_gl", "_ga", "fbclid", "msclkid", "ttclid",
     "twclid", "yclid", "srsltid", "igshid", "mc_cid", "mc_eid", "_hsenc", "_hsmi",
@@ -21,18 +30,19 @@ _NO_PAGES = ("about", "blob", "cid", "data", "dns", "javascript", "mailto", "tel
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _UNESCAPED = "%/:@!$&'()*+,;=~-._?[]|"
 _LONGEST = 16_384  # characters; browsers and servers refuse longer ones
+_UNITS = (1, 1e3, 1e6, 1e9)  # numbers in a second
+_FIRST = 1e8  # seconds: in 1973; a hundred times that is in 2286
 
 
-class AddressReader:
+class AddressReader(msgspec.Struct, frozen=True):
     """Brings addresses into one form.
 
-    Args:
+    Attributes:
         ignored: Parameters that do not tell pages apart; `*` stands for anything.
     """
 
-    def __init__(self, ignored: Collection[str] = TRACKING_PARAMETERS) -> None:
-        self._ignored = tuple(ignored)
-        self._is_ignored: dict[str, bool] = {}
+    ignored: tuple[str, ...] = TRACKING_PARAMETERS
+    _is_ignored: dict[str, bool] = {}
 
     def plain(self, address: str, base: str = "") -> str | None:
         """An address in the one form; None where it is none of a page.
@@ -59,7 +69,7 @@ class AddressReader:
     def _ignores(self, parameter: str) -> bool:
         ignores = self._is_ignored.get(parameter)
         if ignores is None:
-            ignores = any(fnmatchcase(parameter, pattern) for pattern in self._ignored)
+            ignores = any(fnmatchcase(parameter, pattern) for pattern in self.ignored)
             if len(self._is_ignored) < 10_000:  # a log may hold any number of names
                 self._is_ignored[parameter] = ignores
         return ignores
@@ -96,3 +106,63 @@ def _ascii(host: str) -> str:
         return host.encode("idna").decode()
     except UnicodeError:
         return host
+
+
+def seconds(time: str | None) -> float | None:
+    """A point in time as a number that orders it among others of the same log; None where it cannot be read.
+
+    >>> seconds("2025-04-14T21:52:57.792Z") == seconds("2025-04-14 23:52:57.792+02:00")
+    True
+    >>> seconds("17.5"), seconds("yesterday"), seconds(None)
+    (17.5, None, None)
+    """
+    if time is None:
+        return None
+    try:
+        number = float(time)
+        return number if abs(number) < float("inf") else None  # "nan" and "inf" order nothing
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(time.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def moment(time: str | None) -> float | None:
+    """A point in time as seconds since 1970; None where it cannot be read, or is none of a calendar.
+
+    Numbers are seconds, milliseconds, microseconds or nanoseconds: from 1973 to 2286 their sizes do not overlap.
+
+    >>> moment("2025-04-14T21:52:57Z") == moment("1744667577") == moment("1744667577000000")
+    True
+    >>> moment("17.5") is None
+    True
+    """
+    number = seconds(time)
+    if number is None:
+        return None
+    try:
+        float(time or "")
+    except ValueError:
+        return number  # of a calendar
+    for unit in _UNITS:
+        if _FIRST <= number / unit < 100 * _FIRST:
+            return number / unit
+    return None
+
+
+def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | None]) -> list[Event]:
+    """The events by time; equal times keep their order, and an event without one stays behind the one before it.
+
+    >>> in_time_order(["2 b", "1 a", "? c", "1 d"], lambda event: event.split()[0])
+    ['1 a', '? c', '1 d', '2 b']
+    """
+    keyed = []
+    latest = float("-inf")
+    for event in events:
+        time = seconds(time_of(event))
+        latest = latest if time is None else time
+        keyed.append((latest, event))
+    return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
