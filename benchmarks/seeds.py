@@ -19,9 +19,8 @@ import msgspec
 import tyro
 
 from benchmarks.training_runs import find_store, parse_seeds, plan_run, train_missing
-from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.command_line import command, terminable
 from replay_sessions.foundation.durable_files import replace_file
-from replay_sessions.foundation.stop_signals import terminable
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell, print_results
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import read_log, read_records

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import IO, Self
 
-from replay_sessions.foundation.stop_signals import handling
+from replay_sessions.foundation.command_line import handling
 
 STOPPED = 130  # the exit code of a command that was stopped and reported it
 

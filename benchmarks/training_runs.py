@@ -20,9 +20,8 @@ from agents.agent_code import code_digest
 from agents.registry import parse_spec
 from benchmarks.training_processes import StopForwarder, run_measured
 from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS, write_demo_store
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file, working_alone_in
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error
-from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import AgentFiles, read_log

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import replace_file, sync_folder, writing
+from replay_sessions.foundation.durable_files import replace_file, sync_folder, working_alone_in, writing
 from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
-from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.reply_cache import ReplyCache

@@ -21,8 +21,7 @@ import msgspec
 
 from benchmarks.ab.config import LabConfig
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
-from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.foundation.durable_files import replace_file, working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results

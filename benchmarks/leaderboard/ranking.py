@@ -13,8 +13,8 @@ import msgspec
 
 from agents.agent_code import reply_identity
 from agents.registry import FORMER_GROUPS, GROUPS, gives_probabilities, make_agent, parse_spec
+from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, fill_entry_cache

@@ -23,9 +23,8 @@ from benchmarks.paper.result import table_result
 from benchmarks.paper.runs import PaperOptions, plan_table
 from benchmarks.paper.written import show, write
 from benchmarks.training_runs import train_missing
-from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.command_line import command, terminable
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.stop_signals import terminable
 from replay_sessions.foundation.table import print_results
 
 

@@ -37,8 +37,7 @@ from benchmarks.series.config import Board, Series, boards_of, read_series
 from benchmarks.series.pooled import tables_of
 from benchmarks.series.tables import markdown, sentences, series_table
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
-from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.foundation.durable_files import replace_file, working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from shop_env.evaluation.log import VERSIONS, EvaluationLog, merge

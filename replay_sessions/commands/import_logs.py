@@ -20,10 +20,9 @@ import tyro
 from rich.console import Console
 
 from replay_sessions.commands.new_store import NewStore, print_contents
-from replay_sessions.foundation.command_line import choose, parse_options
+from replay_sessions.foundation.command_line import Terminated, choose, parse_options, terminable
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.foundation.stop_signals import Terminated, terminable
 from replay_sessions.importers import IMPORTERS, importer_class
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine

@@ -26,7 +26,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, BadSession, StoreNotFound
 from replay_sessions.schema import Session, Step, describe_action
 from replay_sessions.simplify import simplify
-from replay_sessions.simplify.bounds import MAX_BYTES
+from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 

@@ -7,17 +7,20 @@ explains them. `--help` prints a text with examples above them. A module's `main
 
     main = command(Count, count, program="python -m my.count", text=__doc__)
 
-Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C.
+Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C. Signals that end a
+command, Ctrl-C's and SIGTERM, are handled differently for as long as `handling` or `terminable` lasts.
 """
 
 import contextlib
 import errno
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import getdoc
 from textwrap import fill
+from types import FrameType
 from typing import Any, Protocol, TypeVar
 
 import tyro
@@ -33,6 +36,8 @@ _MARKERS = (
 )
 _HELP = ("-h", "--help")
 _HELP_WIDTH = 80  # tyro's own
+STOPS = (signal.SIGINT, signal.SIGTERM)
+Handler = Callable[[int, FrameType | None], None]
 
 
 class Main(Protocol):
@@ -201,3 +206,35 @@ def _print_text(text: str | None) -> None:
     for paragraph in (text or "").strip().split("\n\n"):
         sys.stdout.write(paragraph if "\n " in f"\n{paragraph}" else fill(paragraph, _HELP_WIDTH))
         sys.stdout.write("\n\n")
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end (SIGTERM), as a batch system does before it kills."""
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Raises Terminated on SIGTERM while it lasts."""
+    with handling(_terminate, [signal.SIGTERM]):
+        yield
+
+
+@contextlib.contextmanager
+def handling(handler: Handler, signals: Sequence[signal.Signals] = STOPS) -> Iterator[None]:
+    """Calls `handler` for these signals while it lasts; outside the main thread none can be handled, and none is."""
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for number in signals:
+            before[number] = signal.signal(number, handler)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated

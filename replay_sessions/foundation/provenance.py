@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from replay_sessions.foundation.compiled import IS_COMPILED
 from replay_sessions.foundation.plugins import OUR_PACKAGES
+from replay_sessions.foundation.speedups import IS_COMPILED
 
 PACKAGES = (
     "shop-r1",

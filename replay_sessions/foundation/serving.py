@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from replay_sessions.foundation.command_line import Terminated, terminable
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.stop_signals import Terminated, terminable
 
 if TYPE_CHECKING:  # it needs an extra
     from starlette.applications import Starlette

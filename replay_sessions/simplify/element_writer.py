@@ -6,12 +6,11 @@ Which elements these are, and which are left out, the walk decides.
 from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.card_tree import Heading
-from replay_sessions.simplify.names import Scope
+from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Rule
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK, TITLE
 from replay_sessions.simplify.targets import Attributes, Labels, Target, leads_to_account
-from replay_sessions.simplify.words import tidy
 
 _LABELLED = frozenset({"input", "textarea"})
 UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card

@@ -3,6 +3,8 @@
 A name is a path of scopes and a leaf, `search_results.kettle_1_7_l.view_product` (Shop-R1, section 3.1). A scope is a
 recipe's word for a part of the page, or a card named by its title. Prices and counts are left out of names, since they
 change while the element stays; a name that is taken already is numbered in the order of the page.
+
+Texts are written out, and named, with single blanks and with nothing in them that cannot be seen (`tidy`).
 """
 
 import functools
@@ -14,6 +16,7 @@ _MAX_SCOPES = 3
 _REST = 24
 _LEAVES_KEPT = 30_000  # the pages of a shop repeat their menus and products; one page alone has some thousand
 _LOOKED_AT = 300  # more of a text is never in its slug
+_JOINERS = "\u200c\u200d"  # invisible, but they shape the letters of some scripts
 
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
 _SIGNS = "[$€£¥₹₽₩₪₺₫₴₦฿]"
@@ -240,3 +243,24 @@ _UNDERSCORES = re.compile("_+")
 _LAST_MARK = 0xFFFF
 _MARKS = frozenset({"Mn", "Mc"})
 _LETTERS = _Letters()
+
+
+def quoted(words: str) -> str:
+    """Text as it stands between the quotes of an attribute."""
+    if "&" in words or '"' in words or "<" in words or ">" in words:
+        return words.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+    return words
+
+
+def tidy(raw: str | None) -> str:
+    r"""Text with single blanks and without control, formatting and unassigned characters.
+
+    >>> tidy("  Red\n kettle\x01 "), tidy(None)
+    ('Red kettle', '')
+    """
+    if not raw:
+        return ""
+    words = " ".join(raw.split())
+    if words.isprintable():
+        return words
+    return " ".join("".join([letter for letter in words if letter.isprintable() or letter in _JOINERS]).split())

@@ -7,19 +7,17 @@ import itertools
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.foundation.garbage_collection import paused_collection
+from replay_sessions.foundation.speedups import paused_collection
 from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.apart import last_parts
-from replay_sessions.simplify.bounds import check_bounds
 from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.hidden import hide_closed_parts
-from replay_sessions.simplify.names import Namer
-from replay_sessions.simplify.parsing import parse
+from replay_sessions.simplify.names import Namer, quoted, tidy
+from replay_sessions.simplify.parsing import check_bounds, parse
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.targets import Labels, Target, label_of, shown_attributes
 from replay_sessions.simplify.walk import Walk
-from replay_sessions.simplify.words import quoted, tidy
 
 
 @dataclasses.dataclass(frozen=True)

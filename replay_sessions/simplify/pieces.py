@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 
 from replay_sessions.simplify.apart import without_remarks
+from replay_sessions.simplify.names import quoted, tidy
 from replay_sessions.simplify.tags import BLOCK, TAGS
-from replay_sessions.simplify.words import quoted, tidy
 
 _STARTS = {tag: f"\n<{tag}>" for tag, _ in TAGS.values()}
 _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from selectolax.lexbor import LexborNode
 
-from replay_sessions.simplify.names import Scope
+from replay_sessions.simplify.names import Scope, quoted, tidy
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.tags import ACTED_ON
-from replay_sessions.simplify.words import quoted, tidy
 
 Attributes = Mapping[str, str | None]
 

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborNode
 from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
 from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden, is_unread
-from replay_sessions.simplify.names import Scope
+from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.recipes.selectors import Choice
 from replay_sessions.simplify.style_rules import StyleRules
@@ -22,7 +22,6 @@ from replay_sessions.simplify.targets import (
     acts_by_attributes,
     acts_by_tag,
 )
-from replay_sessions.simplify.words import tidy
 
 _MAX_BEHIND_DIALOG = 10  # parts of a page that a dialog hides; with a dialog open all of a page is one or a few
 

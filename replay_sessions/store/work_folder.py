@@ -22,9 +22,17 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Self
 
-from replay_sessions.foundation.durable_files import check_name, exchange, sync_folder, sync_tree, writing
+from replay_sessions.foundation.durable_files import (
+    HAS_LOCKS,
+    LOCK_FILE,
+    check_name,
+    exchange,
+    lock,
+    sync_folder,
+    sync_tree,
+    writing,
+)
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.locks import HAS_LOCKS, LOCK_FILE, lock
 from replay_sessions.store.manifest import MANIFEST_FILE
 
 _REPLACED = "replaced"

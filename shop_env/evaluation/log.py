@@ -17,9 +17,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file, working_alone_in
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
-from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec

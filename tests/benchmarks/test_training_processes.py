@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.training_runs import parse_seeds
+from replay_sessions.foundation.durable_files import HAS_LOCKS, lock
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.locks import HAS_LOCKS, lock
 
 pytestmark = pytest.mark.long
 
@@ -67,7 +67,7 @@ HOLDING = """
 import sys
 from pathlib import Path
 from benchmarks.training_processes import run_measured
-from replay_sessions.foundation.locks import lock
+from replay_sessions.foundation.durable_files import lock
 with Path({held!r}).open("wb") as file:
     lock(file)
     run_measured([sys.executable, "-c", {child!r}], lock_file=file)

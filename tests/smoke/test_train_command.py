@@ -25,8 +25,8 @@ from agents.registry import make_agent
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.comparisons import differences
 from benchmarks.report.evidence import read_evidence
+from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.results import dominant_type

@@ -11,8 +11,7 @@ import msgspec
 import torch
 from rich.console import Console, RenderableType
 
-from replay_sessions.foundation.durable_files import replace_file
-from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
+from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_file, working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.process_group import process_group

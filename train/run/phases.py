@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import msgspec
 from torch import Tensor
 
-from replay_sessions.foundation.stop_signals import handling
+from replay_sessions.foundation.command_line import handling
 from train.checkpoints import load_state, model_tensors, save_state
 from train.loop import Optimizer, SaveSchedule
 from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor

@@ -44,8 +44,7 @@ from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, run_pages
 from benchmarks.ab.pages.report import LEGEND, LIMITS, markdown, sentences, table
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
-from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.foundation.durable_files import replace_file, working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results

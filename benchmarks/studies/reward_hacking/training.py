@@ -22,8 +22,8 @@ from benchmarks.studies.reward_hacking import policies
 from benchmarks.studies.reward_hacking.mixes import TYPES
 from benchmarks.studies.reward_hacking.taught import SpamRun
 from benchmarks.studies.reward_hacking.trained import TAUGHT, Change, Course, Ends, Policy, Trained
+from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.pooling import Measured

@@ -28,7 +28,7 @@ from replay_sessions.importers.sources.join_keys import TRACKING_PARAMETERS, Add
 from replay_sessions.importers.sources.page_files import PAGE_FILE_ENDINGS, PAGE_LIST, open_page_file
 from replay_sessions.private_data import remove_from_text
 from replay_sessions.simplify import Recipe
-from replay_sessions.simplify.bounds import MAX_BYTES
+from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
 
 _JOINED_COLUMNS = ("session_id", "type", "page", "url", "timestamp", ROW)

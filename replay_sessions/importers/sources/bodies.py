@@ -10,7 +10,7 @@ from email.message import Message
 
 from replay_sessions.foundation.errors import MissingExtra
 from replay_sessions.importers.sources.captures import BadBody, Cause
-from replay_sessions.simplify.bounds import MAX_BYTES
+from replay_sessions.simplify.parsing import MAX_BYTES
 
 _HTML = ("text/html", "application/xhtml+xml")
 _GZIP_MAGIC = b"\x1f\x8b"

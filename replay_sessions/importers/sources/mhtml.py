@@ -16,7 +16,7 @@ from functools import partial
 from replay_sessions.importers.sources.bodies import as_utf8, is_html
 from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
 from replay_sessions.importers.sources.join_keys import is_page_address, seconds
-from replay_sessions.simplify.bounds import MAX_BYTES
+from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
 
 _HEADER_BYTES = 64 << 10

@@ -18,7 +18,7 @@ from replay_sessions.importers.sources.har import HarFile
 from replay_sessions.importers.sources.join_keys import is_page_address, moment
 from replay_sessions.importers.sources.mhtml import MhtmlFile
 from replay_sessions.importers.sources.warc import WarcFile
-from replay_sessions.simplify.bounds import MAX_BYTES
+from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
 
 PAGE_LIST = "pages.csv"

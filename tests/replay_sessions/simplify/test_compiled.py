@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import replay_sessions
-from replay_sessions.foundation.compiled import IS_COMPILED
+from replay_sessions.foundation.speedups import IS_COMPILED
 from tests.replay_sessions.simplify.test_mutated_pages import WRITTEN, mutated_page
 
 pytestmark = [
