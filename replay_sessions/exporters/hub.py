@@ -4,7 +4,7 @@
     python -m replay_sessions import hub mine_for_the_hub --split-by official --out stores/again
     python -m replay_sessions export hub stores/mine --out mine_for_the_hub --upload OWNER/NAME
 
-One row a step (rows.py), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
+One row a step (importers/hub), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
 Nothing leaves the machine without `--upload`, and then it becomes a private data set. Uploading is written and was
 never run: there was no network.
 """
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from replay_sessions.foundation.durable_files import writing
 from replay_sessions.foundation.errors import BadConfig, ImportFailed, first_line
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.importers.hub.rows import ABOUT_FILE, COLUMNS, DATA_FOLDER, ROW_SCHEMA, About, rows_of
+from replay_sessions.importers.hub.importer import ABOUT_FILE, COLUMNS, DATA_FOLDER, ROW_SCHEMA, About, rows_of
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import SPLITS, Manifest, format_counts

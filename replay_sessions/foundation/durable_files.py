@@ -1,4 +1,4 @@
-"""What a file system is asked for: folders exchanged in one step, data that outlives a power cut, locks, clear refusals.
+"""What a file system is asked for: folders exchanged in one step, data that outlives a power cut, locks, refusals.
 
 A lock on an open file keeps all processes but one away. It dies with the process that holds it, also under `kill -9`.
 Systems without such locks (Windows) lock nothing, and HAS_LOCKS says so.

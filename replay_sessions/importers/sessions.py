@@ -10,130 +10,38 @@ word is the row's `event`.
     other events      are left out and counted
 
 The `gap` of the next step counts what was left out. A purchase ends the session: what follows is left out.
+
+Raw pages lose private data while they are simplified, which leaves what the shopper said and typed
+(`without_private_words`). Logs that hold simplified pages go through `without_private_data`. What was found on any page
+of a session is taken out of all of it, and out of the names of elements, which are made of words that pages show, and
+the actions that mean them: `lists_of_anna` becomes `lists_of_name` on the page and in the click. Two names that become
+one stay one; ids and times stay as they are.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, Literal, Protocol, get_args
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
 
 import msgspec
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import Imported, LeftOut, too_long
-from replay_sessions.importers.private_sessions import without_private_data, without_private_words
-from replay_sessions.importers.raw_page import RawPage, Target, Unresolved
-from replay_sessions.private_data import Removal, remove_from_text
+from replay_sessions.importers.logged_pages import PageOfRow, Pages, Row, Unresolved, replace_words, words_of_names
+from replay_sessions.private_data import (
+    Removal,
+    html_pieces,
+    remove_from_text,
+    remove_from_url,
+    remove_private_data,
+    remove_repeated,
+)
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
-from replay_sessions.simplify import SimplifiedPage, load_recipe
-from replay_sessions.simplify.recipes import Rule
 from replay_sessions.store.manifest import Rejected
-
-Row = dict[str, Any]
 
 PURCHASE = "purchase"  # OPeRA's word, too
 ACTION_TYPES = ("click", "type_and_submit", "input", "terminate", PURCHASE)
 VIEW = "view"  # the page is on the screen from then on, and nothing was done
-CACHED_PAGES = 4  # consecutive actions are often on one page
-
-
-class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a log's pages are, and what is to be done to them.
-
-    Attributes:
-        pages: Raw pages are simplified, and what was acted on is looked up in them.
-        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
-        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
-    """
-
-    pages: Literal["simplified", "raw"] = "simplified"
-    recipe: str | None = None
-    private_data: Literal["remove", "keep"] | None = None
-
-    @property
-    def removes_private_data(self) -> bool:
-        return self.private_data == "remove" or (self.private_data is None and self.pages == "raw")
-
-    def described(self) -> dict[str, str]:
-        """How it differs from pages that are stored as they were logged, for the manifest."""
-        if (self.pages, self.recipe, self.private_data) == ("simplified", None, None):
-            return {}
-        recipe = {"pages": "raw", "recipe": self.recipe or "by site"} if self.pages == "raw" else {}
-        return {**recipe, "private_data": "removed" if self.removes_private_data else "kept"}
-
-    def recipe_rules(self) -> tuple[Rule, ...] | None:
-        """The content of the recipe that is named.
-
-        Raises:
-            BadConfig: There is none of that name.
-        """
-        return load_recipe(self.recipe).rules if self.recipe is not None else None
-
-
-class PageOfRow(Protocol):
-    """A simplified page on which what was acted on can be found, as `RawPage` does."""
-
-    @property
-    def page(self) -> SimplifiedPage: ...
-
-    def find(self, target: Target, *, typed: bool) -> str: ...
-
-
-class Pages(ABC):
-    """How the page of a row is looked up."""
-
-    removes_private_data: bool
-
-    @abstractmethod
-    def page(self, row: Row) -> PageOfRow:
-        """The page of a row.
-
-        Raises:
-            Unresolved: There is none, or it cannot be read.
-        """
-
-    def is_purchase(self, row: Row, page: Any, name: str) -> bool:
-        """Whether a click on the element of a name is the purchase, which ends the session."""
-        return bool(row["type"] == PURCHASE)
-
-    def clean(self, session: Session, removed: tuple[Removal, ...]) -> Session:
-        """The session without private data, once its pages have none."""
-        return without_private_words(session, removed)
-
-
-class _LoggedPage(msgspec.Struct, frozen=True):
-    """A page that the log holds simplified; what was acted on is logged by its name there."""
-
-    page: SimplifiedPage
-
-    def find(self, target: Target, *, typed: bool) -> str:
-        return target.get("name") or ""
-
-
-class InlinePages(Pages):
-    """Pages that stand in the rows, simplified or raw."""
-
-    def __init__(self, reading: PageReading) -> None:
-        self._reading = reading
-        self.removes_private_data = reading.removes_private_data
-
-    def page(self, row: Row) -> PageOfRow:
-        html = row["page"] or ""
-        if self._reading.pages == "simplified" or not html.strip():
-            return _LoggedPage(SimplifiedPage(html))
-        try:
-            return _raw_page(html, self._reading.recipe, self.removes_private_data)
-        except BadSession as error:
-            raise Unresolved(str(error)) from error
-
-    def clean(self, session: Session, removed: tuple[Removal, ...]) -> Session:
-        is_raw = self._reading.pages == "raw"
-        return without_private_words(session, removed) if is_raw else without_private_data(session)
-
-
-@lru_cache(CACHED_PAGES)
-def _raw_page(html: str, recipe: str | None, private_data: bool) -> RawPage:
-    return RawPage(html.encode("utf-8", "replace"), load_recipe(recipe) if recipe else None, private_data=private_data)
+_NAME = re.compile(r'(\sname=")([^"]*)(")')
 
 
 def number_actions(rows: list[Row]) -> list[Row]:
@@ -202,7 +110,10 @@ def build_session(
     except ValueError as error:  # BadSession among them
         yield Rejected(where=location, reason=str(error))
         return
-    yield pages.clean(session, tuple(removed)) if pages.removes_private_data else session
+    if pages.removes_private_data:
+        are_simplified = pages.are_simplified
+        session = without_private_data(session) if are_simplified else without_private_words(session, tuple(removed))
+    yield session
 
 
 def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona | None) -> Session:
@@ -247,7 +158,7 @@ def _read_rows(
             yield Rejected(where=f"{row_prefix}{row['row']}", reason=reason)
             gap += 1
             continue
-        if isinstance(action, Click) and pages.is_purchase(row, page, action.name):
+        if isinstance(action, Click) and (kind == PURCHASE or pages.is_purchase(row, page, action.name)):
             is_over = True
             action = msgspec.structs.replace(action, click_type=PURCHASE)
         yield Step(
@@ -272,3 +183,64 @@ def _action(row: Row, page: PageOfRow) -> Action:
 
 def _first(rows: list[Row], column: str) -> Any:
     return next((value for row in rows if (value := row.get(column))), None)
+
+
+def without_private_data(session: Session) -> Session:
+    """The session with `[kind]` in the place of whatever looks private in it."""
+    cleaned = [_page_without(step.page) for step in session.steps]
+    removed = tuple(dict.fromkeys(removal for _, removals in cleaned for removal in removals))
+    steps = (_clean_step(step, page, removed) for step, (page, _) in zip(session.steps, cleaned, strict=True))
+    return without_private_words(msgspec.structs.replace(session, steps=tuple(steps)), removed)
+
+
+def without_private_words(session: Session, removed: Sequence[Removal]) -> Session:
+    """The session without what looks private in goal, persona, rationales, addresses of pages and what was typed.
+
+    Args:
+        removed: What was found private on its pages.
+    """
+
+    def cleaned(text: str) -> str:
+        return remove_from_text(text, removed)
+
+    persona = session.persona
+    if persona is not None:
+        traits = {name: cleaned(value) for name, value in persona.traits.items()}
+        persona = msgspec.structs.replace(persona, text=cleaned(persona.text), traits=traits)
+    steps = []
+    for step in session.steps:
+        action = step.action
+        if isinstance(action, TypeAndSubmit):
+            action = msgspec.structs.replace(action, text=cleaned(action.text))
+        rationale, url = step.rationale and cleaned(step.rationale), step.url and remove_from_url(step.url, removed)
+        steps.append(msgspec.structs.replace(step, action=action, rationale=rationale, url=url))
+    goal = session.goal and cleaned(session.goal)
+    return msgspec.structs.replace(session, steps=tuple(steps), goal=goal, persona=persona)
+
+
+def _page_without(page: str) -> tuple[str, tuple[Removal, ...]]:
+    pieces, order = html_pieces(page)
+    changed, removed = remove_private_data([pieces[position] for position in order])
+    for number, piece in changed.items():
+        pieces[order[number]] = piece
+    return "".join(pieces), removed
+
+
+def _clean_step(step: Step, page: str, removed: Sequence[Removal]) -> Step:
+    pieces, _ = html_pieces(page)
+    for position, piece in remove_repeated(pieces, removed).items():
+        pieces[position] = piece
+    words = words_of_names(removed)
+    written = "".join(_names_without(piece, words) if piece[0] == "<" else piece for piece in pieces)
+    return msgspec.structs.replace(step, page=written, action=_clean_action(step.action, words, removed))
+
+
+def _names_without(tag: str, words: dict[str, str]) -> str:
+    return _NAME.sub(lambda match: match[1] + replace_words(match[2], words) + match[3], tag)
+
+
+def _clean_action(action: Action, words: dict[str, str], removed: Sequence[Removal]) -> Action:
+    if isinstance(action, Terminate):
+        return action
+    name = remove_repeated([action.name], removed).get(0, action.name)
+    return msgspec.structs.replace(action, name=replace_words(name, words))

@@ -51,6 +51,7 @@ import msgspec
 
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
+from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading, Row
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
     RecordPath,
@@ -62,8 +63,7 @@ from replay_sessions.importers.mapped.record_paths import (
     unknown_keys,
     value_at,
 )
-from replay_sessions.importers.raw_page import TARGET_COLUMNS
-from replay_sessions.importers.sessions import ACTION_TYPES, VIEW, PageReading, Row, number_actions
+from replay_sessions.importers.sessions import ACTION_TYPES, VIEW, number_actions
 
 EventType = Literal["click", "type_and_submit", "input", "terminate", "purchase", "view"]
 _STEP_TYPES = ("click", "type_and_submit", "input", "terminate")

@@ -24,9 +24,9 @@ from replay_sessions.importers.importer import (
     reason_of,
     table_of_names,
 )
+from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
-from replay_sessions.importers.private_sessions import without_private_data
-from replay_sessions.importers.sessions import InlinePages, PageReading, build_session, rows_of_session
+from replay_sessions.importers.sessions import build_session, rows_of_session, without_private_data
 from replay_sessions.importers.sources.record_files import Record, read_json_lines
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected

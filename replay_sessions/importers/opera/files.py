@@ -17,7 +17,7 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.store.manifest import Rejected
 
 OperaVersion = Literal["filtered", "full"]

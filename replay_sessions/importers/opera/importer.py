@@ -28,6 +28,7 @@ import msgspec
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, too_long
+from replay_sessions.importers.logged_pages import InlinePages, PageReading, Row
 from replay_sessions.importers.opera.files import (
     OperaSession,
     OperaVersion,
@@ -37,9 +38,9 @@ from replay_sessions.importers.opera.files import (
     read_table,
 )
 from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
-from replay_sessions.importers.sessions import InlinePages, PageReading, Row, build_session, number_actions
+from replay_sessions.importers.sessions import build_session, number_actions
 from replay_sessions.importers.sources.join_keys import in_time_order
-from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Persona
 from replay_sessions.store.manifest import Rejected
 

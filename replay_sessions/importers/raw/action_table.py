@@ -19,9 +19,8 @@ import pyarrow.csv
 
 from replay_sessions.foundation.errors import ImportFailed, did_you_mean, first_line
 from replay_sessions.importers.importer import listed, quote_name, reason_of
-from replay_sessions.importers.sessions import Row
-from replay_sessions.importers.sources.parquet import ParquetSource
-from replay_sessions.importers.sources.record_files import read_lines
+from replay_sessions.importers.logged_pages import Row
+from replay_sessions.importers.sources.record_files import ParquetSource, read_lines
 from replay_sessions.store.manifest import Rejected
 
 # Column -> what it holds. This table is the importer's documentation too (`import raw --help`).

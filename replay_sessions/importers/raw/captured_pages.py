@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed
 from replay_sessions.importers.importer import Part, find_files
+from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Row, Unresolved
 from replay_sessions.importers.raw.action_table import ROW, ActionTable
-from replay_sessions.importers.raw_page import RawPage, Unresolved
-from replay_sessions.importers.sessions import ACTION_TYPES, CACHED_PAGES, PURCHASE, Pages, Row
+from replay_sessions.importers.sessions import ACTION_TYPES
 from replay_sessions.importers.sources.capture_index import CaptureIndex, CapturePosition, Tolerance
 from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile
 from replay_sessions.importers.sources.join_keys import TRACKING_PARAMETERS, AddressReader, moment
@@ -212,8 +212,7 @@ class PageFolder(Pages):
         return self._cached_page(row["page"] or "")
 
     def is_purchase(self, row: Row, page: RawPage, name: str) -> bool:
-        selector = self._purchase_selector
-        return row["type"] == PURCHASE or (selector is not None and page.is_among(selector, name))
+        return self._purchase_selector is not None and page.is_among(self._purchase_selector, name)
 
     def content(self, file: str) -> bytes:
         """The bytes of a page.

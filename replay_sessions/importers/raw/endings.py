@@ -23,7 +23,8 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.importers.sessions import ACTION_TYPES, PURCHASE, VIEW, Row
+from replay_sessions.importers.logged_pages import Row
+from replay_sessions.importers.sessions import ACTION_TYPES, PURCHASE, VIEW
 from replay_sessions.importers.sources.join_keys import seconds
 
 

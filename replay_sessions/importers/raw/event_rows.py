@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import find_files, reason_of
+from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.mapped.field_mapping import FieldMapping
 from replay_sessions.importers.raw.action_table import (
     BATCH_ROWS,
@@ -28,9 +29,8 @@ from replay_sessions.importers.raw.action_table import (
     read_json_objects,
     without_endless,
 )
-from replay_sessions.importers.sessions import Row
 from replay_sessions.importers.sources.join_keys import moment
-from replay_sessions.importers.sources.parquet import ParquetSource
+from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.store.manifest import Rejected
 
 _JSON = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")

@@ -20,9 +20,9 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import too_long
-from replay_sessions.importers.raw_page import Target, Unresolved
+from replay_sessions.importers.logged_pages import Target, Unresolved
 from replay_sessions.importers.rrweb.page_writer import MARK
-from replay_sessions.importers.running.worker_processes import worker_processes
+from replay_sessions.importers.running.engines import worker_processes
 from replay_sessions.simplify import Recipe, SimplifiedPage
 from replay_sessions.simplify.page import locate
 

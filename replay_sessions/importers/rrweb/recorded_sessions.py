@@ -12,8 +12,8 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.importer import Imported
+from replay_sessions.importers.logged_pages import Pages, Row, Unresolved
 from replay_sessions.importers.raw.endings import Endings
-from replay_sessions.importers.raw_page import Unresolved
 from replay_sessions.importers.rrweb.pages import ActedPage, Settler
 from replay_sessions.importers.rrweb.timeline import (
     PERSONA,
@@ -29,7 +29,7 @@ from replay_sessions.importers.rrweb.timeline import (
     Timeline,
 )
 from replay_sessions.importers.rrweb.typed_texts import learn_from, without_secrets
-from replay_sessions.importers.sessions import Pages, Row, build_session
+from replay_sessions.importers.sessions import build_session
 from replay_sessions.store.manifest import Rejected
 
 _NOTHING_THERE = "click on nothing that can be acted on"

@@ -10,14 +10,21 @@ back but the part's size: its result lies in the work folder, where it outlives 
 A part is done when its JSON file is there and the others have the sizes that it gives: what a killed process was
 writing is then no part, and is done again. Each file is on the disk before it gets its name, so that this holds after
 a power cut too.
+
+Processes that do a part of the work end with the import, however it ends (`worker_processes`).
 """
 
+import contextlib
 import os
+import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
+from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Literal
@@ -25,13 +32,58 @@ from typing import Any, Literal
 import msgspec
 
 from replay_sessions.foundation.durable_files import sync_file, writing
-from replay_sessions.foundation.errors import BadSession, first_line
+from replay_sessions.foundation.errors import BadSession, ImportFailed, first_line
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.importers.importer import Importer, LeftOut, Part
-from replay_sessions.importers.running.worker_processes import WorkerDied, worker_processes
 from replay_sessions.store.manifest import SHARD_FOLDER, IndexRow, Rejected, Shard, SplitPlan
 from replay_sessions.store.shards import ShardWriter
 from replay_sessions.store.writer import RejectionLog, action_counts, index_row
+
+
+class WorkerDied(ImportFailed):
+    """A process that did a part was killed; the parts that are done stay done."""
+
+
+@contextlib.contextmanager
+def worker_processes(
+    workers: int, set_up: Callable[..., None] | None = None, *arguments: Any
+) -> Iterator[ProcessPoolExecutor]:
+    """Processes to hand work to; what nobody has begun when they are left is never done.
+
+    Args:
+        set_up: Called once in each of them, with what else is given.
+
+    Raises:
+        WorkerDied: One of them was killed.
+    """
+    # "spawn": a fork would copy the locks of this process's threads (progress bar, Arrow).
+    begin = (set_up, arguments)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start, initargs=begin) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool as error:
+            raise WorkerDied(
+                "a worker process was killed, perhaps for want of memory: run the same command again, with fewer "
+                "--workers; it goes on where it was"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start(set_up: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if set_up is not None:
+        set_up(*arguments)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
 
 _PART_FOLDER = "parts"
 

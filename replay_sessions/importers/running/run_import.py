@@ -20,8 +20,15 @@ import msgspec
 from replay_sessions.foundation.durable_files import sync_file, writing
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Importer
-from replay_sessions.importers.running.engines import Engine, Job, make_folders, read_part, rejections_path, run_jobs
-from replay_sessions.importers.running.worker_processes import WorkerDied
+from replay_sessions.importers.running.engines import (
+    Engine,
+    Job,
+    WorkerDied,
+    make_folders,
+    read_part,
+    rejections_path,
+    run_jobs,
+)
 from replay_sessions.store.manifest import SHARD_FOLDER, Rejected, Shard, SplitPlan
 from replay_sessions.store.work_folder import WorkFolder, check_target
 from replay_sessions.store.writer import StoreContents

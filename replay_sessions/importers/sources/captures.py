@@ -1,17 +1,26 @@
-"""Captured pages: what a file has of each, and why one may be of no use.
+"""Captured pages: what a file has of each, why one may be of no use, and what its body is as a page.
 
 A file of captures (HAR, WARC, MHTML, or a page of HTML that a list says the address of) is read twice: once from
 beginning to end for what is in it (`captures`), which is what an index is made of, and then page by page, where a
 session needs one (`body`).
+
+The body of a response, as it went over the wire, becomes a page's bytes: chunks joined, unpacked, in UTF-8. Whatever
+ends too early is an error, since half a page looks like a complete one; what a bomb unpacks to is read no further than
+any page may be long. The charset that a response declares goes before the page's own, as in a browser.
 """
 
+import codecs
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from email.message import Message
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
+from replay_sessions.foundation.errors import MissingExtra
+from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
 
 
@@ -90,3 +99,156 @@ def fault_of(read: Callable[[], bytes]) -> Cause | None:
     except BadBody as error:
         return error.cause
     return None
+
+
+_HTML = ("text/html", "application/xhtml+xml")
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_AS_BROWSERS_READ = {"iso8859-1": "cp1252", "ascii": "cp1252"}  # Python's names; browsers know no Latin-1
+_LONGEST_SIZE = 16  # hex digits of a chunk's size
+_BLANKS = b" \t\r\n\f\x00\xef\xbb\xbf"
+
+
+def is_html(content_type: str, body: bytes) -> bool:
+    """Whether a response is a page, by its type, or where it has none by how it begins.
+
+    >>> is_html("text/html; charset=utf-8", b""), is_html("", b" <!doctype html>"), is_html("application/json", b"<")
+    (True, True, False)
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind in _HTML if kind else body[:1024].lstrip(_BLANKS).startswith(b"<")
+
+
+def charset_of(content_type: str) -> str:
+    """
+    >>> charset_of('text/html; charset="UTF-8"'), charset_of("text/html")
+    ('utf-8', '')
+    """
+    message = Message()
+    message["content-type"] = " ".join(content_type.split())
+    try:
+        return message.get_content_charset("")
+    except (LookupError, ValueError):  # of a parameter in several pieces
+        return ""
+
+
+def as_utf8(body: bytes, charset: str) -> bytes:
+    """A page in UTF-8 where its charset is declared beside it; else as it is, to be read as it says itself."""
+    if body.startswith(_BYTE_ORDER_MARKS):
+        return body
+    try:
+        name = codecs.lookup(charset).name
+        if not name.startswith("utf-8"):
+            return body.decode(_AS_BROWSERS_READ.get(name, name), "replace").encode("utf-8", "replace")
+    except (LookupError, ValueError):  # no charset, or one that nobody knows; one that is no text encoding
+        return body
+    return body
+
+
+def joined_chunks(body: bytes) -> bytes:
+    """The body of a response whose transfer encoding is `chunked`; one whose chunks were joined already as it is.
+
+    Raises:
+        BadBody: It ends before its last chunk.
+    """
+    chunks: list[bytes] = []
+    position = 0
+    while True:
+        end = body.find(b"\n", position, position + 1024)
+        size = _chunk_size(body[position:end]) if end >= 0 else None
+        if size is None:
+            if not chunks:
+                return body
+            raise BadBody(Cause.TRUNCATED, f"after {position:,} bytes")
+        if size == 0:
+            return b"".join(chunks)
+        chunk = body[end + 1 : end + 1 + size]
+        chunks.append(chunk)
+        position = end + 1 + size + len(b"\r\n")
+        if len(chunk) < size or position > len(body):
+            raise BadBody(Cause.TRUNCATED, f"after {len(body):,} bytes")
+
+
+def _chunk_size(line: bytes) -> int | None:
+    digits = line.partition(b";")[0].strip()
+    try:
+        return int(digits, 16) if len(digits) <= _LONGEST_SIZE and digits.isalnum() else None
+    except ValueError:
+        return None
+
+
+def unpacked(body: bytes, encodings: str) -> bytes:
+    """A body without its content encodings (`gzip`, `deflate`, `br`), the last of which was applied last.
+
+    Some archives keep the header of a body that they have unpacked: what is not packed stays as it is.
+
+    Raises:
+        BadBody: It is damaged, too long, or packed in another way.
+    """
+    for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
+        if encoding in ("gzip", "x-gzip"):
+            body = _inflated(body, 16 + zlib.MAX_WBITS) if body[:2] == _GZIP_MAGIC else body
+        elif encoding == "deflate":
+            body = _deflated(body)
+        elif encoding == "br":
+            body = _brotli(body)
+        elif encoding not in ("", "identity"):
+            raise BadBody(Cause.UNDECODABLE, f"its encoding {encoding[:20]!r} is not read")
+    if len(body) > MAX_BYTES:
+        raise _too_large()
+    return body
+
+
+def _deflated(body: bytes) -> bytes:
+    """Servers send it with or without zlib's header."""
+    for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
+        try:
+            return _inflated(body, bits)
+        except BadBody as error:
+            if error.cause != Cause.UNDECODABLE:
+                raise
+    return _plain_page(body, "deflate")
+
+
+def _inflated(body: bytes, bits: int) -> bytes:
+    stream = zlib.decompressobj(bits)
+    try:
+        content = stream.decompress(body, MAX_BYTES + 1)
+    except zlib.error as error:
+        raise BadBody(Cause.UNDECODABLE, str(error)) from error
+    if len(content) > MAX_BYTES:
+        raise _too_large()
+    if not stream.eof:
+        raise BadBody(Cause.TRUNCATED, "it is packed, and its end is missing")
+    return content
+
+
+def _brotli(body: bytes) -> bytes:
+    try:
+        import brotli  # noqa: PLC0415 - the extra warc is optional
+    except ImportError as error:
+        raise MissingExtra("pages packed by brotli need its package: pip install 'shop-r1[warc]'") from error
+    stream = brotli.Decompressor()
+    try:
+        pieces = [stream.process(body, output_buffer_limit=MAX_BYTES)]
+        size = len(pieces[0])
+        while not stream.is_finished() and size <= MAX_BYTES:
+            if stream.can_accept_more_data():
+                raise BadBody(Cause.TRUNCATED, "it is packed, and its end is missing")
+            pieces.append(stream.process(b"", output_buffer_limit=MAX_BYTES))
+            size += len(pieces[-1])
+    except brotli.error:
+        return _plain_page(body, "br")
+    if size > MAX_BYTES:
+        raise _too_large()
+    return b"".join(pieces)
+
+
+def _plain_page(body: bytes, encoding: str) -> bytes:
+    if is_html("", body):
+        return body
+    raise BadBody(Cause.UNDECODABLE, f"it is said to be packed by {encoding!r}, and is not")
+
+
+def _too_large() -> BadBody:
+    return BadBody(Cause.TOO_LARGE, f"more than {MAX_BYTES:,} bytes")

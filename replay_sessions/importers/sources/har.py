@@ -20,8 +20,16 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from replay_sessions.importers.sources.bodies import as_utf8, charset_of, is_html
-from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
+from replay_sessions.importers.sources.captures import (
+    BadBody,
+    Capture,
+    Cause,
+    PageFile,
+    as_utf8,
+    charset_of,
+    fault_of,
+    is_html,
+)
 from replay_sessions.importers.sources.join_keys import is_page_address, seconds
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected

@@ -13,8 +13,7 @@ from email.parser import BytesHeaderParser
 from email.utils import parsedate_to_datetime
 from functools import partial
 
-from replay_sessions.importers.sources.bodies import as_utf8, is_html
-from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
+from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, as_utf8, fault_of, is_html
 from replay_sessions.importers.sources.join_keys import is_page_address, seconds
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected

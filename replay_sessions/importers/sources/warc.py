@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from replay_sessions.foundation.plugins import load_with_extra
-from replay_sessions.importers.sources.bodies import as_utf8, charset_of, is_html, joined_chunks, unpacked
-from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile
+from replay_sessions.importers.sources.captures import (
+    BadBody,
+    Capture,
+    Cause,
+    PageFile,
+    as_utf8,
+    charset_of,
+    is_html,
+    joined_chunks,
+    unpacked,
+)
 from replay_sessions.importers.sources.join_keys import is_page_address, seconds
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected

@@ -2,7 +2,7 @@
 
     scan_store   each session -> SessionFacts: its targets and whether they stand on the page, digests, lengths
     audit_store  facts -> AuditReport: faults (exit code 1), warnings, figures
-    commands/check.py prints it; repair.py rejects the sessions at fault
+    commands/check.py prints it, and rejects the sessions at fault
 
 Grounding: the share of logged targets whose name stands on the page shown. A log whose pages are shifted by one step
 (reported of ShopCART) trains a model to click on what it cannot see; offset -1 asks after the page one step earlier.
@@ -12,9 +12,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.duplicates import Leak, exact_duplicates, leaks_across_splits
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
-from replay_sessions.store.audit.scan import OFFSETS, SessionFacts, scan_store
+from replay_sessions.store.audit.scan import (
+    OFFSETS,
+    Leak,
+    SessionFacts,
+    exact_duplicates,
+    leaks_across_splits,
+    scan_store,
+)
 from replay_sessions.store.manifest import REMEDY, SPLITS, format_counts
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long

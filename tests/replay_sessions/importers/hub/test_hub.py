@@ -12,8 +12,7 @@ from replay_sessions import Session, SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.exporters.hub import HubExporter
-from replay_sessions.importers.hub.importer import HubImporter
-from replay_sessions.importers.hub.rows import COLUMNS, rows_of, session_of
+from replay_sessions.importers.hub.importer import COLUMNS, HubImporter, rows_of, session_of
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.manifest import SplitPlan
 from tests.replay_sessions.conftest import make_session, sessions

@@ -9,8 +9,8 @@ import pytest
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.logged_pages import RawPage
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
-from replay_sessions.importers.raw_page import RawPage
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.manifest import SplitPlan
 

@@ -12,7 +12,7 @@ from replay_sessions.importers.rrweb import importer as rrweb
 from replay_sessions.importers.rrweb.page_writer import MARK
 from replay_sessions.importers.rrweb.pages import ActedPage, PageHelpers, Settler, View
 from replay_sessions.importers.running import run_import as running
-from replay_sessions.importers.running.worker_processes import WorkerDied
+from replay_sessions.importers.running.engines import WorkerDied
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded
 
 pytestmark = pytest.mark.long

@@ -7,9 +7,9 @@ import pytest
 
 from replay_sessions import Click, Session, SessionStore, Step, StoreWriter, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
+from replay_sessions.commands.check import repair_store
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.store.audit.judge import AuditLimits, AuditReport, audit_size, audit_store
-from replay_sessions.store.audit.repair import repair_store
 from replay_sessions.store.manifest import SplitPlan
 
 pytestmark = pytest.mark.long

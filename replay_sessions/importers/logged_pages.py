@@ -1,27 +1,37 @@
-"""What a raw log says was acted on -> the name of that element in the simplified page.
+"""The pages of a log, and what it says was acted on -> the name of that element in the simplified page.
 
-By the simplified page's own name, by a CSS selector in the raw page, by its id, its text or the address it links to, in
-this order; what one of them leaves open the others may decide together (a text that two links have, and an address).
-What stays ambiguous is not guessed.
+Pages stand in the rows (`InlinePages`) or elsewhere (other `Pages`). Simplified ones are taken as they are, and what
+was acted on is logged by its name there. On a raw one (`RawPage`) it is looked up by the simplified page's own name, by
+a CSS selector in the raw page, by its id, its text or the address it links to, in this order; what one of them leaves
+open the others may decide together (a text that two links have, and an address). What stays ambiguous is not guessed.
 
 A selector or an id finds a node of the raw page. The simplifier parses the page for itself, since it marks what is
 closed, and says which of its nodes the names stand for; the elements of both parses come in the same order. A click on
 an icon in a link lands on the link: the nearest named node around it.
 """
 
-from collections.abc import Mapping
-from functools import cached_property
+import html
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Literal, Protocol
 
+import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from replay_sessions.importers.private_sessions import name_without
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.sources.join_keys import AddressReader
-from replay_sessions.private_data import remove_from_text
+from replay_sessions.private_data import Removal, remove_from_text
 from replay_sessions.private_data.people import is_person
-from replay_sessions.simplify import Recipe, SimplifiedPage
+from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
+from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.page import locate
 from replay_sessions.simplify.parsing import parse
+from replay_sessions.simplify.recipes import Rule
 
+Row = dict[str, Any]
+CACHED_PAGES = 4  # consecutive actions are often on one page
 _COLUMNS = ("name", "selector", "element_id", "element_text", "link_url")
 TARGET_COLUMNS = (*_COLUMNS, "url")
 Target = Mapping[str, str | None]  # of those columns: what a log says was acted on, and the address of the page
@@ -126,7 +136,7 @@ class RawPage:
         if not self._private_data:
             return repr(text)
         cleaned = "[name]" if text.strip() and is_person(text) else remove_from_text(text, self.page.removed)
-        return repr(name_without(cleaned, self.page.removed))
+        return repr(replace_words(cleaned, words_of_names(self.page.removed)))
 
     def _names_at(self, node: LexborNode) -> set[str]:
         """The name of a node or of the nearest one around it; else all names in it."""
@@ -157,3 +167,114 @@ def _not_one(names: set[str], what: str) -> str:
 
 def _normal_text(text: str) -> str:
     return " ".join(text.split()).casefold()
+
+
+def words_of_names(removed: Sequence[Removal]) -> dict[str, str]:
+    """What was removed as it stands in names, and its kind."""
+    words = {slug(html.unescape(removal.text)): removal.kind for removal in removed if removal.is_repeated}
+    return {word: kind for word, kind in words.items() if word}
+
+
+def replace_words(name: str, words: dict[str, str]) -> str:
+    """A name with the kinds of words in their places."""
+    for word, kind in words.items():
+        if word in name:
+            name = re.sub(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", kind, name)
+    return name
+
+
+class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a log's pages are, and what is to be done to them.
+
+    Attributes:
+        pages: Raw pages are simplified, and what was acted on is looked up in them.
+        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
+        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
+    """
+
+    pages: Literal["simplified", "raw"] = "simplified"
+    recipe: str | None = None
+    private_data: Literal["remove", "keep"] | None = None
+
+    @property
+    def removes_private_data(self) -> bool:
+        return self.private_data == "remove" or (self.private_data is None and self.pages == "raw")
+
+    def described(self) -> dict[str, str]:
+        """How it differs from pages that are stored as they were logged, for the manifest."""
+        if (self.pages, self.recipe, self.private_data) == ("simplified", None, None):
+            return {}
+        recipe = {"pages": "raw", "recipe": self.recipe or "by site"} if self.pages == "raw" else {}
+        return {**recipe, "private_data": "removed" if self.removes_private_data else "kept"}
+
+    def recipe_rules(self) -> tuple[Rule, ...] | None:
+        """The content of the recipe that is named.
+
+        Raises:
+            BadConfig: There is none of that name.
+        """
+        return load_recipe(self.recipe).rules if self.recipe is not None else None
+
+
+class PageOfRow(Protocol):
+    """A simplified page on which what was acted on can be found, as `RawPage` does."""
+
+    @property
+    def page(self) -> SimplifiedPage: ...
+
+    def find(self, target: Target, *, typed: bool) -> str: ...
+
+
+class Pages(ABC):
+    """How the page of a row is looked up.
+
+    Attributes:
+        are_simplified: They were logged so, and lose private data only when the session is built.
+    """
+
+    removes_private_data: bool
+    are_simplified = False
+
+    @abstractmethod
+    def page(self, row: Row) -> PageOfRow:
+        """The page of a row.
+
+        Raises:
+            Unresolved: There is none, or it cannot be read.
+        """
+
+    def is_purchase(self, row: Row, page: Any, name: str) -> bool:
+        """Whether a click on the element of a name is the purchase, which ends the session."""
+        return False
+
+
+class _LoggedPage(msgspec.Struct, frozen=True):
+    """A page that the log holds simplified; what was acted on is logged by its name there."""
+
+    page: SimplifiedPage
+
+    def find(self, target: Target, *, typed: bool) -> str:
+        return target.get("name") or ""
+
+
+class InlinePages(Pages):
+    """Pages that stand in the rows, simplified or raw."""
+
+    def __init__(self, reading: PageReading) -> None:
+        self._reading = reading
+        self.removes_private_data = reading.removes_private_data
+        self.are_simplified = reading.pages == "simplified"
+
+    def page(self, row: Row) -> PageOfRow:
+        page = row["page"] or ""
+        if self.are_simplified or not page.strip():
+            return _LoggedPage(SimplifiedPage(page))
+        try:
+            return _raw_page(page, self._reading.recipe, self.removes_private_data)
+        except BadSession as error:
+            raise Unresolved(str(error)) from error
+
+
+@lru_cache(CACHED_PAGES)
+def _raw_page(page: str, recipe: str | None, private_data: bool) -> RawPage:
+    return RawPage(page.encode("utf-8", "replace"), load_recipe(recipe) if recipe else None, private_data=private_data)
