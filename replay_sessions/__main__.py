@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from replay_sessions.foundation.command_line import choose, run_command
+from replay_sessions.foundation.plugins import load
 
 COMMANDS = {
     "generate": "Make sessions of the embedded demo shop.",
@@ -23,6 +24,7 @@ COMMANDS = {
     "shop": "Open the demo shop in a browser, and record visits.",
     "export": "Write a store in another form.",
 }
+_MODULES = {"import": "import_logs"}  # the others are called as their command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,23 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program="python -m replay_sessions", text=__doc__)
-    run: Callable[[Sequence[str]], int]
     # Each command is imported alone: together they would take a second to start.
-    match name:
-        case "generate":
-            from replay_sessions.commands.generate import run  # noqa: PLC0415 - start-up time
-        case "import":
-            from replay_sessions.commands.import_logs import run  # noqa: PLC0415 - start-up time
-        case "show":
-            from replay_sessions.commands.show import run  # noqa: PLC0415 - start-up time
-        case "check":
-            from replay_sessions.commands.check import run  # noqa: PLC0415 - start-up time
-        case "collect":
-            from replay_sessions.commands.collect import run  # noqa: PLC0415 - start-up time
-        case "shop":
-            from replay_sessions.commands.shop import run  # noqa: PLC0415 - start-up time
-        case "export":
-            from replay_sessions.commands.export import run  # noqa: PLC0415 - start-up time
+    run: Callable[[Sequence[str]], int] = load(f"replay_sessions.commands.{_MODULES.get(name, name)}:run")
     return run(rest)
 
 

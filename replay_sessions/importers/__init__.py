@@ -8,6 +8,8 @@ named here and imported only when used:
 
 from typing import TYPE_CHECKING
 
+from replay_sessions.foundation.plugins import load
+
 if TYPE_CHECKING:
     from replay_sessions.importers.importer import Importer
 
@@ -26,43 +28,20 @@ IMPORTERS = {
 }
 
 
+_CLASSES = {
+    "jsonl": "mapped.jsonl:JsonlImporter",
+    "miniwob": "mapped.jsonl:MiniwobImporter",
+    "autowebbench": "mapped.jsonl:AutowebbenchImporter",
+    "webshop": "mapped.jsonl:WebshopImporter",
+    "opera": "opera.importer:OperaImporter",
+    "shopcart": "mapped.shopcart:ShopcartImporter",
+    "raw": "raw.importer:RawImporter",
+    "rrweb": "rrweb.importer:RrwebImporter",
+    "hub": "hub.importer:HubImporter",
+}
+
+
 def importer_class(name: str) -> "type[Importer]":
     """The importer of a name of IMPORTERS; each is imported alone, since their libraries take time to start."""
-    match name:
-        case "jsonl":
-            from replay_sessions.importers.mapped.jsonl import JsonlImporter  # noqa: PLC0415 - start-up time
-
-            return JsonlImporter
-        case "miniwob":
-            from replay_sessions.importers.mapped.jsonl import MiniwobImporter  # noqa: PLC0415 - start-up time
-
-            return MiniwobImporter
-        case "autowebbench":
-            from replay_sessions.importers.mapped.jsonl import AutowebbenchImporter  # noqa: PLC0415 - start-up time
-
-            return AutowebbenchImporter
-        case "webshop":
-            from replay_sessions.importers.mapped.jsonl import WebshopImporter  # noqa: PLC0415 - start-up time
-
-            return WebshopImporter
-        case "opera":
-            from replay_sessions.importers.opera.importer import OperaImporter  # noqa: PLC0415 - start-up time
-
-            return OperaImporter
-        case "shopcart":
-            from replay_sessions.importers.mapped.shopcart import ShopcartImporter  # noqa: PLC0415 - start-up time
-
-            return ShopcartImporter
-        case "raw":
-            from replay_sessions.importers.raw.importer import RawImporter  # noqa: PLC0415 - start-up time
-
-            return RawImporter
-        case "rrweb":
-            from replay_sessions.importers.rrweb.importer import RrwebImporter  # noqa: PLC0415 - start-up time
-
-            return RrwebImporter
-        case "hub":
-            from replay_sessions.importers.hub.importer import HubImporter  # noqa: PLC0415 - start-up time
-
-            return HubImporter
-    raise AssertionError(f"{name!r} is none of IMPORTERS")
+    importer: type[Importer] = load(f"{__name__}.{_CLASSES[name]}")
+    return importer

@@ -12,8 +12,8 @@ WARC or MHTML, found by address and time (raw/captured_pages.py):
 
 Pages are simplified by the site's recipe, which also takes private data out of them; so it is of all else but ids. What
 was acted on is given by a CSS selector, the element's id, text, address or its name in the simplified page
-(logged_pages.py). An action whose page or element is not found is left out, counted and listed with the reason; the next
-step's `gap` says so.
+(logged_pages.py). An action whose page or element is not found is left out, counted and listed with the reason; the
+next step's `gap` says so.
 """
 
 from collections.abc import Iterator
