@@ -11,9 +11,9 @@ Each command has a --help of its own.
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from replay_sessions.foundation.command_line import choose, run_command
-from replay_sessions.foundation.plugins import load
 
 COMMANDS = {
     "generate": "Make sessions of the embedded demo shop.",
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program="python -m replay_sessions", text=__doc__)
     # Each command is imported alone: together they would take a second to start.
-    run: Callable[[Sequence[str]], int] = load(f"replay_sessions.commands.{_MODULES.get(name, name)}:run")
+    run: Callable[[Sequence[str]], int] = import_module(f"replay_sessions.commands.{_MODULES.get(name, name)}").run
     return run(rest)
 
 

@@ -6,13 +6,14 @@ A unit is what an importer reads at once: a line, the rows of a session, a recor
 size. The main process makes parts in order, other processes may read them in any order, and a resumed import skips the
 parts that are done. So the same source must be cut in the same way every time, and parts and importers must pickle.
 
-A new importer is a class with `Options`, a constructor, `parts` and `read_unit`.
+A new importer is a class with `Options`, a constructor, `parts` and `read_unit`, named in IMPORTERS and _CLASSES.
 """
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from textwrap import fill
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -25,6 +26,38 @@ from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
 Row = TypeVar("Row")
+
+IMPORTERS = {
+    "jsonl": "JSON lines (.jsonl, .jsonl.gz): our own sessions, or another log through a field mapping.",
+    "miniwob": "JSON lines of MiniWoB++ human demonstrations.",
+    "autowebbench": "JSON lines of AutoWebBench, pages in <a[ID]| text> notation.",
+    "webshop": "JSON lines of WebShop as ReAct shows it, pages in [name] lines.",
+    "opera": "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA.",
+    "shopcart": "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step.",
+    "raw": "A shop's own log: a folder of raw HTML pages and a table of what was done on them.",
+    "rrweb": "Recordings of rrweb 2, also as PostHog and Sentry keep them: the page is rebuilt event by event.",
+    "hub": "A folder that `export hub` wrote, or a data set of the hub made so.",
+}
+
+
+_CLASSES = {
+    "jsonl": "mapped.jsonl:JsonlImporter",
+    "miniwob": "mapped.jsonl:MiniwobImporter",
+    "autowebbench": "mapped.jsonl:AutowebbenchImporter",
+    "webshop": "mapped.jsonl:WebshopImporter",
+    "opera": "opera.importer:OperaImporter",
+    "shopcart": "mapped.shopcart:ShopcartImporter",
+    "raw": "raw.importer:RawImporter",
+    "rrweb": "rrweb.importer:RrwebImporter",
+    "hub": "hub.importer:HubImporter",
+}
+
+
+def importer_class(name: str) -> "type[Importer]":
+    """The importer of a name of IMPORTERS; each is imported alone, since their libraries take time to start."""
+    module, _, kind = _CLASSES[name].partition(":")
+    importer: type[Importer] = getattr(import_module(f"{__package__}.{module}"), kind)
+    return importer
 
 
 class Part(msgspec.Struct, frozen=True):

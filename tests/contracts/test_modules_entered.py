@@ -53,4 +53,4 @@ def test_an_import_of_two_raw_sessions_enters_few_modules(tmp_path: Path) -> Non
     out = ("--out", str(tmp_path / "store"), "--workers", "1")
     modules = modules_entered("replay_sessions.__main__", "import", "raw", str(tmp_path), *out)
     assert "replay_sessions/importers/sessions.py" in modules
-    assert len(modules) <= 57, modules
+    assert len(modules) <= 45, modules
