@@ -20,7 +20,7 @@ from replay_sessions.foundation.errors import ImportFailed, ShopR1Error
 from replay_sessions.importers.raw.captured_pages import Joining
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.importers.sources import bodies
+from replay_sessions.importers.sources import captures
 from replay_sessions.importers.sources.captures import BadBody, Cause
 from replay_sessions.importers.sources.page_files import open_page_file
 from tests.replay_sessions.importers.raw.captured import (
@@ -355,7 +355,7 @@ class TestDamage:
     def test_bodies_of_warc_records(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, body: bytes, headers: Any, cause: str
     ) -> None:
-        monkeypatch.setattr(bodies, "MAX_BYTES", 1_000_000)
+        monkeypatch.setattr(captures, "MAX_BYTES", 1_000_000)
         with (path := tmp_path / "v.warc.gz").open("wb") as file:
             writer = Writer(file, gzip=True)
             add_response(writer, Shown("/", 1, ""), body, **headers)
