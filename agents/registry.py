@@ -28,11 +28,10 @@ from urllib.parse import unquote
 import msgspec
 
 from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, check_arguments, is_policy
-from agents.baselines.counts import ContextMajority, Ngram
-from agents.baselines.nearest import Nearest
+from agents.baselines.fitted import ContextMajority, Nearest, Ngram
 from agents.baselines.oracle import OracleAgent
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, RandomAgent, RepeatLastAgent
-from agents.human.agent import HumanAgent
+from agents.human.recording import HumanAgent
 from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, load, load_file, member, requires_extra

@@ -1,7 +1,7 @@
 """Agents without a language model: fixed rules, and classic models that are fitted to the train split.
 
 rules.py        random, majority, repeat_last, copy_match       oracle.py    the demo shop's own policy
-choices.py      what a fitted model sees of a step              fitted.py    what all fitted models share
-counts.py       context_majority, ngram                         nearest.py   nearest
+choices.py      what a fitted model sees of a step
+fitted.py       what all fitted models share; context_majority, ngram, nearest
 classifiers.py  logistic, boosting (scikit-learn: the extra `baselines`)
 """

@@ -1,15 +1,36 @@
-"""What all fitted baselines share: reading the train split, and from a page to its distribution.
+"""Baselines that are fitted to the train split: what they share, and `context_majority`, `ngram` and `nearest`.
 
-TrainView ─► train_steps ─► FittedBaseline.learn        observation ─► Page ─► FittedBaseline.weigh ─► probabilities
+    TrainView ─► train_steps ─► FittedBaseline.learn        observation ─► Page ─► FittedBaseline.weigh ─► probabilities
+
+The role of an action (choices.py) is counted by context. `context_majority` takes the counts of the most specific
+context with enough train steps. `ngram` looks at the last three actions, with Witten-Bell smoothing:
+
+    p(o | c) = (count(c, o) + kinds(c) · p(o | c without its first word)) / (count(c) + kinds(c))
+
+where kinds(c) is how many different outcomes followed c (Witten and Bell 1991), and the shortest context is uniform
+over what the page offers. Recurring names are part of a role, so that names are followed too where they mean something;
+a page's own names (products) differ in their rank among those of their role.
+
+`nearest` takes what was done at the train steps that are most like this one, by BM25 over their words:
+
+    score(step) = Σ_w idf(w) · tf(w) · (k1 + 1) / (tf(w) + k1 · (1 - b + b · length / mean length))
+
+(Robertson and Zaragoza 2009), w the words of goal, persona, page and context. Of N train steps the √N nearest vote for
+the choices of this page with the role and traits of what was done there: for those that share both; where there is
+none, for those that share the role and the fit to the shopper's words; else for those of its role. Votes are smoothed
+as above: with K votes for T different roles, T / (K + T) goes to all choices alike.
 """
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from agents.baselines.choices import Example, Page, Reader
+from agents.baselines.choices import Choice, Example, Page, Reader
 from agents.distribution import DistributionAgent, Floats
 from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig
@@ -17,6 +38,10 @@ from replay_sessions.schema import Action
 from shop_env.observation import Observation
 
 UNIFORM_SHARE = 0.01  # of every distribution, over all choices: no choice on the page has probability 0
+ENOUGH_STEPS = 5
+ORDER = 3  # actions before the next one
+K1, B = 1.2, 0.75
+Context = tuple[str, ...]
 
 
 class FittedBaseline(DistributionAgent):
@@ -53,9 +78,13 @@ class FittedBaseline(DistributionAgent):
     def learn(self, examples: Sequence[Example]) -> None:
         """Takes from the train split what `weigh` needs."""
 
-    @abstractmethod
     def weigh(self, pages: Sequence[Page]) -> Iterable[Floats]:
         """For each page how likely each of its choices is, (choices,), summing to 1; never called without a page."""
+        return map(self.weigh_page, pages)
+
+    def weigh_page(self, page: Page) -> Floats:
+        """The same of one page, for baselines that take them one by one."""
+        raise NotImplementedError
 
     def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
         pages = [self._reader.read(observation) for observation in observations]
@@ -83,3 +112,137 @@ def divide_shares(labels: Sequence[str], shares: Iterable[float]) -> Floats:
     """
     per_label = {label: share / labels.count(label) for label, share in zip(dict.fromkeys(labels), shares, strict=True)}
     return np.array([per_label[label] for label in labels])
+
+
+class ContextMajority(FittedBaseline):
+    """The most frequent role by kind of page and last action, backing off to the kind of page, and to all steps."""
+
+    def learn(self, examples: Sequence[Example]) -> None:
+        self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
+        for page, role, _ in examples:
+            for context in _contexts(page):
+                self._counts[context][role] += 1
+
+    def weigh_page(self, page: Page) -> Floats:
+        """The share of each role, divided evenly among the choices that have it."""
+        for context in _contexts(page):
+            counts = self._counts.get(context, Counter())
+            shares = np.array([counts[role] for role in dict.fromkeys(page.roles)], dtype=float)
+            if shares.sum() >= ENOUGH_STEPS:
+                return divide_shares(page.roles, shares / shares.sum())
+        return np.full(len(page.choices), 1 / len(page.choices))
+
+
+def _contexts(page: Page) -> list[Context]:
+    """From the most specific to all steps."""
+    return [(page.kind, *page.past[-1:]), (page.kind,), ()]
+
+
+class Ngram(FittedBaseline):
+    """An n-gram model over the roles of actions, and over ranks within a role."""
+
+    def learn(self, examples: Sequence[Example]) -> None:
+        self._roles, self._ranks = WittenBell(), WittenBell()
+        for page, role, chosen in examples:
+            self._roles.add(_last_roles(page), role)
+            if chosen is not None:
+                self._ranks.add((role,), _rank(page.choices[chosen]))
+
+    def weigh_page(self, page: Page) -> Floats:
+        roles = np.array(page.roles)
+        shares = np.zeros(len(roles))
+        offered = list(dict.fromkeys(page.roles))
+        for role, share in zip(offered, self._roles.among(_last_roles(page), offered), strict=True):
+            own = np.flatnonzero(roles == role)
+            ranks = [_rank(page.choices[index]) for index in own]
+            shares[own] = share * divide_shares(ranks, self._ranks.among((role,), list(dict.fromkeys(ranks))))
+        return shares
+
+
+class WittenBell:
+    """What follows what, smoothed."""
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
+
+    def add(self, context: Context, outcome: str) -> None:
+        for start in range(len(context) + 1):
+            self._counts[context[start:]][outcome] += 1
+
+    def among(self, context: Context, offered: Sequence[str]) -> Floats:
+        """The probability of each of the outcomes that are offered, (offered,), summing to 1.
+
+        >>> model = WittenBell()
+        >>> for outcome in "aab":
+        ...     model.add((), outcome)
+        >>> model.among((), ["a", "c"]).round(2).tolist()  # (2 + 2/2) and (0 + 2/2), each of 5
+        [0.75, 0.25]
+        """
+        shares = np.full(len(offered), 1 / len(offered))
+        for start in range(len(context), -1, -1):
+            if counts := self._counts.get(context[start:]):
+                own = np.array([counts[outcome] for outcome in offered])
+                shares = (own + len(counts) * shares) / (counts.total() + len(counts))
+        total: float = shares.sum()
+        return shares / total
+
+
+def _last_roles(page: Page) -> Context:
+    return (*("start",) * ORDER, *page.past)[-ORDER:]
+
+
+def _rank(choice: Choice) -> str:
+    return choice.traits[1]
+
+
+class Nearest(FittedBaseline):
+    """Lets the nearest steps of the train split vote."""
+
+    def learn(self, examples: Sequence[Example]) -> None:
+        self._actions = [(role, None if chosen is None else page.choices[chosen]) for page, role, chosen in examples]
+        texts = [Counter(_terms(page)) for page, _, _ in examples]
+        self._columns = {word: column for column, word in enumerate(dict.fromkeys(w for text in texts for w in text))}
+        lengths = np.array([text.total() for text in texts])
+        columns = np.array([self._columns[word] for text in texts for word in text])
+        counts = np.array([count for text in texts for count in text.values()])
+        having = np.bincount(columns)
+        idf = np.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+        norms = np.repeat(K1 * (1 - B + B * lengths / lengths.mean()), list(map(len, texts)))
+        weights = idf[columns] * counts * (K1 + 1) / (counts + norms)
+        starts = np.concatenate([[0], np.cumsum(list(map(len, texts)))])
+        # Single precision halves the memory, and the time of a product that reads all of it.
+        self._weights = csr_matrix((weights.astype(np.float32), columns, starts))
+
+    def scores(self, page: Page) -> Floats:
+        """How much each train step is like this one, (steps,)."""
+        words = np.zeros(len(self._columns))
+        words[[self._columns[word] for word in set(_terms(page)) if word in self._columns]] = 1
+        scores: Floats = self._weights @ words
+        return scores
+
+    def weigh_page(self, page: Page) -> Floats:
+        similar: dict[Hashable, list[int]] = {}
+        for index, choice in enumerate(page.choices):
+            for key in _keys(choice.role, choice):
+                similar.setdefault(key, []).append(index)
+        votes, roles = np.zeros(len(page.choices)), set()
+        for step in np.argsort(-self.scores(page), kind="stable")[: math.isqrt(len(self._actions))]:
+            role, action = self._actions[step]
+            if chosen := next((similar[key] for key in _keys(role, action) if key in similar), None):
+                votes[chosen] += 1 / len(chosen)
+                roles.add(role)
+        smoothing = max(1, len(roles))
+        shares: Floats = (votes + smoothing / len(votes)) / (votes.sum() + smoothing)
+        return shares
+
+
+def _terms(page: Page) -> list[str]:
+    return page.words + page.context
+
+
+def _keys(role: str, choice: Choice | None) -> Iterator[Hashable]:
+    """What an action has in common with others, from all of it to its role alone."""
+    if choice is not None:
+        yield role, choice.traits
+        yield role, choice.traits[0]
+    yield role

@@ -1,8 +1,8 @@
 """People as agents: a person predicts a shopper's next action on a local page, and is ranked like any other agent.
 
-recording.py   the folder of predictions: the questions, replies    sitting.py   one person's steps, in their order
-server.py      the local page over HTTP; page/ holds its files      agent.py     the recorded replies, as an agent
-agreement.py   how far several people agree                         __main__.py  the commands
+recording.py   the folder of predictions, and the agent `human`     sitting.py   one person's steps, in their order
+server.py      the local page over HTTP; page/ holds its files      agreement.py   how far several people agree
+__main__.py    the commands
 
 python -m agents.human --store demo --sessions 5 --person ada --out runs/people
 python -m agents.human agreement runs/people
@@ -11,4 +11,4 @@ python -m benchmarks.leaderboard --agents "ada=human?replies=runs/people&person=
 
 __all__ = ["HumanAgent"]
 
-from agents.human.agent import HumanAgent
+from agents.human.recording import HumanAgent

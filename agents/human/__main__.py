@@ -25,10 +25,10 @@ from typing import Annotated
 import msgspec
 import tyro
 
-from agents.human.agreement import agreement_table, people_agreement
+from agents.human.agreement import people_agreement
 from agents.human.recording import Questions, Recording
 from agents.human.sitting import Sitting
-from replay_sessions.foundation.command_line import parse_options, run_command
+from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
@@ -86,15 +86,13 @@ class CompareAnswers(msgspec.Struct, frozen=True, kw_only=True):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line."""
     words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
-
-
-def _run(words: Sequence[str]) -> int:
     if words[:1] != ["agreement"]:
-        return _ask(parse_options(Ask, words, program=PROGRAM, text=__doc__))
-    folder = parse_options(CompareAnswers, words[1:], program=f"{PROGRAM} agreement").folder
-    print_results(agreement_table(folder, people_agreement(Recording.open(folder))))
-    return 0
+        return command(Ask, _ask, program=PROGRAM, text=__doc__)(words)
+    return command(CompareAnswers, _compare, program=f"{PROGRAM} agreement")(words[1:])
+
+
+def _compare(options: CompareAnswers) -> None:
+    print_results(people_agreement(Recording.open(options.folder)))
 
 
 def _ask(options: Ask) -> int:

@@ -11,9 +11,6 @@ agreement is 1 and kappa is undefined.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
-
-import msgspec
 
 from agents.human.recording import Recording
 from replay_sessions.foundation.errors import BadConfig
@@ -25,40 +22,7 @@ from shop_env.replies import Reply, parse_reply
 Answers = Mapping[StepKey, dict[str, str]]
 
 
-class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Two people.
-
-    Attributes:
-        steps: How many both answered.
-        exact: The share at which both predicted the same action, every field of it.
-        types: The share at which both predicted the same type.
-        kappa: Cohen's, over types; None where it is undefined.
-    """
-
-    people: tuple[str, str]
-    steps: int
-    exact: float
-    types: float
-    kappa: float | None
-
-
-class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Everyone in a recording.
-
-    Attributes:
-        pairs: All pairs with a step in common.
-        people: How many people there are.
-        steps: How many steps everybody answered.
-        kappa: Fleiss', over types at those steps; None where it is undefined.
-    """
-
-    pairs: list[PairAgreement]
-    people: int
-    steps: int
-    kappa: float | None
-
-
-def people_agreement(recording: Recording) -> Agreement:
+def people_agreement(recording: Recording) -> Table:
     """How far the people of a recording agree.
 
     Raises:
@@ -70,37 +34,25 @@ def people_agreement(recording: Recording) -> Agreement:
             f"'{recording.folder}' holds the answers of {len(answers)} of at least 2 people: let others answer with "
             "`python -m agents.human --person NAME` and the same options"
         )
-    agreement = compute_agreement(answers)
-    if not agreement.pairs:
+    table = agreement_table(answers, f"{recording.folder}: how far people agree")
+    if not table.rows:
         raise BadConfig(f"No two people of '{recording.folder}' have answered the same step yet")
-    return agreement
+    return table
 
 
-def compute_agreement(answers: Mapping[str, Answers]) -> Agreement:
-    """The same from each person's actions by step."""
-    pairs = []
+def agreement_table(answers: Mapping[str, Answers], title: str) -> Table:
+    """The same from each person's actions by step: a row for each pair with a step in common, a note on all people."""
+    rows = []
     for people in combinations(answers, 2):
         first, second = (answers[person] for person in people)
         if common := [(first[key], second[key]) for key in first if key in second]:
             types = [(mine["type"], theirs["type"]) for mine, theirs in common]
-            pairs.append(
-                PairAgreement(
-                    people=people,
-                    steps=len(common),
-                    exact=_share_equal(common),
-                    types=_share_equal(types),
-                    kappa=cohens_kappa(types),
-                )
-            )
-    by_all = set.intersection(*(set(own) for own in answers.values())) if answers else set()
-    ratings = [Counter(own[key]["type"] for own in answers.values()) for key in by_all]
-    return Agreement(pairs=pairs, people=len(answers), steps=len(by_all), kappa=fleiss_kappa(ratings))
-
-
-def agreement_table(folder: Path, agreement: Agreement) -> Table:
-    """A row for each pair."""
+            shares = _share_equal(common), _share_equal(types)
+            rows.append([", ".join(people), len(common), *shares, _format(cohens_kappa(types))])
+    by_all = set.intersection(*map(set, answers.values()))
+    kappa = fleiss_kappa([Counter(own[key]["type"] for own in answers.values()) for key in by_all])
     return Table(
-        title=f"{folder}: how far people agree",
+        title=title,
         columns=[
             Column("pair"),
             Column("steps", "count"),
@@ -108,13 +60,10 @@ def agreement_table(folder: Path, agreement: Agreement) -> Table:
             Column("same type, %", "percent"),
             Column("Cohen's kappa of types", "ratio"),
         ],
-        rows=[
-            [", ".join(pair.people), pair.steps, pair.exact, pair.types, _format(pair.kappa)]
-            for pair in agreement.pairs
-        ],
+        rows=rows,
         notes=[
-            f"Fleiss' kappa of types over all {agreement.people} people, at the {agreement.steps} steps that all "
-            f"answered: {_format(agreement.kappa)}"
+            f"Fleiss' kappa of types over all {len(answers)} people, at the {len(by_all)} steps that all "
+            f"answered: {_format(kappa)}"
         ],
     )
 
@@ -147,9 +96,7 @@ def fleiss_kappa(ratings: Sequence[Mapping[str, int]]) -> float | None:
     people = sum(ratings[0].values())
     agreeing = sum(count * (count - 1) for question in ratings for count in question.values())
     observed = agreeing / (people * (people - 1)) / len(ratings)
-    totals: Counter[str] = Counter()
-    for question in ratings:
-        totals.update(question)
+    totals = sum(map(Counter, ratings), Counter[str]())
     return _beyond_chance(observed, sum((count / totals.total()) ** 2 for count in totals.values()))
 
 

@@ -1,15 +1,22 @@
-"""The folder in which people's predictions are recorded: the questions, and each person's replies.
+"""The folder in which people's predictions are recorded, and the agent `human`, which answers from it as a person did.
 
 DIR/asked.json            the questions: the store, context and sessions, the same for all people of the folder
-DIR/steps.jsonl           the steps, each with a digest of its observation (agent.py looks a reply up by it)
+DIR/steps.jsonl           the steps, each with a digest of its observation (HumanAgent looks a reply up by it)
 DIR/people/NAME.jsonl     one person's replies, as the leaderboard keeps an agent's (evaluation/reply_cache.py)
 DIR/people/NAME.lock      held by the process that serves this person
 
 Everyone in a folder gets the same questions, so that people can be compared; others need another folder.
+
+    observation ─► its digest ─► the steps of the recording with the same observation ─► the person's reply
+
+An agent sees observations and not which step of which session it is at, so a reply is looked up by the observation.
+Where several steps have the very same one and different replies, the step's seed draws one of them. A step that the
+person was not asked about, or has not answered yet, is an AgentFailed: an error row, never a score of 0.
 """
 
 import hashlib
 import json
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +24,7 @@ from pathlib import Path
 import msgspec
 
 from replay_sessions.foundation.durable_files import replace_file, sync_folder, working_alone_in, writing
-from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
+from replay_sessions.foundation.errors import AgentFailed, BadConfig, BadSession, did_you_mean
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.reply_cache import ReplyCache
@@ -181,3 +188,49 @@ def observation_digest(observation: Observation) -> str:
 def _differences(old: Questions, new: Questions) -> str:
     fields = [(name, getattr(old, name), getattr(new, name)) for name in old.__struct_fields__]
     return ", ".join(f"{name} {before!r}, now {after!r}" for name, before, after in fields if before != after)
+
+
+class HumanAgent:
+    """Answers as a person did, from the folder of `python -m agents.human`.
+
+    Args:
+        replies: The folder.
+        person: Who, where several people answered.
+        show_answer: Must be true of people who saw the logged action after each prediction, so that their row says so.
+    """
+
+    def __init__(self, replies: str, person: str | None = None, show_answer: bool = False) -> None:
+        recording = Recording.open(Path(replies))
+        self._person = recording.choose_person(person)
+        actual = recording.questions.show_answer
+        if actual != show_answer:
+            raise BadConfig(
+                f"Agent 'human': the people of '{replies}' {'saw' if actual else 'did not see'} the logged action "
+                f"after each prediction; give show_answer={str(actual).lower()}, so that the row says so too"
+            )
+        cache = recording.replies_of(self._person)
+        self._answers: dict[str, list[str]] = {}
+        for step in recording.steps:
+            reply = cache.reply(step.key)
+            self._answers.setdefault(step.observation, []).extend([] if reply is None else [reply])
+        self._random = random.Random()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Seeds the draw among several answers to the very same page, history, persona and goal."""
+        self._random = random.Random(seed)
+
+    def act(self, observation: Observation) -> str:
+        """The person's reply.
+
+        Raises:
+            AgentFailed: There is none.
+        """
+        answers = self._answers.get(observation_digest(observation))
+        if answers is None:
+            raise AgentFailed(
+                f"not asked: {self._person} saw no such page, history, persona and goal (another store, context or "
+                "session)"
+            )
+        if not answers:
+            raise AgentFailed(f"not answered: {self._person} has not reached this step yet")
+        return self._random.choice(answers)

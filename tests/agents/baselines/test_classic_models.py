@@ -11,9 +11,7 @@ import msgspec
 import pytest
 
 from agents.baselines.choices import Page, Reader
-from agents.baselines.counts import WittenBell
-from agents.baselines.fitted import FittedBaseline
-from agents.baselines.nearest import K1, B, Nearest, _terms
+from agents.baselines.fitted import K1, B, FittedBaseline, Nearest, WittenBell, _terms
 from agents.registry import GROUPS, make_agent
 from agents.train_view import TrainView
 from benchmarks.leaderboard.ranking import agent_specs

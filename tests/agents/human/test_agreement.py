@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from agents.human.__main__ import main
-from agents.human.agreement import cohens_kappa, compute_agreement, fleiss_kappa
+from agents.human.agreement import agreement_table, cohens_kappa, fleiss_kappa
 from replay_sessions.schema import Click, Session, Step
 from tests.agents.human.conftest import Serve, store_of
 
@@ -56,20 +56,15 @@ def test_pairs_are_compared_where_both_answered_and_all_where_everybody_did() ->
     ada = {("s", 1): click("x"), ("s", 2): LEAVE, ("s", 3): click("y"), ("s", 4): click("x")}
     ben = {("s", 1): click("x"), ("s", 2): LEAVE, ("s", 3): click("z")}
     cleo = {("s", 2): click("x"), ("s", 3): LEAVE, ("s", 5): LEAVE}
-    found = compute_agreement({"ada": ada, "ben": ben, "cleo": cleo})
-    assert [(*pair.people, pair.steps) for pair in found.pairs] == [
-        ("ada", "ben", 3),
-        ("ada", "cleo", 2),
-        ("ben", "cleo", 2),
+    table = agreement_table({"ada": ada, "ben": ben, "cleo": cleo}, "three people")
+    assert table.rows == [
+        ["ada, ben", 3, pytest.approx(2 / 3), 1.0, "1.000"],
+        ["ada, cleo", 2, 0.0, 0.0, "-1.000"],
+        ["ben, cleo", 2, 0.0, 0.0, "-1.000"],
     ]
-    assert (found.pairs[0].exact, found.pairs[0].types, found.pairs[0].kappa) == (
-        pytest.approx(2 / 3),
-        1.0,
-        1.0,
-    )
-    assert (found.pairs[1].types, found.pairs[1].kappa) == (0.0, -1.0)
     # Two steps, each with two answers of one type and one of the other: seen 1/3, chance 1/2.
-    assert (found.people, found.steps, found.kappa) == (3, 2, pytest.approx((1 / 3 - 1 / 2) / (1 - 1 / 2)))
+    kappa = (1 / 3 - 1 / 2) / (1 - 1 / 2)
+    assert table.notes == [f"Fleiss' kappa of types over all 3 people, at the 2 steps that all answered: {kappa:.3f}"]
 
 
 def test_the_command_tells_it(serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
