@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from operator import index
 from typing import Any
 
+from agents.distribution import SeededAgent
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
@@ -48,7 +49,7 @@ def check_arguments(
         raise BadConfig(f"{name}: {error}; it takes these arguments: {accepted}") from error
 
 
-class FunctionAgent:
+class FunctionAgent(SeededAgent):
     """A function as an agent.
 
     Args:
@@ -60,12 +61,7 @@ class FunctionAgent:
         self._function = function
         self._arguments = arguments
         self._takes_seed = "seed" in inspect.signature(function).parameters and "seed" not in arguments
-        self._seed: int | None = None
         check_arguments(f"Agent function '{function.__name__}'", function, ({},), arguments)
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Holds the seed for a function that takes one."""
-        self._seed = seed
 
     def act(self, observation: Observation) -> str:
         """What the function returns."""

@@ -1,4 +1,4 @@
-"""Agents that hold a probability distribution over a page's actions, and draw from it or take its mode.
+"""Agents that draw by a seed, and those that hold a probability distribution over a page's actions.
 
 observation ─► DistributionAgent.distributions ─► probabilities, or: temperature ─► action ─► reply
 """
@@ -17,7 +17,17 @@ from shop_env.replies import format_reply
 Floats = NDArray[np.float64]
 
 
-class DistributionAgent(ABC):
+class SeededAgent:
+    """An agent whose reply follows from the observation and the seed of the last `reset`; None draws one."""
+
+    _seed: int | None = None
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Holds the seed of the next reply."""
+        self._seed = seed
+
+
+class DistributionAgent(SeededAgent, ABC):
     """Chooses among the actions of a page by their probabilities; its replies have no rationale.
 
     Args:
@@ -28,15 +38,10 @@ class DistributionAgent(ABC):
         if temperature < 0:
             raise BadConfig(f"temperature is {temperature}; it must not be below 0")
         self._temperature = temperature
-        self._seed: int | None = None
 
     @abstractmethod
     def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
         """For each page its actions and their probabilities, (actions,), summing to 1; never called without a page."""
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Seeds the next draw."""
-        self._seed = seed
 
     def act(self, observation: Observation) -> str:
         """One reply."""

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 
+from agents.distribution import SeededAgent
 from agents.train_view import TrainView
 from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
@@ -12,7 +13,7 @@ from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
 
-class OracleAgent:
+class OracleAgent(SeededAgent):
     """Answers as a shopper of the demo shop would.
 
     Args:
@@ -29,15 +30,11 @@ class OracleAgent:
                 f"'{store.source}': leave it out of --agents"
             )
         self._temperature = temperature
-        self._random = random.Random()
-
-    def reset(self, *, seed: int | None = None) -> None:
-        self._random = random.Random(seed)
 
     def act(self, observation: Observation) -> str:
         """The likeliest action, or one that is drawn, with the shop's own rationale."""
         shares = sharpened(_probabilities(observation), self._temperature)
-        (action,) = self._random.choices(list(shares), list(shares.values()))
+        (action,) = random.Random(self._seed).choices(list(shares), list(shares.values()))
         return format_reply(demo_shop.rationale_for(observation, action), action)
 
     def probabilities(

@@ -6,6 +6,7 @@ from collections import Counter
 import msgspec
 
 from agents.baselines.choices import match_words
+from agents.distribution import SeededAgent
 from agents.train_view import TrainView
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
@@ -17,42 +18,27 @@ from shop_env.words import content_words, past_actions, quoted_parts, shopper_wo
 LONGEST_PHRASE = 4
 
 
-class RandomAgent:
+class RandomAgent(SeededAgent):
     """Draws a type among those possible on the page, then an element; types a phrase of the goal or the history."""
-
-    def __init__(self) -> None:
-        self._random = random.Random()
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Seeds the draws."""
-        self._random = random.Random(seed)
 
     def act(self, observation: Observation) -> str:
         """A reply with a random action."""
+        draw = random.Random(self._seed)
         elements = find_elements(observation["page"])
         names = {kind: [item.name for item in elements if item.accepts == kind] for kind in ("click", "type")}
         action: Action = Terminate()
-        match self._random.choice([*(kind for kind, own in names.items() if own), "terminate"]):
+        match draw.choice([*(kind for kind, own in names.items() if own), "terminate"]):
             case "click":
-                action = Click(name=self._random.choice(names["click"]))
+                action = Click(name=draw.choice(names["click"]))
             case "type":
-                action = TypeAndSubmit(name=self._random.choice(names["type"]), text=self._phrase(observation))
+                name, words = draw.choice(names["type"]), shopper_words(observation) or ["something"]
+                start = draw.randrange(len(words))
+                text = " ".join(words[start : start + draw.randint(1, LONGEST_PHRASE)])
+                action = TypeAndSubmit(name=name, text=text)
         return format_reply("I try something.", action)
 
-    def _phrase(self, observation: Observation) -> str:
-        words = shopper_words(observation) or ["something"]
-        start = self._random.randrange(len(words))
-        return " ".join(words[start : start + self._random.randint(1, LONGEST_PHRASE)])
 
-
-class Stateless:
-    """An agent that remembers nothing and draws nothing."""
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Nothing to forget."""
-
-
-class MajorityAgent(Stateless):
+class MajorityAgent(SeededAgent):
     """Always the most frequent action of the train split, whatever the page; ties go to the JSON that sorts first.
 
     Args:
@@ -77,7 +63,7 @@ class MajorityAgent(Stateless):
         return self._reply
 
 
-class RepeatLastAgent(Stateless):
+class RepeatLastAgent(SeededAgent):
     """Repeats the last action of the history; terminates where there is none. Shows how repetitive a log is."""
 
     def act(self, observation: Observation) -> str:
@@ -86,7 +72,7 @@ class RepeatLastAgent(Stateless):
         return format_reply("I do that again.", past[-1] if past else reply_action(Terminate()))
 
 
-class CopyMatchAgent(Stateless):
+class CopyMatchAgent(SeededAgent):
     """Types the goal into an input it has not used; else clicks the best-matching element it has not clicked.
 
     Words the shopper has given (goal, typed texts, rationales) reappear on the elements that are clicked next, in logs

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from agents.distribution import SeededAgent
 from replay_sessions.foundation.durable_files import replace_file, sync_folder, working_alone_in, writing
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, BadSession, did_you_mean
 from replay_sessions.foundation.progress import progress_bar
@@ -190,7 +191,7 @@ def _differences(old: Questions, new: Questions) -> str:
     return ", ".join(f"{name} {before!r}, now {after!r}" for name, before, after in fields if before != after)
 
 
-class HumanAgent:
+class HumanAgent(SeededAgent):
     """Answers as a person did, from the folder of `python -m agents.human`.
 
     Args:
@@ -213,11 +214,6 @@ class HumanAgent:
         for step in recording.steps:
             reply = cache.reply(step.key)
             self._answers.setdefault(step.observation, []).extend([] if reply is None else [reply])
-        self._random = random.Random()
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Seeds the draw among several answers to the very same page, history, persona and goal."""
-        self._random = random.Random(seed)
 
     def act(self, observation: Observation) -> str:
         """The person's reply.
@@ -233,4 +229,4 @@ class HumanAgent:
             )
         if not answers:
             raise AgentFailed(f"not answered: {self._person} has not reached this step yet")
-        return self._random.choice(answers)
+        return random.Random(self._seed).choice(answers)

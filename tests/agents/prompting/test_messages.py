@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from agents.conformance import check_agent
-from agents.prompting.agent import PromptingAgent
+from agents.prompting.agent import PromptingAgent, examples_text, prompt_messages
 from agents.prompting.formats import reply_of_choice
-from agents.prompting.messages import examples_text, prompt_messages
 from agents.prompting.options import PromptingOptions, read_options
 from agents.registry import make_agent
 from agents.train_view import TrainView
@@ -91,11 +90,9 @@ def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store: Se
     view = TrainView(demo_store)
 
     def draw(**given: Any) -> str:
-        return examples_text(
-            view, **{"shots": 2, "seed": 0, "page_characters": 300, "history": "whole_replies", **given}
-        )
+        return examples_text(view, options(**{"shots": 2, "shot_page_characters": 300, **given}))
 
-    assert draw() == draw() != draw(seed=1)
+    assert draw() == draw() != draw(shot_seed=1)
     assert draw(shots=0) == ""
     assert draw().count("### Person") == 2
     trained_on = {f"Goal: {session.goal}" for session in view.sessions()}
@@ -108,11 +105,11 @@ def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store: Se
 
 def test_an_example_shows_the_element_that_was_used(planted_store: SessionStore) -> None:
     view = TrainView(planted_store)
-    text = examples_text(view, shots=1, seed=0, page_characters=1000, history="whole_replies")
+    text = examples_text(view, options(shots=1, shot_page_characters=1000))
     assert 'name="results.blue"' in text
     assert '(Here the person did: {"type": "click", "name": "results.blue"})' in text
     assert '"rationale": ""' not in text
-    trained = examples_text(view, shots=1, seed=0, page_characters=60, history="as_trained")
+    trained = examples_text(view, options(shots=1, shot_page_characters=60, history="as_trained"))
     assert '"rationale": ""' in trained
     assert "characters left out" in trained
 
