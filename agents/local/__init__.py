@@ -1,7 +1,7 @@
 """Language models on this machine as agents.
 
-policy_agent.py   a trained policy, from its checkpoint      action_probabilities.py   how likely it holds each action
-agent.py          any other model, zero-shot: `local?path=…`    vllm_agent.py          the same in vLLM
+policy_agent.py   a trained policy, from its checkpoint, and how likely it holds each action
+agent.py          any other model, zero-shot: `local?path=…`, and the same in vLLM
 """
 
 import train  # noqa: F401 - before torch: it says how torch's threads wait for one another

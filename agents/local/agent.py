@@ -6,20 +6,23 @@ python -m benchmarks.leaderboard --agents "local?path=models/mine&temperature=0"
 python -m benchmarks.leaderboard --agents "local?path=org/name&adapter=adapters/mine&engine=vllm" --out runs/zero_shot
 
 It reads the prompt that training teaches (shop_env/prompts.py), and its prompts share their pages as a checkpoint's do.
+vLLM runs in this process too, and gives no probabilities of actions: for those use the engine `transformers`.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from agents.local.policy_agent import PolicyAgent, usual_device
-from agents.local.vllm_agent import VllmAgent
+from agents.local.policy_agent import PolicyAgent, Sources, usual_device
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.config import Precision
 from train.lora import adapter_base, load_adapter
-from train.models import load_model
+from train.models import load_model, load_tokenizer
+from train.rollouts.vllm import LARGEST_SEED, VllmEngine
+from train.tokens import decode_replies
 
 ENGINES = ("transformers", "vllm")
 
@@ -109,3 +112,31 @@ def _with_adapter(model: Any, adapter: Path, path: str) -> Any:
     except (RuntimeError, ValueError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise CheckpointMismatch(f"the adapter '{adapter}' does not fit the model '{path}': {reason}") from error
+
+
+class VllmAgent(PolicyAgent):
+    """Samples replies with vLLM.
+
+    Args:
+        path: A folder or hub id.
+        adapter: The folder of a LoRA adapter.
+        info: Its prompt format and sampling.
+        engine_options: Further arguments of vLLM's LLM.
+    """
+
+    def __init__(self, path: str, adapter: str | None, info: CheckpointInfo, engine_options: Mapping[str, Any]) -> None:
+        self._engine = VllmEngine(
+            path, max_tokens=info.max_tokens, precision=info.precision, adapter=adapter, options=engine_options
+        )
+        self._prepare(load_tokenizer(path, own_tokenizer=info.own_tokenizer), info)
+
+    def probabilities(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> None:  # type: ignore[override]
+        """vLLM gives none."""
+        return
+
+    def _replies(
+        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
+    ) -> list[str]:
+        seeds = [int(source.integers(LARGEST_SEED)) for source in sources]
+        replies = self._engine.generate(prompts, self._sampling, seed=seeds)
+        return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agents.baselines.oracle import OracleAgent
-from agents.local.action_probabilities import _shares, action_probabilities
+from agents.local.policy_agent import _shares, action_probabilities
 from replay_sessions import demo_shop
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
@@ -126,9 +126,8 @@ def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
     observation = observe_session(tiny.sessions[0])[1]
     prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
     uniforms = draw_uniforms([np.random.default_rng(0)], 2, 4)
-    (found,) = action_probabilities(
-        Policy(tiny.model), tiny.tokenizer, [prompt], [observation], max_new_tokens=4, uniforms=uniforms
-    )  # untrained weights write no JSON
+    # Untrained weights write no JSON.
+    (found,) = action_probabilities(Policy(tiny.model), tiny.tokenizer, [prompt], [observation], uniforms)
     candidates = candidate_actions(observation)
     assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
 
