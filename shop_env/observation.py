@@ -21,11 +21,11 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol, TypedDict, get_args
+from typing import Literal, Protocol, TypedDict
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.plugins import load
 from replay_sessions.schema import Session, Step, reply_action
 from shop_env.replies import action_json
@@ -64,9 +64,8 @@ class ContextConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     counter: str = "characters"
 
     def __post_init__(self) -> None:
-        for field, choices in (("scope", Scope), ("persona", PersonaArm)):
-            if (value := getattr(self, field)) not in get_args(choices):
-                raise BadConfig(f"context.{field} is {value!r}; it must be one of {', '.join(get_args(choices))}.")
+        check_choice("context.scope", self.scope, Scope)
+        check_choice("context.persona", self.persona, PersonaArm)
         if self.budget is not None and self.budget < 1:
             raise BadConfig(f"context.budget is {self.budget}; it must be at least 1, or None for no limit.")
         if self.counter not in ("characters", "words") and ":" not in self.counter:

@@ -24,21 +24,14 @@ object in other text; for them there is `lenient`, which decides zero-shot figur
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.reply_json import Unreadable, object_inside, short_repr, string_span, whole_object
 
 Extraction = Literal["strict", "lenient"]
-
-
-def check_extraction(extraction: str) -> None:
-    """Refuses what is no extraction."""
-    if extraction not in get_args(Extraction):
-        raise BadConfig(f"extraction is {extraction!r}; it must be one of {', '.join(get_args(Extraction))}.")
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):

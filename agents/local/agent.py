@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agents.local.policy_agent import PolicyAgent, Sources, usual_device
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, check_choice, first_line
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
@@ -24,7 +24,7 @@ from train.models import load_model, load_tokenizer
 from train.rollouts.vllm import LARGEST_SEED, VllmEngine
 from train.tokens import decode_replies
 
-ENGINES = ("transformers", "vllm")
+Engine = Literal["transformers", "vllm"]
 
 
 def local(
@@ -36,7 +36,7 @@ def local(
     max_tokens: int = 4096,
     precision: Precision = "float32",
     device: str | None = None,
-    engine: str = "transformers",
+    engine: Engine = "transformers",
     style: Literal["full", "compact"] = "full",
     system_file: str | None = None,
     own_tokenizer: bool = False,
@@ -86,8 +86,7 @@ def local(
 
 
 def _check(engine: str, engine_options: dict[str, Any], max_new_tokens: int, max_tokens: int) -> None:
-    if engine not in ENGINES:
-        raise BadConfig(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}.")
+    check_choice("engine", engine, Engine)
     if engine_options and engine != "vllm":
         raise BadConfig(f"the engine {engine} takes no {', '.join(engine_options)}: those are for engine=vllm.")
     if max_new_tokens < 1 or max_tokens <= max_new_tokens:
@@ -110,8 +109,9 @@ def _with_adapter(model: Any, adapter: Path, path: str) -> Any:
     try:
         return load_adapter(model, adapter).merge_and_unload()
     except (RuntimeError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise CheckpointMismatch(f"the adapter '{adapter}' does not fit the model '{path}': {reason}") from error
+        raise CheckpointMismatch(
+            f"the adapter '{adapter}' does not fit the model '{path}': {first_line(error)}"
+        ) from error
 
 
 class VllmAgent(PolicyAgent):

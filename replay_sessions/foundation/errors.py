@@ -18,6 +18,7 @@ code 2 (command_line.py); everything else is a bug and keeps its traceback.
 
 import difflib
 from collections.abc import Iterable
+from typing import get_args
 
 
 class ShopR1Error(Exception):
@@ -74,6 +75,18 @@ def check_at_least(least: int, **values: int | None) -> None:
     for name, value in values.items():
         if value is not None and value < least:
             raise BadConfig(f"--{name.replace('_', '-')} is {value}, and at least {least} was expected")
+
+
+def check_choice(option: str, value: object, choices: object) -> None:
+    """Raises BadConfig where an option has none of the values of a Literal.
+
+    >>> from typing import Literal
+    >>> check_choice("reward.kind", "sparse", Literal["hierarchical", "binary"])
+    Traceback (most recent call last):
+    replay_sessions.foundation.errors.BadConfig: reward.kind is 'sparse'; it must be one of hierarchical, binary.
+    """
+    if value not in get_args(choices):
+        raise BadConfig(f"{option} is {value!r}; it must be one of {', '.join(get_args(choices))}.")
 
 
 def first_line(error: BaseException) -> str:

@@ -24,13 +24,13 @@ In all three the first action of a session is not scored: it is the caller who l
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.schema import Action, Click, Session, reply_action
 from shop_env.click_types import CLICK_TYPES, click_type_of
 from shop_env.replies import Extraction, MalformedReply, parse_reply
@@ -160,9 +160,10 @@ class MetricChoices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     threshold: float = 0.75
 
     def __post_init__(self) -> None:
-        for field, choices in (("mean", Mean), ("f1", Average), ("invalid", Invalid), ("text", TextMatch)):
-            if (value := getattr(self, field)) not in get_args(choices):
-                raise BadConfig(f"metrics.{field} is {value!r}; it must be one of {', '.join(get_args(choices))}.")
+        check_choice("metrics.mean", self.mean, Mean)
+        check_choice("metrics.f1", self.f1, Average)
+        check_choice("metrics.invalid", self.invalid, Invalid)
+        check_choice("metrics.text", self.text, TextMatch)
         if not 0 <= self.threshold <= 1:
             raise BadConfig(f"metrics.threshold is {self.threshold}; it must lie between 0 and 1.")
 

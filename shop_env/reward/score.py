@@ -30,11 +30,11 @@ scaled where nothing is long text: hence two presets.
 
 import math
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.schema import Action, Click, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward.similarity import (
@@ -101,9 +101,9 @@ class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     wrong_click: float = -1.0
 
     def __post_init__(self) -> None:
-        for field, kind in (("kind", RewardKind), ("similarity", SimilarityName), ("self_certainty", SelfCertainty)):
-            if (value := getattr(self, field)) not in get_args(kind):
-                raise BadConfig(f"reward.{field} is {value!r}; it must be one of {', '.join(get_args(kind))}.")
+        check_choice("reward.kind", self.kind, RewardKind)
+        check_choice("reward.similarity", self.similarity, SimilarityName)
+        check_choice("reward.self_certainty", self.self_certainty, SelfCertainty)
         if not 0 <= self.threshold <= 1:
             raise BadConfig(f"reward.threshold is {self.threshold}; a similarity lies between 0 and 1, so must it.")
         if self.wrong_click > 0:

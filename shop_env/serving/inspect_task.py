@@ -18,11 +18,12 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSyste
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
+from replay_sessions.foundation.errors import check_choice
 from replay_sessions.schema import Action, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.env import context_of
 from shop_env.prompts import Message, PromptConfig
-from shop_env.replies import Extraction, action_json, check_extraction
+from shop_env.replies import Extraction, action_json
 from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepScore, StepTask, StepTasks, score_step
 
@@ -87,7 +88,7 @@ def _message(message: Message) -> ChatMessage:
 def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> Scorer:
     """What the reply earns in ShopR1-v0."""
     config = reward_preset(reward)
-    check_extraction(extraction)
+    check_choice("extraction", extraction, Extraction)
 
     async def score(state: TaskState, target: Target) -> Score:
         score = score_step(state.output.completion, state.metadata["answer"], config, extraction)
@@ -101,7 +102,7 @@ def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> S
 def exact_match(extraction: Extraction = "strict") -> Scorer:
     """Whether the reply's whole action is the logged one: 1 or 0."""
     config = reward_preset("binary")
-    check_extraction(extraction)
+    check_choice("extraction", extraction, Extraction)
 
     async def score(state: TaskState, target: Target) -> Score:
         score = score_step(state.output.completion, state.metadata["answer"], config, extraction)

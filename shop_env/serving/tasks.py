@@ -20,12 +20,12 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import asdict
 
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.schema import Action, reply_action
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.prompts import Message, PromptConfig, render_prompt
-from shop_env.replies import Extraction, MalformedReply, Reply, check_extraction, parse_reply
+from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 from shop_env.reward.similarity import exact_match, unlogged_fields
 
@@ -119,7 +119,7 @@ class StepTasks:
         extraction: Extraction = "strict",
         first_action: bool = False,
     ) -> None:
-        check_extraction(extraction)
+        check_choice("extraction", extraction, Extraction)
         self.store = store
         self.context = context or ContextConfig()
         self.prompt = prompt or PromptConfig()

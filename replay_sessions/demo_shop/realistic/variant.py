@@ -1,10 +1,10 @@
 """One change to the shop's pages, for all visitors: what an A/B test asks about."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_choice
 
 Order = Literal["relevance", "price", "rating"]
 
@@ -33,8 +33,7 @@ class ShopVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         if not 0 < self.price_factor < 100:
             raise BadConfig(f"variant.price_factor is {self.price_factor}; it must lie between 0 and 100.")
-        if self.order not in get_args(Order):
-            raise BadConfig(f"variant.order is {self.order!r}; it must be one of {', '.join(get_args(Order))}.")
+        check_choice("variant.order", self.order, Order)
         if self.shipping_cents < 0:
             raise BadConfig(f"variant.shipping_cents is {self.shipping_cents}; it must not be below 0.")
 
