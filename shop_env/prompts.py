@@ -98,7 +98,7 @@ def _system_text(observation: Observation, config: PromptConfig) -> str:
     persona, goal = observation["persona"], observation["goal"]
     if config.style == "compact":
         return "\n".join(part for part in (persona, goal) if part)
-    parts = [INSTRUCTIONS if config.system_file is None else _read_instructions(config.system_file)]
+    parts = [INSTRUCTIONS if config.system_file is None else read_instructions(config.system_file)]
     if persona:
         parts.append(f"## Persona\n{PERSONA_NOTE}\n\n{persona}")
     if goal:
@@ -107,8 +107,9 @@ def _system_text(observation: Observation, config: PromptConfig) -> str:
 
 
 @lru_cache(maxsize=16)
-def _read_instructions(path: str) -> str:
+def read_instructions(path: str, option: str = "prompt.system_file") -> str:
+    """The text of the file that an option names."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"prompt.system_file {path!r} cannot be read as UTF-8 text: {error}") from error
+        raise BadConfig(f"{option} {path!r} cannot be read as UTF-8 text: {error}") from error

@@ -20,27 +20,19 @@ was wrong.
 """
 
 import sys
-from collections.abc import Sequence
 
-from agents.rationales.options import RationaleOptions
-from replay_sessions.foundation.command_line import parse_options, run_command
+from agents.rationales.request import RationaleOptions
+from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.plugins import requires_extra
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 1 not all steps were answered, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
-
-
-def _run(words: Sequence[str]) -> int:
-    options = parse_options(
-        RationaleOptions, words, program="python -m agents.rationales", text=__doc__, can_be_none=True
-    )
+def _run(options: RationaleOptions) -> int:
     with requires_extra("api"):
         from agents.rationales.synthesis import synthesise  # noqa: PLC0415 - an extra that may be missing
     return synthesise(options)
 
+
+main = command(RationaleOptions, _run, program="python -m agents.rationales", text=__doc__, can_be_none=True)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,15 +1,19 @@
-"""The request for one step's rationale, and how the rationale is parsed from the answer.
+"""The options of the command, the request for one step's rationale, and how that is parsed from the answer.
 
 The model gets the page, the actions before, and the action there: never a later page or action, nor the persona and the
 goal (Shop-R1, section 3: rationales are made "without leveraging any user profile information"). The instructions are
-our own; the papers' can be used from a file.
+our own; the papers' can be used from a file. Nothing here needs the client of a server.
 """
 
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from agents.prompting.answers import Answer
 from agents.prompting.formats import rationale_format
+from agents.prompting.options import ServerOptions
+from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.schema import Session, reply_action
+from shop_env.evaluation.scored_steps import AnySplit
 from shop_env.observation import shorten_page
 from shop_env.replies import action_json
 from shop_env.reply_json import Unreadable, object_inside
@@ -32,6 +36,40 @@ Problem = Literal["refused", "cut", "malformed"]
 _REFUSALS = ("i'm sorry, but", "i am sorry, but", "i cannot assist", "i can't assist", "i can't help with", "as an ai")
 
 
+class RationaleOptions(ServerOptions, frozen=True, kw_only=True):
+    """Writes the rationales that a store lacks.
+
+    Attributes:
+        store: `demo` or the path of a session store.
+        out: The folder of the new version.
+        split: The split whose rationales are written; the others are copied as they are.
+        overwrite: Replace the store at OUT.
+        partial: Write the store also where steps have no answer.
+        prompt: A text file (UTF-8) with instructions in place of the built-in ones.
+        page_characters: The length of the window of a page around the action.
+        schema: Guided decoding (response_format json_schema).
+        seed: Seeds the model's draws; greedy requests draw nothing.
+        cache: The file of answers and of their cost; None: OUT.rationales.sqlite.
+        request: Further fields of each request, as JSON, such as '{"top_p": 0.9}'.
+    """
+
+    store: str
+    out: Path
+    split: AnySplit = "all"
+    overwrite: bool = False
+    partial: bool = False
+    prompt: Path | None = None
+    page_characters: int = 30_000
+    schema: bool = False
+    seed: int = 0
+    cache: str | None = None
+    request: str = "{}"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, page_characters=self.page_characters)
+
+
 class NoRationale(NamedTuple):
     """An answer without a rationale: what the model did instead."""
 
@@ -39,16 +77,14 @@ class NoRationale(NamedTuple):
     text: str
 
 
-def rationale_request(
-    session: Session, index: int, *, instructions: str = INSTRUCTIONS, page_characters: int, schema: bool
-) -> dict[str, Any]:
+def rationale_request(session: Session, index: int, instructions: str, options: RationaleOptions) -> dict[str, Any]:
     """The messages about one step of a session, and the format with guided decoding."""
     actions = [action_json(reply_action(step.action)) for step in session.steps[: index + 1]]
-    page = shorten_page(session.steps[index].page, page_characters, len, actions[-1])
+    page = shorten_page(session.steps[index].page, options.page_characters, len, actions[-1])
     before = "\n".join(actions[:-1]) or "(nothing)"
     content = f"## Before\n{before}\n\n## Page\n{page}\n\n## What the person did\n{actions[-1]}"
     messages = [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
-    return {"messages": messages, **({"response_format": rationale_format()} if schema else {})}
+    return {"messages": messages, **({"response_format": rationale_format()} if options.schema else {})}
 
 
 def rationale_in(answer: Answer) -> str | NoRationale:

@@ -4,31 +4,77 @@
 
 Requests and writing are separate: a store is written complete or not at all, and every answer is in the chat's account.
 So a run that was killed during the requests continues there, and one that was killed during the writing only writes.
+
+The report has statistics of rationales, the log's beside the model's: lengths, names of elements in them, repetitions,
+and failures. A rationale with the name of the element that was used holds the answer instead of a reason: a model
+trained on it learns to write the name twice.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from agents.prompting.answers import NoAnswer
 from agents.prompting.chat import Chat
-from agents.rationales.options import RationaleOptions
-from agents.rationales.report import Outcome, Report, build_report, report_table
-from agents.rationales.request import INSTRUCTIONS, rationale_in, rationale_request
+from agents.rationales.request import INSTRUCTIONS, NoRationale, RationaleOptions, rationale_in, rationale_request
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.table import print_results
-from replay_sessions.schema import Session, Step
+from replay_sessions.foundation.table import Column, Table, print_results
+from replay_sessions.schema import Action, Session, Step
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.work_folder import check_target
 from shop_env.evaluation.generate import map_in_threads
 from shop_env.evaluation.scored_steps import StepKey
+from shop_env.prompts import read_instructions
+from shop_env.words import words_of
+
+Outcome = str | NoRationale | NoAnswer
+_SEVERAL_WORDS = 2  # a name of one word, such as `search`, is an ordinary word of a sentence too
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Of some rationales.
+
+    Attributes:
+        words: Shortest, median, 95th percentile and longest, in words; empty where there are none.
+        name_verbatim: How many hold the name of the element that was used, as it is written.
+        name_words: How many hold all words of its most specific part (the one of most words, if two or more).
+        duplicates: How many repeat an earlier one, but for case and spaces.
+    """
+
+    count: int
+    words: tuple[int, ...] = ()
+    name_verbatim: int = 0
+    name_words: int = 0
+    duplicates: int = 0
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcomes of a synthesis.
+
+    Attributes:
+        steps: In the splits that were processed.
+        logged: Rationales that were there before.
+        synthesised: Those of the model.
+        without: At how many steps the model gave none, by what it did instead.
+        unanswered: At how many there was no answer, by cause.
+        first_refusals: The texts of some of them.
+    """
+
+    steps: int
+    logged: Statistics
+    synthesised: Statistics
+    without: dict[str, int] = {}
+    unanswered: dict[str, int] = {}
+    first_refusals: list[str] = []
 
 
 def synthesise(options: RationaleOptions) -> int:
@@ -38,7 +84,7 @@ def synthesise(options: RationaleOptions) -> int:
         raise BadConfig(f"--out {options.out} is the store itself: choose another path for the new version")
     check_target(options.out, overwrite=options.overwrite)  # before the work, not after
     options = _with_request(options)
-    instructions = _read_instructions(options.prompt)
+    instructions = read_instructions(str(options.prompt), "--prompt") if options.prompt else INSTRUCTIONS
     chat = Chat(options)
     try:
         outcomes = dict(_request_all(store, options, chat, instructions))
@@ -74,15 +120,6 @@ def _with_request(options: RationaleOptions) -> RationaleOptions:
     return msgspec.structs.replace(options, extra=extra, cache=cache)
 
 
-def _read_instructions(file: Path | None) -> str:
-    if file is None:
-        return INSTRUCTIONS
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"--prompt '{file}' cannot be read as UTF-8 text: {error}") from error
-
-
 def _request_all(
     store: SessionStore, options: RationaleOptions, chat: Chat, instructions: str
 ) -> Iterator[tuple[StepKey, Outcome]]:
@@ -90,13 +127,13 @@ def _request_all(
 
     def ask(step: tuple[Session, int]) -> tuple[StepKey, Outcome]:
         session, index = step
-        request = rationale_request(
-            session, index, instructions=instructions, page_characters=options.page_characters, schema=options.schema
-        )
+        key = session.session_id, index
         try:
-            return (session.session_id, index), rationale_in(chat.ask(request, seed=options.seed))
+            return key, rationale_in(
+                chat.ask(rationale_request(session, index, instructions, options), seed=options.seed)
+            )
         except NoAnswer as failure:
-            return (session.session_id, index), failure
+            return key, failure
 
     def lacking() -> Iterator[tuple[Session, int]]:
         for session in store.sessions(options.split):
@@ -161,3 +198,75 @@ def _write_report(options: RationaleOptions, store: SessionStore, report: Report
     path = _beside(options.out, "json")
     replace_file(path, msgspec.json.format(msgspec.json.encode(content)) + b"\n")
     return path
+
+
+def build_report(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome]) -> Report:
+    """The report on these outcomes.
+
+    Args:
+        sessions: As they were before.
+    """
+    steps = [
+        (step, outcomes.get((session.session_id, index)))
+        for session in sessions
+        for index, step in enumerate(session.steps)
+    ]
+    without = [outcome for outcome in outcomes.values() if isinstance(outcome, NoRationale)]
+    causes = Counter(str(outcome.cause) for outcome in outcomes.values() if isinstance(outcome, NoAnswer))
+    return Report(
+        steps=len(steps),
+        logged=compute_statistics((step.action, step.rationale) for step, _ in steps if step.rationale),
+        synthesised=compute_statistics(
+            (step.action, outcome) for step, outcome in steps if isinstance(outcome, str) and not step.rationale
+        ),
+        without=dict(Counter(str(outcome.problem) for outcome in without).most_common()),
+        unanswered=dict(causes.most_common()),
+        first_refusals=[outcome.text[:200] for outcome in without if outcome.problem == "refused"][:3],
+    )
+
+
+def compute_statistics(rationales: Iterable[tuple[Action, str]]) -> Statistics:
+    """The statistics of rationales, each with its action."""
+    pairs = [(getattr(action, "name", ""), text) for action, text in rationales]
+    lengths = [len(text.split()) for _, text in pairs]
+    texts = {" ".join(text.lower().split()) for _, text in pairs}
+    return Statistics(
+        count=len(pairs),
+        words=tuple(round(length) for length in np.percentile(lengths, [0, 50, 95, 100]).tolist()) if pairs else (),
+        name_verbatim=sum(name in text for name, text in pairs if len(words_of(name)) >= _SEVERAL_WORDS),
+        name_words=sum(_holds_specific_part(name, text) for name, text in pairs),
+        duplicates=len(pairs) - len(texts),
+    )
+
+
+def report_table(report: Report) -> Table:
+    """The report for a terminal."""
+    both = (report.logged, report.synthesised)
+    counts_of = {
+        "name of the element, verbatim": "name_verbatim",
+        "all words of the name": "name_words",
+        "repeated": "duplicates",
+    }
+    failures = (("no rationale in the answer", report.without), ("no answer", report.unanswered))
+    return Table(
+        columns=[Column("", name="statistic"), Column("the log", "percent"), Column("the model", "percent")],
+        rows=[
+            ["rationales", *(f"{of.count:,}" for of in both)],
+            ["words (min, median, p95, max)", *(", ".join(map(str, of.words)) or None for of in both)],
+            *(
+                [f"{name}, %", *(getattr(of, field) / of.count if of.count else None for of in both)]
+                for name, field in counts_of.items()
+            ),
+        ],
+        notes=[
+            f"{name}: {', '.join(f'{count:,} {cause}' for cause, count in counts.items())}"
+            for name, counts in failures
+            if counts
+        ],
+    )
+
+
+def _holds_specific_part(name: str, text: str) -> bool:
+    """Whether a text has all words of the longest part of a name: of `results.red_kettle.view` that is `red_kettle`."""
+    words = max((words_of(part) for part in name.split(".")), key=len)
+    return len(words) >= _SEVERAL_WORDS and set(words) <= set(words_of(text))

@@ -47,12 +47,17 @@ class Main(Protocol):
 
 
 def command(
-    options: type[OptionsT], body: Callable[[OptionsT], int | None], *, program: str, text: str | None = None
+    options: type[OptionsT],
+    body: Callable[[OptionsT], int | None],
+    *,
+    program: str,
+    text: str | None = None,
+    can_be_none: bool = False,
 ) -> Callable[..., int]:
     """The `main` of a command: parses the words after the program's name, runs `body` and returns the exit code.
 
     Args:
-        options: See `parse_options`, as for `program` and `text`.
+        options: See `parse_options`, as for `program`, `text` and `can_be_none`.
         body: Runs the command; None, like 0, is success.
 
     Returns:
@@ -61,7 +66,9 @@ def command(
 
     def main(arguments: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if arguments is None else arguments
-        return run_command(lambda: body(parse_options(options, words, program=program, text=text)))
+        return run_command(
+            lambda: body(parse_options(options, words, program=program, text=text, can_be_none=can_be_none))
+        )
 
     main.__module__ = body.__module__
     return main

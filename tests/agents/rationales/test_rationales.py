@@ -21,8 +21,8 @@ import pytest
 from agents.prompting.account import UNITS, Account, Budget, Prices
 from agents.prompting.answers import Answer
 from agents.rationales.__main__ import main
-from agents.rationales.report import compute_statistics
 from agents.rationales.request import INSTRUCTIONS, NoRationale, rationale_in
+from agents.rationales.synthesis import compute_statistics
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate
