@@ -240,7 +240,7 @@ def _load_own(name: str) -> Build:
 
                 return Boosting
             case "sb3":
-                from agents.sb3.agent import Sb3Agent  # noqa: PLC0415 - see above
+                from agents.sb3.saved import Sb3Agent  # noqa: PLC0415 - see above
 
                 return Sb3Agent
             case "local":

@@ -11,7 +11,6 @@ trained on it learns to write the name twice.
 """
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -111,11 +110,9 @@ def synthesise(options: RationaleOptions) -> int:
 def _with_request(options: RationaleOptions) -> RationaleOptions:
     """The options with the further fields of each request, and a file of answers beside the new store."""
     try:
-        extra: Any = json.loads(options.request)
-    except ValueError as error:
-        raise BadConfig(f"--request is no JSON: {error}") from error
-    if not isinstance(extra, dict):
-        raise BadConfig("--request must be a JSON object, such as '{\"top_p\": 0.9}'")
+        extra = msgspec.json.decode(options.request, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise BadConfig(f"--request is no JSON object, such as '{{\"top_p\": 0.9}}': {error}") from error
     cache = options.cache or str(_beside(options.out, "sqlite"))
     return msgspec.structs.replace(options, extra=extra, cache=cache)
 

@@ -5,5 +5,5 @@
     save_policy(model, "runs/ppo")          then: python -m benchmarks.leaderboard --agents "sb3?path=runs/ppo" …
 
 policy.py   a network that scores every candidate alike     train.py, training.py   python -m agents.sb3.train
-saved.py    a trained policy on disk, without pickle        agent.py   the agent `sb3?path=DIR`
+saved.py    a trained policy on disk, without pickle, and the agent `sb3?path=DIR`
 """

@@ -1,29 +1,41 @@
-"""A trained Stable-Baselines3 policy on disk: weights as safetensors, the rest as JSON.
+"""A trained Stable-Baselines3 policy on disk (weights as safetensors, the rest as JSON), and the agent `sb3` of it.
 
     DIR/policy.safetensors    DIR/sb3_policy.json
 
 The zip files of SB3's own `model.save` hold pickled Python objects, and loading one runs their code: they are not
 loaded here. To use one, load it with SB3 and give the model to `save_policy`.
+
+    observation ─► candidates and features ─► number ─► reply
+
+python -m benchmarks.leaderboard --agents "sb3?path=runs/ppo" --out runs/board
+python -m benchmarks.leaderboard --agents "sampled=sb3?path=runs/ppo&sample=true" --out runs/board
 """
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import torch
 from gymnasium import spaces
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from stable_baselines3.common.policies import BasePolicy
 
+from agents.distribution import DistributionAgent, Floats
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.plugins import NoSuchName, load
-from shop_env.wrappers import View, feature_space
+from replay_sessions.schema import Action
+from shop_env.observation import Observation
+from shop_env.wrappers import View, discrete_view, feature_space
 
 POLICY_FILE, WEIGHTS_FILE = "sb3_policy.json", "policy.safetensors"
 TRUSTED = ("stable_baselines3.", "sb3_contrib.", "agents.sb3.")  # a file may not name any class of any package
 
+_SMALLEST = 1e-12
 TRAINING_ONLY = ("optimizer_class", "optimizer_kwargs", "use_sde")
 
 
@@ -134,3 +146,50 @@ def _policy_class(saved: SavedPolicy, folder: Path) -> type[Any]:
 def _no_schedule(_: float) -> float:
     """A policy needs a learning rate even where nothing is learned any more."""
     return 0.0
+
+
+class Sb3Agent(DistributionAgent):
+    """Chooses among the page's candidates as a saved policy does; its replies have no rationale.
+
+    Args:
+        path: The folder that agents.sb3.train or agents.sb3.saved.save_policy wrote.
+        sample: Draw from the policy instead of taking its likeliest candidate; for actor-critic policies.
+        policy_class: See agents.sb3.saved.load_policy.
+    """
+
+    def __init__(self, path: str, *, sample: bool = False, policy_class: type[Any] | None = None) -> None:
+        super().__init__(temperature=float(sample))
+        self._policy, self.saved = load_policy(path, policy_class)
+        self._is_stochastic = hasattr(self._policy, "get_distribution")
+        if sample and not self._is_stochastic:
+            raise BadConfig(f"'{path}' was trained by {self.saved.algorithm}, which gives no probabilities to sample.")
+
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
+    ) -> list[dict[Action, float]] | None:
+        """The policy's probability of each candidate of each page; None where it gives none (DQN)."""
+        return super().probabilities(observations) if self._is_stochastic else None
+
+    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+        views = [discrete_view(observation, self.saved.max_candidates, self.saved.view) for observation in observations]
+        features: list[Any] = [features for features, _ in views]
+        if self.saved.view == "flat":
+            rows = self._shares(np.stack(features))
+        else:
+            rows = self._shares({key: np.stack([row[key] for row in features]) for key in features[0]})
+        results: list[tuple[Sequence[Action], Floats]] = []
+        for (_, candidates), row in zip(views, rows, strict=True):
+            shares = row[: len(candidates)] + _SMALLEST  # a policy without a mask may prefer candidates that are absent
+            results.append((candidates, shares / shares.sum()))
+        return results
+
+    def _shares(self, features: Any) -> Floats:
+        """The probabilities of all candidates, present or not: shape (B, max_candidates)."""
+        if not self._is_stochastic:  # all on one candidate; where that is absent, terminate (number 0) remains
+            numbers, _ = self._policy.predict(features, deterministic=True)
+            chosen: Floats = np.eye(self.saved.max_candidates)[numbers]
+            return chosen
+        with torch.no_grad():
+            tensors, _ = self._policy.obs_to_tensor(features)
+            shares: Floats = self._policy.get_distribution(tensors).distribution.probs.double().cpu().numpy()
+        return shares
