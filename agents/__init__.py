@@ -2,7 +2,7 @@
 
     registry.py       a name, class or checkpoint -> an agent     train_view.py   what an agent sees of a store
     adapted.py        functions and policies as agents            agent_code.py   what an agent consists of, as a digest
-    conformance.py    checks for authors of agents                new_agent.py    an agent to begin with, and its test
+    conformance.py    checks for authors of agents                templates/      an agent to begin with, and its test
     baselines/        agents without a language model
     human/            people as agents
     local/  prompting/  sb3/   language models here (trained policies too) and behind a server; discrete policies

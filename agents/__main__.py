@@ -10,21 +10,23 @@ Exit codes: 0 done, 1 the check found faults, 2 the call was wrong.
 """
 
 import inspect
+import keyword
 import os
 import sys
 from collections.abc import Sequence
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import tyro
 
 from agents.conformance import TIME_LIMIT_S, check_agent
-from agents.new_agent import AgentKind, write_agent
 from agents.registry import AGENTS, EXTRAS, GROUPS, agent_class, installed_agents, parse_spec
 from replay_sessions.foundation.command_line import choose, parse_options, run_command
+from replay_sessions.foundation.errors import BadConfig, WriteFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 
@@ -35,6 +37,8 @@ COMMANDS = {
     "check": "Check whether an agent keeps the contract of shop_env/evaluation/protocol.py.",
 }
 WIDTH = 80
+AgentKind = Literal["class", "function", "policy"]
+TEMPLATES = "agents.templates"
 
 
 class List(msgspec.Struct, frozen=True):
@@ -81,12 +85,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
-    if name == "check":
-        return _check(parse_options(Check, rest, program=f"{PROGRAM} check", text=COMMANDS["check"]))
-    if name == "new":
-        return _new(parse_options(New, rest, program=f"{PROGRAM} new"))
-    parse_options(List, rest, program=f"{PROGRAM} list", text=COMMANDS["list"])
-    return _list()
+    program = f"{PROGRAM} {name}"
+    match name:
+        case "list":
+            parse_options(List, rest, program=program)
+            return _list()
+        case "new":
+            return _new(parse_options(New, rest, program=program))
+        case _:
+            return _check(parse_options(Check, rest, program=program))
 
 
 def _list() -> int:
@@ -127,6 +134,53 @@ def _new(command: New) -> int:
     print(f"     python -m pytest {files[1]}")
     print(f"     python -m benchmarks.leaderboard --agents {agent},random --out runs/{command.name}")
     return 0
+
+
+def write_agent(name: str, kind: AgentKind, folder: Path) -> tuple[str, list[Path]]:
+    """Writes NAME.py and test_NAME.py, both or neither, and nothing over what is there.
+
+    Returns:
+        What `--agents` takes for the new agent, and the files.
+
+    Raises:
+        BadConfig: The name is no name for a module, or a file of that name is there.
+        WriteFailed: The system refused.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise BadConfig(f"'{name}' is no name for a module: letters, digits and _, lower case, as in my_agent")
+    files = [folder / f"{name}.py", folder / f"test_{name}.py"]
+    if there := [str(file) for file in files if file.exists()]:
+        raise BadConfig(f"{' and '.join(there)} already there, and nothing is overwritten: choose another name")
+    if find_spec(name) is not None:
+        raise BadConfig(f"there is a module '{name}' already, which the file would hide: choose another name")
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    of_kinds = {"class": class_name, "function": "act", "policy": class_name}
+    template = f"{kind}_agent"
+    words = {template: name, template.title().replace("_", ""): class_name}
+    agent = _filled(f"{template}.py", words)
+    test = _filled("test_class_agent.py", {"ClassAgent": of_kinds[kind], "class_agent": name})
+    _write_new(dict(zip(files, (agent, test), strict=True)))
+    return f"{files[0]}:{of_kinds[kind]}", files
+
+
+def _filled(template: str, words: dict[str, str]) -> str:
+    text = resources.files(TEMPLATES).joinpath(template).read_text(encoding="utf-8")
+    for old, new in words.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _write_new(contents: dict[Path, str]) -> None:
+    written: list[Path] = []
+    try:
+        for file, content in contents.items():
+            with file.open("x", encoding="utf-8") as opened:  # "x": never over a file that came in between
+                written.append(file)
+                opened.write(content)
+    except OSError as error:
+        for file in written:
+            file.unlink(missing_ok=True)
+        raise WriteFailed(f"the agent cannot be written to '{file}': {error.strerror}") from error
 
 
 def _check(command: Check) -> int:

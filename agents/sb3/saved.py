@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from stable_baselines3.common.policies import BasePolicy
 
 from agents.distribution import DistributionAgent, Floats
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.plugins import NoSuchName, load
 from replay_sessions.schema import Action
@@ -86,8 +86,8 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
     folder.mkdir(parents=True, exist_ok=True)
     # Clones: SB3 lists shared layers several times, and safetensors refuses tensors that share memory.
     weights = {name: tensor.detach().cpu().clone() for name, tensor in model.policy.state_dict().items()}
-    save_file(weights, folder / f"{WEIGHTS_FILE}.partial")
-    (folder / f"{WEIGHTS_FILE}.partial").replace(folder / WEIGHTS_FILE)
+    with replacing(folder / WEIGHTS_FILE) as partial:
+        save_file(weights, partial)
     replace_file(folder / POLICY_FILE, text + b"\n")
     return saved
 

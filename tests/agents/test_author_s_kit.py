@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import agents.__main__
-from agents.__main__ import main
-from agents.new_agent import write_agent
+from agents.__main__ import main, write_agent
 from replay_sessions.foundation.errors import WriteFailed
 
 pytestmark = pytest.mark.long
