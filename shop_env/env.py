@@ -37,6 +37,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from msgspec.structs import asdict
 
+from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
@@ -48,7 +49,7 @@ from shop_env.spaces import observation_space, reply_space
 
 SessionOrder = Literal["shuffled", "storage"]
 
-_Config = TypeVar("_Config", ContextConfig, RewardConfig)
+_Config = TypeVar("_Config", bound=msgspec.Struct)
 _EPISODES = EpisodeCache(max_characters=256_000_000)
 
 
@@ -133,7 +134,9 @@ class ReplayEnv(TextEnv):
             with_info=(with_info, (True, False)),
         )
         self.store = _opened(store)
-        self.reward = _reward(reward)
+        self.reward = (
+            reward_preset(reward) if isinstance(reward, str) else convert_option("reward", reward, RewardConfig)
+        )
         self._personas = persona_texts(self.store, self.context)
         self._first_step = 1 if skip_first_action else 0
         self._order = order
@@ -273,32 +276,22 @@ def named_session(options: Mapping[str, Any] | None) -> str | None:
 
 def context_of(context: Mapping[str, Any] | None) -> ContextConfig:
     """The env option `context` as a ContextConfig."""
-    return _convert("context", _fields("context", {} if context is None else context, ContextConfig), ContextConfig)
+    return convert_option("context", {} if context is None else context, ContextConfig)
 
 
-def _reward(reward: str | Mapping[str, Any]) -> RewardConfig:
-    if isinstance(reward, str):
-        return reward_preset(reward)
-    fields = _fields("reward", reward, RewardConfig)
-    preset = reward_preset(str(fields.pop("preset", "shop_r1")))
-    return _convert("reward", {**msgspec.to_builtins(preset), **fields}, RewardConfig)
+def convert_option(option: str, value: object, kind: type[_Config]) -> _Config:
+    """The Struct that an env's option means; fields of a reward may start from a `preset`.
 
-
-def _fields(option: str, value: object, kind: type[_Config]) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    preset = "the name of a preset or " if kind is RewardConfig else ""
-    names = ", ".join(kind.__struct_fields__)
-    raise BadConfig(f"{option} is {value!r}; it must be {preset}a dict of some of {names}.")
-
-
-def _convert(option: str, fields: Mapping[str, Any], kind: type[_Config]) -> _Config:
-    try:
-        return msgspec.convert(fields, kind)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, BadConfig):
-            raise error.__cause__ from None
-        with suppress(TypeError):
-            kind(**fields)  # of a wrong choice its own check says what the choices are
-        names = ", ".join(kind.__struct_fields__)
-        raise BadConfig(f"{option} does not fit: {error}. Known fields: {names}.") from error
+    Raises:
+        BadConfig: No fields, a field that it does not have, or a value that does not fit.
+    """
+    is_reward = kind is RewardConfig
+    if not isinstance(value, Mapping):
+        preset, names = "the name of a preset or " if is_reward else "", ", ".join(kind.__struct_fields__)
+        raise BadConfig(f"{option} is {value!r}; it must be {preset}a dict of some of {names}.")
+    fields = dict(value)
+    if is_reward:
+        fields = msgspec.to_builtins(reward_preset(str(fields.pop("preset", "shop_r1")))) | fields
+    with suppress(TypeError):
+        kind(**fields)  # of a wrong choice its own check says what the choices are
+    return convert_fields(fields, kind, option)

@@ -34,17 +34,15 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Literal, get_args
 
-import msgspec
 from gymnasium.error import ResetNeeded
 
 from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabilities
 from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.demo_shop.visits import draw_persona
 from replay_sessions.elements import find_elements
-from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
-from shop_env.env import TextEnv, named_session
+from shop_env.env import TextEnv, convert_option, named_session
 from shop_env.observation import ContextConfig, Observation, observe
 from shop_env.rendering import StepView
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
@@ -84,7 +82,7 @@ class LiveEnv(TextEnv):
             reward=(reward, get_args(LiveReward)),
         )
         self._page_size: PageSize = page_size
-        self._variant = variant_of(variant)
+        self._variant = convert_option("variant", variant or {}, ShopVariant)
         self._reward = reward
         self._population: int | None = None
         self._next_visit = 0
@@ -236,15 +234,3 @@ class _VisitedShop:
         while drawn == self.persona:
             drawn = draw_persona(random, self._page_size)
         return drawn
-
-
-def variant_of(fields: Mapping[str, Any] | None) -> ShopVariant:
-    """The variant that an env's option means.
-
-    Raises:
-        BadConfig: A key that a variant does not have, or a value that does not fit.
-    """
-    try:
-        return msgspec.convert(dict(fields or {}), ShopVariant)
-    except msgspec.ValidationError as error:
-        raise BadConfig(f"variant: {what_is_wrong(error, ShopVariant)}") from error

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agents.prompting.account import Budget, Prices
-from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.durable_files import cache_folder
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.observation import Observation
@@ -232,10 +232,5 @@ def read_options(file: str | None, arguments: dict[str, Any]) -> PromptingOption
             f"agent 'prompting' needs {' and '.join(missing)}: "
             "prompting?base_url=http://localhost:8000/v1&model=NAME (or ?options=FILE.toml)"
         )
-    try:
-        return msgspec.convert(options, PromptingOptions)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, BadConfig):
-            raise error.__cause__ from None
-        where = f"options '{file}'" if file is not None else "agent 'prompting'"
-        raise BadConfig(f"{where}: {what_is_wrong(error, PromptingOptions)}") from error
+    where = f"options '{file}'" if file is not None else "agent 'prompting'"
+    return convert_fields(options, PromptingOptions, where)

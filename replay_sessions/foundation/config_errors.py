@@ -7,12 +7,14 @@ For the files that people write by hand: presets, field mappings, recipes.
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec.inspect import CollectionType, DictType, StructType, Type, UnionType, type_info
 
-from replay_sessions.foundation.errors import did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
+StructT = TypeVar("StructT")
 REMOVED = {"samples": "95% intervals are CR2 over users everywhere, which draws no bootstrap samples; leave it out"}
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _PART_OF_PATH = re.compile(r"[^.\[\]]+|\[[^\]]*\]")  # of `rule[...].select`: a key, or some item of a list or table
@@ -42,6 +44,20 @@ def what_is_wrong(error: Exception, kind: Any, renamed: Mapping[str, str] | None
         field.encode_name for table in _alternatives(types) if isinstance(table, StructType) for field in table.fields
     ]
     return f"unknown key '{prefix}{key}'. {did_you_mean(key, names, prefix)}"
+
+
+def convert_fields(fields: Mapping[str, Any], kind: type[StructT], where: str) -> StructT:
+    """The Struct that a user's keys and values make.
+
+    Raises:
+        BadConfig: That of the Struct's own checks, or what is wrong there.
+    """
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, BadConfig):
+            raise error.__cause__ from None
+        raise BadConfig(f"{where}: {what_is_wrong(error, kind)}") from error
 
 
 def _alternatives(types: list[Type]) -> Iterator[Type]:
