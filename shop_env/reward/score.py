@@ -5,6 +5,21 @@ other trainers all call `score_reply`. Shop-R1, table 1 and equation 4:
 
     total = format + type + presence + similarity  (the action reward v(a))  +  α · self-certainty of the rationale
 
+The rows of Table 1, and the exact match that its baselines and Customer-R1 reward, are pure functions:
+
+| row | function |
+|---|---|
+| format | none needed: `RewardConfig.format` for every reply that can be read, and nothing at all for others |
+| type | none needed: `RewardConfig.action_type` where the types are the same |
+| click | `click_terms` |
+| type_and_submit | `type_and_submit_terms` |
+| terminate | nothing beyond its type |
+| exact match (baselines, Customer-R1) | `exact_match_terms`, `exact_weight` |
+
+Texts are compared by ROUGE-L (similarity.py); one below the threshold τ earns nothing ("only when that similarity
+exceeds a preset threshold"; reaching it is enough here, in floating point as `rouge_score` computes it: precision 1 and
+recall 3/5 give 0.7499999999999999).
+
 A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy_stats), so it
 is handed in; None means that nobody measured it, which is not the same as 0. An empty rationale has no token to
 measure, and the papers do not say what it earns. Here it is 0 (`EMPTY_RATIONALE`), the least there is: no reward for no
@@ -35,17 +50,10 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
-from replay_sessions.schema import Action, Click, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.click_types import click_type_of
 from shop_env.replies import MalformedReply, Reply, parse_reply
-from shop_env.reward.similarity import (
-    SIMILARITIES,
-    SimilarityName,
-    click_terms,
-    exact_match,
-    exact_weight,
-    is_wrong_click,
-    type_and_submit_terms,
-)
+from shop_env.reward.similarity import SIMILARITIES, SimilarityName, exact_match, is_wrong_click
 
 RewardKind = Literal["hierarchical", "binary", "customer_r1"]
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]
@@ -225,41 +233,44 @@ def score_action(
     predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None = None
 ) -> RewardBreakdown:
     """What a readable reply with the action `predicted` earns: Table 1 of Shop-R1, or a reward on exact matches."""
+    terms: dict[str, float] = {}
     if config.kind != "hierarchical":
-        return _exact_match_reward(predicted, logged, config, self_certainty)
-    if type(predicted) is not type(logged):
-        return RewardBreakdown(
-            format=config.format, self_certainty=self_certainty, self_certainty_weight=config.self_certainty_weight
-        )
-    name_present = text_present = name_similarity = text_similarity = 0.0
-    similarity = SIMILARITIES[config.similarity]
-    if isinstance(logged, Click):
-        assert isinstance(predicted, Click)
-        name_present, name_similarity = click_terms(
-            predicted, logged, config.click_name_present, config.dars, config.threshold, similarity
-        )
-    elif isinstance(logged, TypeAndSubmit):
-        assert isinstance(predicted, TypeAndSubmit)
-        name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
-            predicted,
-            logged,
-            config.typing_name_present,
-            config.typing_text_present,
-            config.typing_name_similarity,
-            config.dars,
-            config.threshold,
-            similarity,
-        )
+        terms = exact_match_terms(predicted, logged, config)
+    elif type(predicted) is type(logged):
+        terms = {"action_type": config.action_type}
+        if isinstance(predicted, Click) and isinstance(logged, Click):
+            terms |= click_terms(predicted, logged, config)
+        elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
+            terms |= type_and_submit_terms(predicted, logged, config)
     return RewardBreakdown(
         format=config.format,
-        action_type=config.action_type,
-        name_present=name_present,
-        text_present=text_present,
-        name_similarity=name_similarity,
-        text_similarity=text_similarity,
         self_certainty=self_certainty,
         self_certainty_weight=config.self_certainty_weight,
+        **terms,
     )
+
+
+def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> dict[str, float]:
+    """A name at all, and DARS × its similarity."""
+    if not logged.name:
+        return {}
+    similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, config.threshold)
+    return {
+        "name_present": config.click_name_present if predicted.name else 0.0,
+        "name_similarity": config.dars * similarity,
+    }
+
+
+def type_and_submit_terms(predicted: TypeAndSubmit, logged: TypeAndSubmit, config: RewardConfig) -> dict[str, float]:
+    """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
+    similarity, threshold, terms = SIMILARITIES[config.similarity], config.threshold, {}
+    if logged.name:
+        terms["name_present"] = config.typing_name_present if predicted.name else 0.0
+        terms["name_similarity"] = config.typing_name_similarity * similarity(predicted.name, logged.name, threshold)
+    if logged.text:
+        terms["text_present"] = config.typing_text_present if predicted.text else 0.0
+        terms["text_similarity"] = config.dars * similarity(predicted.text, logged.text, threshold)
+    return terms
 
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
@@ -267,29 +278,21 @@ def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
     return score_reply(Reply("", logged), logged, config)
 
 
-def _exact_match_reward(
-    predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None
-) -> RewardBreakdown:
+def exact_match_terms(predicted: Action, logged: Action, config: RewardConfig) -> dict[str, float]:
     """Binary: one price for every exact match. Customer-R1, equation 2: w(a) by kind of action, a wrong click less."""
-    exact = wrong_click = 0.0
     if exact_match(predicted, logged):
-        exact = config.exact_points if config.kind == "binary" else _customer_weight(logged, config)
-    elif config.kind == "customer_r1" and is_wrong_click(predicted, logged):
-        wrong_click = config.wrong_click
-    return RewardBreakdown(
-        format=config.format,
-        exact=exact,
-        wrong_click=wrong_click,
-        self_certainty=self_certainty,
-        self_certainty_weight=config.self_certainty_weight,
-    )
+        return {"exact": config.exact_points if config.kind == "binary" else exact_weight(logged, config)}
+    if config.kind == "customer_r1" and is_wrong_click(predicted, logged):
+        return {"wrong_click": config.wrong_click}
+    return {}
 
 
-def _customer_weight(logged: Action, config: RewardConfig) -> float:
-    return exact_weight(
-        logged,
-        typing=config.typing_points,
-        click=config.click_points,
-        click_types=config.click_type_points,
-        terminate=config.terminate_points,
-    )
+def exact_weight(logged: Action, config: RewardConfig) -> float:
+    """Customer-R1's w(a): what an exact match of `logged` is worth, clicks by their subtype."""
+    match logged:
+        case Click():
+            return config.click_type_points.get(logged.click_type or click_type_of(logged.name), config.click_points)
+        case TypeAndSubmit():
+            return config.typing_points
+        case Terminate():
+            return config.terminate_points

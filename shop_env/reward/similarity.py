@@ -1,4 +1,4 @@
-"""How alike a reply's action is to the logged one: ROUGE-L of texts, and the rows of table 1 that pay for it.
+"""How alike a reply's action is to the logged one: ROUGE-L of texts, and exact matches.
 
 ROUGE-L is how much of a logged name or text a prediction has, in order (the F-measure of table 1's similarities). It is
 equal to `rouge_score` (rougeL, no stemmer) to the last bit, with one departure: a text equal to the target counts as 1
@@ -7,21 +7,6 @@ in Chinese even against itself.
 
 The longest common subsequence is found with one bit per target token, a whole row of the usual table in three integer
 operations (Hyyrö 2004, "Bit-parallel LCS-length computation revisited").
-
-The rows of Table 1 of Shop-R1, and the exact match that its baselines and Customer-R1 reward, are pure functions:
-
-| row | function |
-|---|---|
-| format | none needed: `RewardConfig.format` for every reply that can be read, and nothing at all for others |
-| type | none needed: `RewardConfig.action_type` where the types are the same |
-| click | `click_terms` |
-| type_and_submit | `type_and_submit_terms` |
-| terminate | nothing beyond its type |
-| exact match (baselines, Customer-R1) | `exact_match`, `exact_weight` |
-
-score.py decides which rows apply and adds them up. Texts are compared by ROUGE-L; one below the threshold τ
-earns nothing ("only when that similarity exceeds a preset threshold"; reaching it is enough here, in floating point as
-`rouge_score` computes it: precision 1 and recall 3/5 give 0.7499999999999999).
 
 What was not logged cannot be scored. Logs lack names and texts now and then (OPeRA's null ids); they are stored as "",
 and such a field earns nothing, whatever is predicted for it: neither for being there nor for its similarity. An action
@@ -34,7 +19,6 @@ from typing import Any, Literal, Protocol
 
 from replay_sessions.foundation.errors import MissingExtra
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
-from shop_env.click_types import click_type_of
 
 SimilarityName = Literal["rouge_l", "rouge_score"]
 
@@ -132,39 +116,6 @@ def unlogged_fields(logged: Action | Mapping[str, str]) -> tuple[str, ...]:
     return tuple(field for field, text in fields.items() if not text)
 
 
-def click_terms(
-    predicted: Click,
-    logged: Click,
-    name_present: float,
-    dars: float,
-    threshold: float,
-    similarity: Similarity = rouge_l,
-) -> tuple[float, float]:
-    """A name at all, and DARS × its similarity."""
-    if not logged.name:
-        return 0.0, 0.0
-    return name_present if predicted.name else 0.0, dars * similarity(predicted.name, logged.name, threshold)
-
-
-def type_and_submit_terms(
-    predicted: TypeAndSubmit,
-    logged: TypeAndSubmit,
-    name_present: float,
-    text_present: float,
-    name_similarity: float,
-    dars: float,
-    threshold: float,
-    similarity: Similarity = rouge_l,
-) -> tuple[float, float, float, float]:
-    """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
-    return (
-        name_present if predicted.name and logged.name else 0.0,
-        text_present if predicted.text and logged.text else 0.0,
-        name_similarity * similarity(predicted.name, logged.name, threshold) if logged.name else 0.0,
-        dars * similarity(predicted.text, logged.text, threshold) if logged.text else 0.0,
-    )
-
-
 def exact_match(predicted: Action, logged: Action) -> bool:
     """Whether every predicted field equals the logged one; `click_type` and `submitted` are not predicted.
 
@@ -189,16 +140,3 @@ def is_wrong_click(predicted: Action, logged: Action) -> bool:
     if not isinstance(predicted, Click):
         return False
     return not isinstance(logged, Click) or predicted.name != logged.name != ""
-
-
-def exact_weight(
-    logged: Action, *, typing: float, click: float, click_types: Mapping[str, float], terminate: float
-) -> float:
-    """Customer-R1's w(a): what an exact match of `logged` is worth, clicks by their subtype."""
-    match logged:
-        case Click():
-            return click_types.get(logged.click_type or click_type_of(logged.name), click)
-        case TypeAndSubmit():
-            return typing
-        case Terminate():
-            return terminate
