@@ -39,8 +39,7 @@ from msgspec.structs import asdict
 
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.store import SessionStore
-from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
+from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import Extraction, Reply, parse_reply
@@ -133,7 +132,7 @@ class ReplayEnv(TextEnv):
             skip_first_action=(skip_first_action, (True, False)),
             with_info=(with_info, (True, False)),
         )
-        self.store = _opened(store)
+        self.store = open_source(store)
         self.reward = (
             reward_preset(reward) if isinstance(reward, str) else convert_option("reward", reward, RewardConfig)
         )
@@ -250,16 +249,6 @@ class RegisteredReplayEnv(ReplayEnv):
                 "str(path), or put the opened store into shop_env.env.ReplayEnv(store, …) itself."
             )
         super().__init__(store, *arguments, **options)
-
-
-def _opened(store: str | Path | SessionSource) -> SessionSource:
-    if isinstance(store, str | Path):
-        return SessionStore.open(store)
-    if not isinstance(store, SessionSource):
-        raise BadConfig(
-            f"store is {store!r}; it must be the path of a session store, 'demo', or an opened SessionStore."
-        )
-    return store
 
 
 def named_session(options: Mapping[str, Any] | None) -> str | None:

@@ -7,9 +7,12 @@ envs of one process share them.
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Split, reply_action
+from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.reward.score import RewardConfig, best_breakdown
 
@@ -26,6 +29,17 @@ class SessionSource(Protocol):
     def step_count(self, session_id: str) -> int: ...
     def user_id(self, session_id: str) -> str: ...
     def session(self, session_id: str) -> Session: ...
+
+
+def open_source(store: str | Path | SessionSource) -> SessionSource:
+    """The store itself, or the one at a path or called `demo`."""
+    if isinstance(store, str | Path):
+        return SessionStore.open(store)
+    if not isinstance(store, SessionSource):
+        raise BadConfig(
+            f"store is {store!r}; it must be the path of a session store, 'demo', or an opened SessionStore."
+        )
+    return store
 
 
 class Episode:

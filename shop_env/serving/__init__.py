@@ -3,7 +3,7 @@
     SessionStore ─► tasks.py ─┬─► openenv/               a server for OpenEnv's clients (TRL and others)
                               ├─► verifiers_taskset.py   a taskset for verifiers
                               ├─► inspect_task.py        a task for Inspect
-                              └─► task_file.py           JSON lines for everything else
+                              └─► __main__.py            JSON lines for everything else
 
 A replayed step is one single-turn task (tasks.py says why); only the free-running shop (shop_env/live.py) has several
 turns. Each interface needs its tool, which the extra of the same name brings, and is imported by nothing else here.

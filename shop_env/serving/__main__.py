@@ -13,14 +13,59 @@ Exit codes: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C.
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
 
-from replay_sessions.foundation.command_line import choose, run_command
+import msgspec
+
+from replay_sessions.foundation.command_line import choose, parse_options, run_command
+from replay_sessions.foundation.durable_files import replacing
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.schema import Split
+from shop_env.observation import ContextConfig
+from shop_env.prompts import PromptConfig
+from shop_env.serving.openenv.options import parse_server_options
+from shop_env.serving.tasks import StepTasks
 
+PROGRAM = "python -m shop_env.serving"
 COMMANDS = {
     "openenv": "Serve the env to OpenEnv's clients.",
     "tasks": "Write a split as single-turn tasks, JSON lines.",
 }
+
+
+class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Writes the steps of a split as single-turn tasks, a JSON object a line, for tools that read files.
+
+      python -m shop_env.serving tasks --split train --out tasks.jsonl
+      python -m shop_env.serving tasks --store stores/mine --split train --answers \\
+        --out train.jsonl
+
+    Each line is a StepTask (shop_env/serving/tasks.py): `messages` is the prompt.
+    With --answers it also has `answer`, what the person did, with which
+    shop_env.serving.tasks.score_step gives the reward of a reply.
+
+    Attributes:
+        out: The file to write.
+        store: `demo` or the path of a session store.
+        split: Which of its splits, or all.
+        answers: Write what the person did too. Keep such a file from whoever is to be measured with it.
+        overwrite: Replace a file that is there.
+        first_action: Make tasks of the sessions' first actions too.
+        context: What of a session is shown.
+        prompt: How it is put into words.
+    """
+
+    out: str
+    store: str = "demo"
+    split: Split | Literal["all"] = "train"
+    answers: bool = False
+    overwrite: bool = False
+    first_action: bool = False
+    context: ContextConfig = ContextConfig()
+    prompt: PromptConfig = PromptConfig()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,18 +75,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    name, rest = choose("command", COMMANDS, words, program="python -m shop_env.serving", text=__doc__)
+    name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
     if name == "tasks":
-        from shop_env.serving.task_file import run  # noqa: PLC0415 - start-up time
-
-        return run(rest)
-    from shop_env.serving.openenv.options import parse_server_options  # noqa: PLC0415 - start-up time
-
+        return _write_tasks(parse_options(TaskFile, rest, program=f"{PROGRAM} tasks"))
     options = parse_server_options(rest)
     with requires_extra("openenv"):
         from shop_env.serving.openenv.server import serve  # noqa: PLC0415 - an extra that may be missing
     served: int = serve(options)
     return served
+
+
+def _write_tasks(options: TaskFile) -> int:
+    """Writes all tasks of a split, whole or not at all."""
+    out = Path(options.out)
+    if out.exists() and not options.overwrite:
+        raise BadConfig(f"'{out}' is there already: choose another --out, or add --overwrite")
+    tasks = StepTasks(
+        options.store,
+        context=options.context,
+        prompt=options.prompt,
+        first_action=options.first_action,
+    )
+    count = tasks.count(options.split)
+    if not count:
+        raise BadConfig(f"split '{options.split}' has no step to ask about")
+    with replacing(out) as partial, partial.open("wb") as file, progress_bar("writing tasks", count) as advance:
+        for task in tasks.tasks(options.split):
+            line = msgspec.to_builtins(task)
+            if options.answers:
+                line["answer"] = tasks.answer(options.split, task.index)
+            file.write(msgspec.json.encode(line) + b"\n")
+            advance(1)
+    print(f"{count:,} tasks in {out}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from inspect_ai.solver import TaskState, generate
 
 from replay_sessions.foundation.errors import check_choice
 from replay_sessions.schema import Action, reply_action
-from replay_sessions.store import SessionStore
 from shop_env.env import context_of
 from shop_env.prompts import Message, PromptConfig
 from shop_env.replies import Extraction, action_json
@@ -53,7 +52,7 @@ def shop_r1(
         first_action: Ask for each session's first action too.
     """
     tasks = StepTasks(
-        SessionStore.open(store),
+        store,
         context=context_of(context),
         prompt=PromptConfig(**prompt or {}),
         first_action=first_action,

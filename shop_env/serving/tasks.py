@@ -14,6 +14,7 @@ task of the next step shows it in its history lies in the nature of a replay: wh
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
+from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
@@ -22,7 +23,7 @@ from msgspec.structs import asdict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.schema import Action, reply_action
-from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice
+from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
@@ -34,14 +35,12 @@ SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
 _KEPT_CHARACTERS = 256_000_000
 
 
-class StepTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One logged step as a model is asked about it.
+class TaskKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which step a task is.
 
     Attributes:
         task_id: SESSION#STEP, the same in every split and under every context.
         index: Its place in the split, counted from 0.
-        messages: The prompt as chat messages; the reply comes next.
-        observation: The same in parts.
     """
 
     task_id: str
@@ -50,6 +49,16 @@ class StepTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     session_id: str
     user_id: str
     step_index: int
+
+
+class StepTask(TaskKey, frozen=True, kw_only=True):
+    """One logged step as a model is asked about it.
+
+    Attributes:
+        messages: The prompt as chat messages; the reply comes next.
+        observation: The same in parts.
+    """
+
     messages: list[Message]
     observation: Observation
 
@@ -102,6 +111,7 @@ class StepTasks:
     """The steps of a store as numbered tasks; may be asked by several threads.
 
     Args:
+        store: Path of a session store, "demo", or an opened SessionStore.
         context: How much of a session is shown, and whose persona.
         prompt: How it is put into words.
         reward: What replies earn.
@@ -111,7 +121,7 @@ class StepTasks:
 
     def __init__(
         self,
-        store: SessionSource,
+        store: str | Path | SessionSource,
         *,
         context: ContextConfig | None = None,
         prompt: PromptConfig | None = None,
@@ -120,13 +130,13 @@ class StepTasks:
         first_action: bool = False,
     ) -> None:
         check_choice("extraction", extraction, Extraction)
-        self.store = store
+        self.store = open_source(store)
         self.context = context or ContextConfig()
         self.prompt = prompt or PromptConfig()
         self.reward = reward or RewardConfig()
         self.extraction: Extraction = extraction
         self._first_step = 0 if first_action else 1
-        self._personas = persona_texts(store, self.context)
+        self._personas = persona_texts(self.store, self.context)
         self._counts: dict[str, tuple[list[str], list[int]]] = {}
         self._episodes = EpisodeCache(_KEPT_CHARACTERS)
         self._lock = Lock()  # neither stores nor caches are made for several threads
@@ -136,7 +146,7 @@ class StepTasks:
         _, ends = self._task_counts(split)
         return ends[-1] if ends else 0
 
-    def step_of(self, split: str, index: int) -> tuple[str, str, int]:
+    def step_of(self, split: str, index: int) -> TaskKey:
         """Session, user and step of a task, by the store's index alone: no session is read."""
         session_ids, ends = self._task_counts(split)
         count = ends[-1] if ends else 0
@@ -147,22 +157,21 @@ class StepTasks:
             raise BadConfig(f"index is {index!r} in split {split!r}; {allowed}.")
         position = bisect_right(ends, index)
         step_index = index - (ends[position - 1] if position else 0) + self._first_step
-        return session_ids[position], self.store.user_id(session_ids[position]), step_index
-
-    def task(self, split: str, index: int) -> StepTask:
-        """One task by its place in a split."""
-        session_id, user_id, step_index = self.step_of(split, index)
-        observation = self._episode(session_id).observed.at(step_index)
-        return StepTask(
+        session_id = session_ids[position]
+        return TaskKey(
             task_id=f"{session_id}#{step_index}",
             split=split,
             index=index,
             session_id=session_id,
-            user_id=user_id,
+            user_id=self.store.user_id(session_id),
             step_index=step_index,
-            messages=render_prompt(observation, self.prompt),
-            observation=observation,
         )
+
+    def task(self, split: str, index: int) -> StepTask:
+        """One task by its place in a split."""
+        key = self.step_of(split, index)
+        observation = self._episode(key.session_id).observed.at(key.step_index)
+        return StepTask(**asdict(key), messages=render_prompt(observation, self.prompt), observation=observation)
 
     def tasks(self, split: str) -> Iterator[StepTask]:
         """All tasks of a split, in the order of the store."""
@@ -170,8 +179,8 @@ class StepTasks:
 
     def answer(self, split: str, index: int) -> dict[str, Any]:
         """What the person did, as JSON values with all that the log knows of it; `score_step` takes it."""
-        session_id, _, step_index = self.step_of(split, index)
-        answer: dict[str, Any] = msgspec.to_builtins(self._episode(session_id).actions[step_index])
+        key = self.step_of(split, index)
+        answer: dict[str, Any] = msgspec.to_builtins(self._episode(key.session_id).actions[key.step_index])
         return answer
 
     def score(self, split: str, index: int, reply: str) -> StepScore:

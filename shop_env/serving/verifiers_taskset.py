@@ -18,7 +18,6 @@ from typing import Any, Literal
 import verifiers.v1 as vf
 
 from replay_sessions.schema import Split
-from replay_sessions.store import SessionStore
 from shop_env.env import context_of
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction
@@ -91,7 +90,7 @@ class ShopTaskset(vf.Taskset[ShopStep, ShopTasksetConfig]):  # type: ignore[misc
         config = self.config
         reward_preset(config.task.reward)  # told now if there is none of that name, not after a rollout
         tasks = StepTasks(
-            SessionStore.open(config.store),
+            config.store,
             context=context_of(config.context),
             prompt=PromptConfig(style=config.prompt_style),
             first_action=config.first_action,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
+from msgspec.structs import asdict
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata, State
 
@@ -131,15 +132,7 @@ class ReplayedSteps(_ShopEnvironment):
         return [self._spec(split, index) for index in numbers]
 
     def _spec(self, split: str, index: int) -> dict[str, Any]:
-        session_id, user_id, step_index = self._tasks.step_of(split, index)
-        return {
-            "task_id": f"{session_id}#{step_index}",
-            "split": split,
-            "index": index,
-            "session_id": session_id,
-            "user_id": user_id,
-            "step_index": step_index,
-        }
+        return asdict(self._tasks.step_of(split, index))
 
     def _check_split(self, split: object) -> str:
         if split not in self._splits:

@@ -20,7 +20,6 @@ from openenv.core.env_server.types import ConcurrencyConfig
 
 import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
-from replay_sessions.store import SessionStore
 from shop_env.reward.score import reward_preset
 from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps
 from shop_env.serving.openenv.options import ServerOptions
@@ -64,7 +63,7 @@ def _environment(options: ServerOptions) -> Callable[[], Environment]:
         factory().reset(seed=0)
         return factory
     tasks = StepTasks(
-        SessionStore.open(options.store),
+        options.store,
         context=options.context,
         prompt=options.prompt,
         reward=reward_preset(options.reward),

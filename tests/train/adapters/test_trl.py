@@ -160,10 +160,10 @@ def watched(trainer: Any) -> list[tuple[list[Any], Any]]:
 def assert_the_envs(seen: list[tuple[list[Any], Any]], store: SessionStore) -> None:
     """The rewards of texts are those of the env on the same steps."""
     tasks = StepTasks(store, prompt=COMPACT)
-    places = {tasks.step_of("train", index)[::2]: index for index in range(tasks.count("train"))}
+    places = {tasks.step_of("train", index).task_id: index for index in range(tasks.count("train"))}
     for rows, rewards in seen:
         for (given, completion, _), earned in zip(rows, rewards, strict=True):
-            place = places[given["session_id"], given["step"]]
+            place = places[f"{given['session_id']}#{given['step']}"]
             assert earned[0].item() == pytest.approx(tasks.score("train", place, completion[0]["content"]).reward)
 
 

@@ -228,7 +228,7 @@ def test_verl_s_reward_manager_gives_the_env_s_rewards(written: Path, store: Ses
     (index,) = [
         index
         for index in range(tasks.count("train"))
-        if tasks.step_of("train", index)[::2] == (row["extra_info"]["session_id"], row["extra_info"]["step"])
+        if tasks.step_of("train", index).task_id == f"{row['extra_info']['session_id']}#{row['extra_info']['step']}"
     ]
 
     async def earned(reply: str) -> dict[str, Any]:
