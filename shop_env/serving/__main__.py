@@ -26,7 +26,7 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Split
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
-from shop_env.serving.openenv.options import parse_server_options
+from shop_env.serving.openenv.options import ServerOptions
 from shop_env.serving.tasks import StepTasks
 
 PROGRAM = "python -m shop_env.serving"
@@ -78,7 +78,7 @@ def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
     if name == "tasks":
         return _write_tasks(parse_options(TaskFile, rest, program=f"{PROGRAM} tasks"))
-    options = parse_server_options(rest)
+    options = parse_options(ServerOptions, rest, program=f"{PROGRAM} openenv")
     with requires_extra("openenv"):
         from shop_env.serving.openenv.server import serve  # noqa: PLC0415 - an extra that may be missing
     served: int = serve(options)

@@ -1,6 +1,6 @@
 """The env as a server for OpenEnv's clients, and so for what trains through them (TRL, Unsloth, SkyRL, verifiers, …).
 
-    command.py ─► server.py ─► environments.py (one instance for each client) ─► records.py (what travels)
+    options.py ─► server.py ─► environments.py (one instance for each client, and what travels)
 
 Started by `python -m shop_env.serving openenv`; all but the command line needs the extra `openenv`.
 """

@@ -1,5 +1,7 @@
 """The two envs as OpenEnv asks for them: logged steps as tasks of one turn, and the free-running shop.
 
+What travels between a client and the server: a reply there; what is seen, and what it earned, back.
+
 Each client has an instance of its own, in a thread of its own; what they share (the store's tasks) is read only. An
 instance that the server has closed, because its client was idle for too long, answers nothing more.
 
@@ -12,24 +14,54 @@ What a client may give `reset` beyond OpenEnv's `seed` and `episode_id`:
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 from msgspec.structs import asdict
+from openenv.core.env_server import types
 from openenv.core.env_server.interfaces import Environment
-from openenv.core.env_server.types import EnvironmentMetadata, State
+from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.live import visit_id
 from shop_env.observation import Observation
 from shop_env.prompts import Message, PromptConfig, render_prompt
-from shop_env.serving.openenv.records import ShopAction, ShopObservation
 from shop_env.serving.tasks import StepTasks
 
 _LISTED_TASKS = 10_000
 
 
-class _ShopEnvironment(Environment[ShopAction, ShopObservation, State]):  # type: ignore[misc]
+def _text(value: object) -> str:
+    """Any text: half a surrogate pair, which pydantic refuses, is a malformed reply like others and earns 0."""
+    if not isinstance(value, str):
+        raise PydanticCustomError("text_type", "a reply is a text, not {kind}", {"kind": type(value).__name__})
+    return value
+
+
+class ShopAction(types.Action):  # type: ignore[misc]  # the package is not installed where types are checked
+    """A reply, as the model wrote it."""
+
+    reply: Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})] = Field(
+        description='The whole reply: {"rationale": "…", "action": {"type": "click", "name": "…"}}'
+    )
+
+
+class ShopObservation(types.Observation):  # type: ignore[misc]
+    """A page to answer, or what the answer was worth; `done` and `reward` are OpenEnv's own."""
+
+    messages: list[dict[str, str]] = Field(default_factory=list, description="The prompt as chat messages")
+    page: str = Field(default="", description="The current page, simplified HTML; empty when the episode is over")
+    history: list[dict[str, str]] = Field(default_factory=list, description="Past steps: page, rationale, action")
+    persona: str = ""
+    goal: str = ""
+    step: int = Field(default=0, description="Which step of the session this is, counted from 0")
+    truncated: bool = Field(default=False, description="Whether the episode was cut short, not ended")
+    reward_breakdown: dict[str, float | None] | None = Field(default=None, description="The reward's parts by name")
+    info: dict[str, Any] = Field(default_factory=dict, description="Which step this is; once answered, what was logged")
+
+
+class _ShopEnvironment(Environment[ShopAction, ShopObservation, types.State]):  # type: ignore[misc]
     """What both envs share: whose turn it is, and what `reset` may be given."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -37,16 +69,16 @@ class _ShopEnvironment(Environment[ShopAction, ShopObservation, State]):  # type
 
     def __init__(self) -> None:
         super().__init__()
-        self._state = State()
+        self._state = types.State()
         self._awaits_reply = False
         self._closed = False
 
     @property
-    def state(self) -> State:
+    def state(self) -> types.State:
         return self._state
 
-    def get_metadata(self) -> EnvironmentMetadata:
-        return EnvironmentMetadata(name="shop_r1", description=self.description, version="1")
+    def get_metadata(self) -> types.EnvironmentMetadata:
+        return types.EnvironmentMetadata(name="shop_r1", description=self.description, version="1")
 
     def close(self) -> None:
         self._closed = True
@@ -59,7 +91,7 @@ class _ShopEnvironment(Environment[ShopAction, ShopObservation, State]):  # type
         _check_number("index", options.get("index"))
         if not isinstance(episode_id, str | None):
             raise BadConfig(f"episode_id is {episode_id!r}; it must be a text.")
-        self._state = State(episode_id=episode_id or str(uuid.uuid4()), step_count=0)
+        self._state = types.State(episode_id=episode_id or str(uuid.uuid4()), step_count=0)
         self._awaits_reply = False
 
     def _check_turn(self) -> None:

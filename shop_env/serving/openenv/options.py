@@ -1,24 +1,12 @@
-"""Serves the env to OpenEnv's clients, over HTTP and WebSocket on one port.
+"""The options of the server, which need nothing of the extra `openenv`."""
 
-  python -m shop_env.serving openenv
-  python -m shop_env.serving openenv --store stores/mine --splits train \\
-    --reward no_dars --context.persona none
-  python -m shop_env.serving openenv --env live --live-reward shopper --port 0
-
-Each client has a session of its own. A replayed step is a task of one turn:
-reset(split=…, index=…) shows it, step({"reply": …}) scores it and ends it.
-
-The first line on standard output says where the server listens.
-"""
-
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.foundation.command_line import parse_options
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
+from replay_sessions.foundation.serving import check_port
 from shop_env.live import LiveReward
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
@@ -27,7 +15,17 @@ from shop_env.serving.tasks import SPLIT_CHOICES
 
 
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Serves the env.
+    """Serves the env to OpenEnv's clients, over HTTP and WebSocket on one port.
+
+      python -m shop_env.serving openenv
+      python -m shop_env.serving openenv --store stores/mine --splits train \\
+        --reward no_dars --context.persona none
+      python -m shop_env.serving openenv --env live --live-reward shopper --port 0
+
+    Each client has a session of its own. A replayed step is a task of one turn:
+    reset(split=…, index=…) shows it, step({"reply": …}) scores it and ends it.
+
+    The first line on standard output says where the server listens.
 
     Attributes:
         env: `replay` hands out logged steps, each a task of one turn; `live` is the free-running demo shop
@@ -71,15 +69,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 raise BadConfig(f"--splits names {split!r}. {did_you_mean(split, SPLIT_CHOICES)}")
         if not self.splits:
             raise BadConfig("--splits names no split; for example --splits train validation")
-        for name in ("max_replies", "max_sessions"):
-            if (value := getattr(self, name)) < 1:
-                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        check_at_least(1, max_replies=self.max_replies, max_sessions=self.max_sessions)
         if not 0 < self.idle_timeout_s < float("inf"):
             raise BadConfig(f"--idle-timeout-s is {self.idle_timeout_s}; it must be a number of seconds above 0")
-        if not 0 <= self.port <= 65535:
-            raise BadConfig(f"--port is {self.port}; it must lie between 0 (any free one) and 65535")
-
-
-def parse_server_options(words: Sequence[str]) -> ServerOptions:
-    """The words after `openenv`."""
-    return parse_options(ServerOptions, words, program="python -m shop_env.serving openenv", text=__doc__)
+        check_port(self.port)

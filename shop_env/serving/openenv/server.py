@@ -21,9 +21,8 @@ from openenv.core.env_server.types import ConcurrencyConfig
 import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from shop_env.reward.score import reward_preset
-from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps
+from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps, ShopAction, ShopObservation
 from shop_env.serving.openenv.options import ServerOptions
-from shop_env.serving.openenv.records import ShopAction, ShopObservation
 from shop_env.serving.tasks import StepTasks
 
 ENV_NAME = "shop_r1"  # in the paths of OpenEnv's task API: /shop_r1/splits
