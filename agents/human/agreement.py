@@ -14,7 +14,7 @@ from itertools import combinations
 
 from agents.human.recording import Recording
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.table import Column, Table
+from replay_sessions.foundation.table import Cell, Column, Table
 from replay_sessions.schema import reply_action
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.replies import Reply, parse_reply
@@ -42,7 +42,7 @@ def people_agreement(recording: Recording) -> Table:
 
 def agreement_table(answers: Mapping[str, Answers], title: str) -> Table:
     """The same from each person's actions by step: a row for each pair with a step in common, a note on all people."""
-    rows = []
+    rows: list[list[Cell]] = []
     for people in combinations(answers, 2):
         first, second = (answers[person] for person in people)
         if common := [(first[key], second[key]) for key in first if key in second]:
