@@ -1,4 +1,4 @@
-"""Functions and Gymnasium-style policies as agents.
+"""Functions and Gymnasium-style policies as agents; and what agents share that draw by a seed.
 
     def act(observation, *, seed=None, **arguments) -> str      a function whose first parameter is called `observation`
     class Policy: predict(observation) -> (action, state)       an object with `predict`, and without `act`
@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from operator import index
 from typing import Any
 
-from agents.distribution import SeededAgent
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
@@ -47,6 +46,16 @@ def check_arguments(
     except TypeError as error:
         accepted = ", ".join(list(signature.parameters)[len(leading) :]) or "none"
         raise BadConfig(f"{name}: {error}; it takes these arguments: {accepted}") from error
+
+
+class SeededAgent:
+    """An agent whose reply follows from the observation and the seed of the last `reset`; None draws one."""
+
+    _seed: int | None = None
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Holds the seed of the next reply."""
+        self._seed = seed
 
 
 class FunctionAgent(SeededAgent):

@@ -1,4 +1,4 @@
-"""Agents that draw by a seed, and those that hold a probability distribution over a page's actions.
+"""Agents that hold a probability distribution over a page's actions, and draw from it or take its mode.
 
 observation ─► DistributionAgent.distributions ─► probabilities, or: temperature ─► action ─► reply
 """
@@ -9,22 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.adapted import SeededAgent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
 Floats = NDArray[np.float64]
-
-
-class SeededAgent:
-    """An agent whose reply follows from the observation and the seed of the last `reset`; None draws one."""
-
-    _seed: int | None = None
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Holds the seed of the next reply."""
-        self._seed = seed
 
 
 class DistributionAgent(SeededAgent, ABC):

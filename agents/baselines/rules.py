@@ -5,8 +5,8 @@ from collections import Counter
 
 import msgspec
 
+from agents.adapted import SeededAgent
 from agents.baselines.choices import match_words
-from agents.distribution import SeededAgent
 from agents.train_view import TrainView
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.distribution import SeededAgent
+from agents.adapted import SeededAgent
 from replay_sessions.foundation.durable_files import replace_file, sync_folder, working_alone_in, writing
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, BadSession, did_you_mean
 from replay_sessions.foundation.progress import progress_bar

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.distribution import SeededAgent
+from agents.adapted import SeededAgent
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
@@ -74,7 +74,7 @@ class PolicyAgent(SeededAgent):
         max_new_tokens: int | None = None,
     ) -> None:
         """Sets how prompts are made and replies sampled."""
-        self._tokenizer, self._info = tokenizer, info
+        self._tokenizer, self.info = tokenizer, info
         self._sampling = SamplingConfig(
             temperature=info.temperature if temperature is None else temperature,
             max_new_tokens=max_new_tokens or info.max_new_tokens,
@@ -128,8 +128,8 @@ class PolicyAgent(SeededAgent):
 
     def _prompt(self, observation: Observation) -> list[int] | AgentFailed:
         """The prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""
-        limit = self._info.max_tokens - self._sampling.max_new_tokens
-        tokens = prompt_tokens(self._tokenizer, observation, self._info.prompt, limit)
+        limit = self.info.max_tokens - self._sampling.max_new_tokens
+        tokens = prompt_tokens(self._tokenizer, observation, self.info.prompt, limit)
         if len(tokens) <= limit:
             return tokens
         return AgentFailed(

@@ -25,7 +25,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.distribution import SeededAgent
+from agents.adapted import SeededAgent
 from agents.prompting.answers import NoAnswer
 from agents.prompting.chat import Chat
 from agents.prompting.formats import CHOICE_INSTRUCTIONS, choice_format, numbered, reply_format, reply_of_choice

@@ -20,7 +20,6 @@ from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import Extraction
 from shop_env.reward.score import reward_preset
-from shop_env.serving import task_file
 from shop_env.serving.__main__ import main
 from shop_env.serving.tasks import StepTask, StepTasks, score_step
 from tests.shop_env.memory_store import MemoryStore
@@ -180,6 +179,6 @@ def test_a_stopped_export_leaves_nothing_behind(
         yield self.task(split, 0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(task_file.StepTasks, "tasks", stopped)
+    monkeypatch.setattr(StepTasks, "tasks", stopped)
     assert main(["tasks", "--store", store_path, "--out", str(tmp_path / "tasks.jsonl")]) == 130
     assert list(tmp_path.iterdir()) == []
