@@ -8,8 +8,6 @@
 A step is shown with its page and the elements that a reply can name.
 """
 
-import gzip
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +21,7 @@ from rich.table import Table
 
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import BadConfig, BadSession, StoreNotFound
 from replay_sessions.schema import Session, Step, describe_action
 from replay_sessions.simplify import simplify
@@ -33,7 +32,6 @@ from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 _LISTED_SESSIONS = 20
 _NAME_WIDTH = 60
 _TEXT_WIDTH = 80
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Show(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,12 +152,9 @@ def _show_page(page: str, console: Console) -> None:
 def _show_page_file(path: Path, options: Show, console: Console) -> None:
     """A raw page from a file, simplified, or one that is simplified already."""
     try:
-        with path.open("rb") as file:
+        with open_unpacked(path) as file:
             raw = file.read(MAX_BYTES + 1)
-        if raw.startswith(_GZIP_MAGIC):
-            with gzip.open(path) as packed:
-                raw = packed.read(MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
+    except UNREADABLE as error:
         raise StoreNotFound(f"cannot read '{path}': {error}") from error
     if len(raw) > MAX_BYTES:
         raise BadSession(f"'{path}' is longer than {MAX_BYTES:,} bytes, which no page is")

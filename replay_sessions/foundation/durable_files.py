@@ -6,8 +6,10 @@ Systems without such locks (Windows) lock nothing, and HAS_LOCKS says so.
 
 import ctypes
 import errno
+import gzip
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +27,8 @@ _RENAME_EXCHANGE = 2
 LOCK_FILE = ".lock"  # in the folder that is one process's alone
 TRAINING_LOCK = ".training.lock"  # of the training itself: who starts it may hold the folder for it meanwhile
 HAS_LOCKS = fcntl is not None
+UNREADABLE = (OSError, EOFError, zlib.error)  # what reading a file raises that may be gzip'd
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 def cache_folder() -> Path:
@@ -32,6 +36,13 @@ def cache_folder() -> Path:
     if folder := os.environ.get("SHOP_R1_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shop_r1"
+
+
+def open_unpacked(path: Path) -> IO[bytes]:
+    """A file as bytes, unpacked where it is gzip'd; reading it may raise any of UNREADABLE."""
+    with path.open("rb") as file:
+        is_packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    return gzip.open(path) if is_packed else path.open("rb")  # type: ignore[return-value]
 
 
 def exchange(first: Path, second: Path) -> None:

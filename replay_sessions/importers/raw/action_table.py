@@ -4,20 +4,20 @@ Every column is read as text, because ids and search terms that look like number
 memory, packed; pages are read part by part.
 """
 
-import codecs
+import csv
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.csv
 
-from replay_sessions.foundation.errors import ImportFailed, did_you_mean, first_line
+from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
+from replay_sessions.foundation.errors import ImportFailed, did_you_mean
 from replay_sessions.importers.importer import listed, quote_name, reason_of
 from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.sources.record_files import ParquetSource, read_lines
@@ -54,8 +54,9 @@ ORDER = "order"  # numbers that tell which of two rows of one time came first
 BATCH_ROWS = 4096
 _MOST_ACTIONS = 50_000
 _MOST_BAD_ROWS = 100_000  # they are held in memory too; so many mean that the delimiter is wrong
-_BLOCK_BYTES = 16 << 20  # a row must fit
+_LONGEST_CELL = 16 << 20
 _LONGEST_LINE_BYTES = 256 << 20
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 _MOST_UNPACKED_BYTES = 8 << 30  # the table is held in memory, and a small .gz file may unpack to any size
 
 
@@ -111,18 +112,9 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset(), *, are_captu
         ImportFailed: It cannot be read, lacks a column, or has one that is neither known nor ignored.
     """
     rejected: list[Rejected] = []
-    try:
-        if path.name.endswith((".jsonl", ".jsonl.gz")):
-            table = build_table(read_json_objects(path, _LONGEST_LINE_BYTES), path, rejected, _text_cells)
-        elif path.suffix == ".parquet":
-            records = (msgspec.to_builtins(record, enc_hook=str) for record in ParquetSource(path).rows())
-            table = _pack([{**_text_cells(record), ROW: str(n)} for n, record in enumerate(records, start=1)])
-        else:
-            table = read_csv_file(path, rejected)
-    except OSError as error:
-        raise ImportFailed(f"cannot read the actions '{path}': {error.strerror or error}") from error
-    except (pa.ArrowException, ValueError) as error:
-        raise ImportFailed(f"cannot read the actions '{path}': {first_line(error)}") from error
+    header: list[str] = []
+    rows = read_rows(path, "actions", _LONGEST_LINE_BYTES, header=header)
+    table = build_table(rows, path, rejected, _text_cells, header)
     required = [name for name in REQUIRED_COLUMNS if name != "page" or not are_captured]
     _check_columns(path, table.column_names, [*required, *(("url", "timestamp") if are_captured else ())], ignored)
     table = table.select([name for name in table.column_names if name in COLUMNS or name == ROW])
@@ -161,77 +153,75 @@ def _check_columns(path: Path, columns: list[str], required: list[str], ignored:
             )
 
 
-def read_csv_file(path: Path, rejected: list[Rejected]) -> pa.Table:
-    """The rows of a file, as text; those with another number of columns than the header are rejected."""
-    bad: dict[int, str] = {}
+def read_rows(
+    path: Path,
+    what: Literal["actions", "events"],
+    longest_bytes: int,
+    *,
+    columns: Collection[str] | None = None,
+    header: list[str] | None = None,
+) -> Iterator[tuple[str, Any]]:
+    """The rows of a file, JSON lines, parquet, CSV or TSV, each with its number; an error stands for one that is none.
 
-    def note(row: Any) -> str:
-        bad[row.number or 0] = f"{row.actual_columns} columns where {row.expected_columns} were expected"
-        return "skip" if len(bad) <= _MOST_BAD_ROWS else "error"
-
-    _check_text(path)
-    names = pyarrow.csv.open_csv(path, parse_options=_csv_form(path, lambda _: "skip")).schema.names
-    try:
-        table = pyarrow.csv.read_csv(
-            path,
-            read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),  # one thread numbers rows
-            parse_options=_csv_form(path, note),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        if len(bad) <= _MOST_BAD_ROWS:
-            raise ImportFailed(
-                f"cannot read the actions '{path}': {first_line(error)} (a row may have {_BLOCK_BYTES:,} bytes: is a "
-                "quotation mark not closed?)"
-            ) from error
-        raise ImportFailed(
-            f"cannot read the actions '{path}': more than {_MOST_BAD_ROWS:,} rows have another number of columns than "
-            "the header: commas, or tabs (.tsv)?"
-        ) from error
-    # The header is row 1; a row is a line where no text holds line breaks.
-    numbers = (str(number) for number in range(2, table.num_rows + len(bad) + 2) if number not in bad)
-    rows = pa.array(islice(numbers, table.num_rows), pa.string())
-    rejected += [Rejected(where=f"{path.name}:{row}", reason=bad[row]) for row in bad]
-    return table.append_column(ROW, rows)
-
-
-def _check_text(path: Path) -> None:
-    """Arrow would tell of a wrong encoding in some cells only, and not at all in rows that are skipped.
+    Args:
+        longest_bytes: Of a line of JSON.
+        columns: Those to read of a parquet file; None: all.
+        header: Takes the names of the columns of CSV or TSV, which may have no rows.
 
     Raises:
-        ImportFailed: The file is not UTF-8.
+        ImportFailed: The file cannot be read.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    lines, unpacked_bytes = 1, 0
-    with pa.input_stream(path, compression="detect") as file:
-        block = b"..."
-        while block:
-            block = file.read(_BLOCK_BYTES)
-            try:
-                decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:
-                line = lines + error.object[: error.start].count(b"\n")
-                raise ImportFailed(
-                    f"cannot read the actions '{path}': line {line} is not UTF-8 ({error.reason}); save it as UTF-8"
-                ) from error
-            lines += block.count(b"\n")
-            unpacked_bytes += len(block)
-            if unpacked_bytes > max(_MOST_UNPACKED_BYTES, path.stat().st_size):
-                raise ImportFailed(
-                    f"cannot read the actions '{path}': unpacked they are more than {_MOST_UNPACKED_BYTES:,} bytes; "
-                    "split the table, or give it unpacked"
-                )
+    try:
+        if path.suffix == ".parquet":
+            source = ParquetSource(path)
+            names = None if columns is None else [name for name in source.columns if name in columns]
+            for number, row in enumerate(source.rows(names), start=1):
+                yield str(number), msgspec.to_builtins(row, enc_hook=str)
+        elif path.name.endswith(JSON_ENDINGS):
+            yield from _read_json_lines(path, longest_bytes)
+        else:
+            yield from _read_csv(path, [] if header is None else header)
+    except (*UNREADABLE, csv.Error, ValueError) as error:
+        reason = getattr(error, "strerror", None) or reason_of(error)
+        raise ImportFailed(f"cannot read the {what} '{path}': {reason}") from error
 
 
-def _csv_form(path: Path, on_bad_row: Any = None) -> pyarrow.csv.ParseOptions:
-    delimiter = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
-    return pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad_row)
+def _read_csv(path: Path, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """The header is row 1; a row is a line where no text holds line breaks."""
+    csv.field_size_limit(_LONGEST_CELL)
+    most_bytes = max(_MOST_UNPACKED_BYTES, path.stat().st_size)
+    bad = 0
+    with open_unpacked(path) as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        reader = csv.reader(text, delimiter="\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
+        try:
+            rows = filter(None, reader)  # blank lines are none
+            names += next(rows, [])
+            for number, cells in enumerate(rows, start=2):
+                bad += len(cells) != len(names)
+                if bad > _MOST_BAD_ROWS:
+                    raise ValueError(
+                        f"more than {_MOST_BAD_ROWS:,} rows have another number of columns than the header: commas, "
+                        "or tabs (.tsv)?"
+                    )
+                if file.tell() > most_bytes:
+                    raise ValueError(
+                        f"unpacked they are more than {_MOST_UNPACKED_BYTES:,} bytes; split the table, or give it "
+                        "unpacked"
+                    )
+                if len(cells) == len(names):
+                    yield str(number), dict(zip(names, cells, strict=True))
+                else:
+                    yield str(number), ValueError(f"{len(cells)} columns where {len(names)} were expected")
+        except UnicodeDecodeError as error:
+            line = reader.line_num + error.object[: error.start].count(b"\n") + 1
+            raise ValueError(f"line {line} is not UTF-8 ({error.reason}); save it as UTF-8") from error
+        except csv.Error as error:
+            raise ValueError(
+                f"{error} (a cell may have {_LONGEST_CELL:,} characters: is a quotation mark not closed?)"
+            ) from error
 
 
-def read_json_objects(path: Path, longest_bytes: int) -> Iterator[tuple[str, Any]]:
-    """The lines of a file, decoded, each with its number; an error stands for one that cannot be read."""
+def _read_json_lines(path: Path, longest_bytes: int) -> Iterator[tuple[str, Any]]:
     with path.open("rb") as raw:
         for number, line in enumerate(read_lines(raw, path, longest_bytes), start=1):
             if line is None:
@@ -244,13 +234,18 @@ def read_json_objects(path: Path, longest_bytes: int) -> Iterator[tuple[str, Any
 
 
 def build_table(
-    records: Iterable[tuple[str, Any]], source: Path, rejected: list[Rejected], to_row: Callable[[Any], Row]
+    records: Iterable[tuple[str, Any]],
+    source: Path,
+    rejected: list[Rejected],
+    to_row: Callable[[Any], Row],
+    columns: Sequence[str] = (),
 ) -> pa.Table:
     """The rows of numbered records as a table of texts.
 
     Args:
         rejected: Takes the records that are no rows.
         to_row: Raises a ValueError where a record is none.
+        columns: Those that the table has in any case.
 
     Raises:
         ImportFailed: More records are no rows than can be listed.
@@ -272,12 +267,12 @@ def build_table(
         if len(rows) == BATCH_ROWS:
             batches.append(_pack(rows))
             rows = []
-    return pa.concat_tables([*batches, _pack(rows)], promote_options="permissive")
+    return pa.concat_tables([*batches, _pack(rows, columns)], promote_options="permissive")
 
 
-def _pack(rows: list[Row]) -> pa.Table:
-    columns = dict.fromkeys(key for row in rows for key in row) or {ROW: None}
-    return pa.table({name: pa.array([row.get(name) for row in rows], pa.string()) for name in columns})
+def _pack(rows: list[Row], columns: Sequence[str] = ()) -> pa.Table:
+    names = dict.fromkeys([*columns, ROW, *(key for row in rows for key in row)])
+    return pa.table({name: pa.array([row.get(name) for row in rows], pa.string()) for name in names})
 
 
 def _text_cells(record: Any) -> Row:

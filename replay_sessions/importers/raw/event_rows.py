@@ -7,35 +7,27 @@ says which events are actions; other events stay in the table under the log's ow
 Files may be CSV, TSV, JSON lines or parquet, or a folder of them; only what the mapping names is held in memory.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import pyarrow as pa
-
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.importer import find_files, reason_of
+from replay_sessions.importers.importer import find_files
 from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.mapped.field_mapping import FieldMapping
 from replay_sessions.importers.raw.action_table import (
-    BATCH_ROWS,
+    JSON_ENDINGS,
     ORDER,
-    ROW,
     ActionTable,
     build_table,
-    read_csv_file,
-    read_json_objects,
+    read_rows,
     without_endless,
 )
 from replay_sessions.importers.sources.join_keys import moment
-from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.store.manifest import Rejected
 
-_JSON = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_ENDINGS = (*_CSV, *_JSON, ".parquet")
+_ENDINGS = (*_CSV, *JSON_ENDINGS, ".parquet")
 _LONGEST_EVENT_BYTES = 16 << 20
 
 
@@ -56,10 +48,11 @@ def read_events(source: Path, mapping: FieldMapping) -> ActionTable:
         ImportFailed: A file cannot be read, or none of its records is an event.
     """
     rejected: list[Rejected] = []
+    mapped = {root.partition(".")[0] for root in mapping.event_paths()} if "*" in mapping.ignored else None
     records = (
         (number if path == source else f"{path.relative_to(source).as_posix()}:{number}", record)
         for path in find_event_files(source)
-        for number, record in _read_records(path, mapping, rejected)
+        for number, record in read_rows(path, "events", _LONGEST_EVENT_BYTES, columns=mapped)
     )
     table = build_table(records, source, rejected, lambda record: event_row(mapping, record))
     if not table.num_rows:
@@ -90,28 +83,3 @@ def _number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return float("-inf")
-
-
-def _read_records(path: Path, mapping: FieldMapping, rejected: list[Rejected]) -> Iterator[tuple[str, Any]]:
-    """The records of a file, each with its number; an error stands for one that cannot be read."""
-    try:
-        if path.suffix == ".parquet":
-            yield from _read_parquet(path, mapping)
-        elif path.name.endswith(_JSON):
-            yield from read_json_objects(path, _LONGEST_EVENT_BYTES)
-        else:
-            for batch in read_csv_file(path, rejected).to_batches(BATCH_ROWS):
-                for row in batch.to_pylist():
-                    yield row.pop(ROW), row
-    except (OSError, pa.ArrowException) as error:
-        raise ImportFailed(
-            f"cannot read the events '{path}': {getattr(error, 'strerror', 0) or reason_of(error)}"
-        ) from error
-
-
-def _read_parquet(path: Path, mapping: FieldMapping) -> Iterator[tuple[str, Any]]:
-    source = ParquetSource(path)
-    mapped = {root.partition(".")[0] for root in mapping.event_paths()}
-    columns = [name for name in source.columns if name in mapped] if "*" in mapping.ignored else None
-    for number, row in enumerate(source.rows(columns), start=1):
-        yield str(number), msgspec.to_builtins(row, enc_hook=str)

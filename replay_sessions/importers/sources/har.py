@@ -10,7 +10,6 @@ to.
 import gzip
 import mmap
 import re
-import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -20,6 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.importers.sources.captures import (
     BadBody,
     Capture,
@@ -35,7 +35,6 @@ from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
 
 _LONGEST_BYTES = 512 << 20  # unpacked; browsers give up before
-_GZIP_MAGIC = b"\x1f\x8b"
 _PAGES = ("document", "")  # of Chromium's resource types; others' recorders tell none
 _NOT_MODIFIED = 304
 _UNKNOWN_TYPE = "x-unknown"  # HAR's word
@@ -170,21 +169,18 @@ class HarFile(PageFile):
     def _entries(self) -> list[Raw]:
         try:
             return msgspec.json.decode(self._content(), type=_Document).log.entries
-        except (ValueError, RecursionError, OSError, EOFError, zlib.error) as error:
+        except (ValueError, RecursionError, *UNREADABLE) as error:
             reason = " ".join(str(error).split())
             raise BadBody(Cause.UNDECODABLE, f"no HAR file, or one that is damaged or cut: {reason}") from error
 
     def _content(self) -> Any:
         """What the file holds; where it is not packed the system reads it as it is needed."""
-        with self.path.open("rb") as file:
-            is_packed = file.read(2) == _GZIP_MAGIC
-            file.seek(0)
-            if not is_packed:
-                size = self.path.stat().st_size
-                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        size = self.path.stat().st_size
+        with open_unpacked(self.path) as file:
+            if isinstance(file, gzip.GzipFile):
+                content = file.read(_LONGEST_BYTES + 1)
             else:
-                with gzip.GzipFile(fileobj=file) as packed:
-                    content = packed.read(_LONGEST_BYTES + 1)
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         if len(content) > _LONGEST_BYTES:
             raise BadBody(
                 Cause.TOO_LARGE, f"a HAR file of more than {_LONGEST_BYTES >> 20} MiB: cut it, one file a visit"

@@ -4,8 +4,6 @@ Its address and the time when it was saved stand in its headers. What the page h
 """
 
 import email
-import gzip
-import zlib
 from collections.abc import Callable, Iterator
 from email.errors import CloseBoundaryNotFoundDefect, MessageError, StartBoundaryNotFoundDefect
 from email.message import Message
@@ -13,13 +11,13 @@ from email.parser import BytesHeaderParser
 from email.utils import parsedate_to_datetime
 from functools import partial
 
+from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, as_utf8, fault_of, is_html
 from replay_sessions.importers.sources.join_keys import is_page_address, seconds
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
 
 _HEADER_BYTES = 64 << 10
-_GZIP_MAGIC = b"\x1f\x8b"
 _DAMAGED = (MessageError, ValueError, LookupError, RecursionError, AssertionError)  # what Python's parser may raise
 
 
@@ -74,14 +72,9 @@ class MhtmlFile(PageFile):
 
     def _content(self, size: int) -> bytes:
         try:
-            with self.path.open("rb") as file:
-                is_packed = file.read(2) == _GZIP_MAGIC
-                file.seek(0)
-                if not is_packed:
-                    return file.read(size)
-                with gzip.GzipFile(fileobj=file) as packed:
-                    return packed.read(size)
-        except (OSError, EOFError, zlib.error) as error:
+            with open_unpacked(self.path) as file:
+                return file.read(size)
+        except UNREADABLE as error:
             raise BadBody(Cause.UNDECODABLE, str(error)) from error
 
 
