@@ -204,10 +204,10 @@ def find_files(
     return files
 
 
-def changed_options(options: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, str]:
-    """Those options of a kind that differ from its defaults, as text for the manifest."""
+def changed_options(options: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Those options of a kind that differ from its defaults."""
     defaults = msgspec.structs.asdict(kind())
-    return {name: str(value) for name, default in defaults.items() if (value := getattr(options, name)) != default}
+    return {name: value for name, default in defaults.items() if (value := getattr(options, name)) != default}
 
 
 def reason_of(error: Exception) -> str:

@@ -51,6 +51,7 @@ import msgspec
 
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
+from replay_sessions.importers.importer import changed_options
 from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading, Row
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
@@ -128,19 +129,11 @@ class FieldMapping(PageReading, frozen=True, kw_only=True):
 
     def with_reading(self, reading: PageReading) -> "FieldMapping":
         """The mapping with what a command says of pages, where it says something."""
-        changes = {
-            name: value
-            for name, default in msgspec.structs.asdict(PageReading()).items()
-            if (value := getattr(reading, name)) != default
-        }
-        return msgspec.structs.replace(self, **changes)
+        return msgspec.structs.replace(self, **changed_options(reading, PageReading))
 
     def fields_of(self, word: str) -> StepFields:
         """Where the fields stand of a step that the log calls by a word."""
-        if word not in self.of:
-            return self.step
-        paths = msgspec.structs.asdict(self.of[word])
-        return msgspec.structs.replace(self.step, **{name: path for name, path in paths.items() if path is not None})
+        return msgspec.structs.replace(self.step, **changed_options(self.of.get(word, EventFields()), EventFields))
 
     def recognises(self, line: dict[str, Any]) -> bool:
         return bool(self.recognised_by) and all(key in line for key in self.recognised_by)

@@ -13,7 +13,6 @@ With page offset -1 the first page of a session is unknown: the step is kept, fo
 and is not scored itself, and its page is empty.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
@@ -32,7 +31,7 @@ from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import Record, read_records
 from replay_sessions.schema import Session
 from replay_sessions.store.audit.findings import AuditLimits
-from replay_sessions.store.audit.scan import OFFSETS, count_matches
+from replay_sessions.store.audit.scan import OFFSETS, add_counts, count_matches
 from replay_sessions.store.manifest import SPLITS, Rejected
 
 _LONGEST_FIRST_BYTES = 256 << 20
@@ -229,16 +228,12 @@ def choose_page_offset(sample: Iterable[Session]) -> tuple[int, str]:
     Raises:
         ImportFailed: No offset explains them.
     """
-    matches, targets = Counter[int](), Counter[int]()
-    sessions = 0
-    for session in sample:
-        sessions += 1
-        for (_, offset), (matched, logged) in count_matches(session).items():
-            matches[offset] += matched
-            targets[offset] += logged
-    shares = {offset: matches[offset] / targets[offset] if targets[offset] else 0.0 for offset in OFFSETS}
+    matches = [count_matches(session) for session in sample]
+    counts = dict.fromkeys(OFFSETS, (0, 0))
+    counts |= add_counts((offset, count) for steps in matches for (_, offset), count in steps.items())
+    shares = {offset: hits / max(1, targets) for offset, (hits, targets) in counts.items()}
     ranked = sorted(OFFSETS, key=lambda offset: -shares[offset])
-    evidence = f"of {targets[0]:,} targets in the first {sessions:,} sessions " + ", ".join(
+    evidence = f"of {counts[0][1]:,} targets in the first {len(matches):,} sessions " + ", ".join(
         f"{shares[offset]:.0%} stand {_OFFSET_NAMES[offset]}" for offset in ranked
     )
     best = 0 if shares[0] + AuditLimits().shift >= shares[ranked[0]] else ranked[0]

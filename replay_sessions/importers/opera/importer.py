@@ -27,7 +27,7 @@ import msgspec
 
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, too_long
+from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, gather, too_long
 from replay_sessions.importers.logged_pages import InlinePages, PageReading, Row
 from replay_sessions.importers.opera.files import (
     OperaSession,
@@ -129,11 +129,10 @@ class OperaImporter(Importer):
             read_table(self._tables["user"], USER_COLUMNS), interviews=not self._importer_options.no_interviews
         )
         entries, rejected = find_sessions(self._tables)
-        total = sum(entry.rows for entry in entries) or 1
-        for batch in _batches(entries):
-            rows = sum(entry.rows for entry in batch)
-            theirs = {entry.user_id: users[entry.user_id] for entry in batch if entry.user_id in users}
-            yield Part(_Sessions(batch, theirs, []), (self.size or 0) * rows // total)
+        total = sum(entry.rows for entry in entries)
+        for part in gather((Part(entry, entry.rows, entry.rows) for entry in entries), _PART_ROWS):
+            theirs = {entry.user_id: users[entry.user_id] for entry in part.content if entry.user_id in users}
+            yield Part(_Sessions(part.content, theirs, []), (self.size or 0) * part.size // total)
         if rejected:
             yield Part(_Sessions([], {}, rejected), 0)
 
@@ -155,19 +154,6 @@ class OperaImporter(Importer):
                 row_prefix=f"{entry.session_id}, step ",
                 persona=content.personas.get(entry.user_id),
             )
-
-
-def _batches(entries: list[OperaSession]) -> Iterator[list[OperaSession]]:
-    batch: list[OperaSession] = []
-    rows = 0
-    for entry in entries:
-        if batch and rows + entry.rows > _PART_ROWS:
-            yield batch
-            batch, rows = [], 0
-        batch.append(entry)
-        rows += entry.rows
-    if batch:
-        yield batch
 
 
 def _read_rows(entries: list[OperaSession], longest_bytes: int) -> dict[tuple[str, str], SessionRows[ActionRow]]:

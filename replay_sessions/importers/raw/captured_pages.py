@@ -7,8 +7,6 @@ up in a few lines with examples. Where they are more than a share of all actions
 are then seldom of one shop and time.
 """
 
-import gzip
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
@@ -23,12 +21,11 @@ from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage,
 from replay_sessions.importers.raw.action_table import ROW, ActionTable
 from replay_sessions.importers.sessions import ACTION_TYPES
 from replay_sessions.importers.sources.capture_index import CaptureIndex, CapturePosition, Tolerance
-from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile
+from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile, read_saved_page
 from replay_sessions.importers.sources.join_keys import TRACKING_PARAMETERS, AddressReader, moment
 from replay_sessions.importers.sources.page_files import PAGE_FILE_ENDINGS, PAGE_LIST, open_page_file
 from replay_sessions.private_data import remove_from_text
 from replay_sessions.simplify import Recipe
-from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
 
 _JOINED_COLUMNS = ("session_id", "type", "page", "url", "timestamp", ROW)
@@ -60,8 +57,7 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     pages_by_session: bool = False
     max_without_page: float = 0.5
 
-    def check(self) -> None:
-        """Raises BadConfig where one of them means nothing."""
+    def __post_init__(self) -> None:
         if not self.late_s >= 0:
             raise BadConfig(f"--late-s is {self.late_s:g}, and 0 or more was expected")
         if self.stale_minutes is not None and not self.stale_minutes >= 0:
@@ -201,7 +197,7 @@ class PageFolder(Pages):
         self, folder: Path, recipe: Recipe | None, *, private_data: bool = True, purchase_selector: str | None = None
     ) -> None:
         self.removes_private_data = private_data
-        self._folder = folder.resolve()
+        self._folder = folder
         self._recipe = recipe
         self._purchase_selector = purchase_selector
         self._cached_page = lru_cache(CACHED_PAGES)(self._read_page)
@@ -221,16 +217,9 @@ class PageFolder(Pages):
             Unresolved: There is none, or it cannot be read.
         """
         try:
-            path = (self._folder / file).resolve()
-            if not path.is_relative_to(self._folder):
-                raise Unresolved(f"page '{file}' lies outside the folder")
-            if path.suffix != ".gz":
-                return path.read_bytes()
-            with gzip.open(path) as unpacked:
-                return unpacked.read(MAX_BYTES + 1)  # a bomb is read no further than any page may be long
-        # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
-        except (OSError, EOFError, zlib.error, ValueError, RuntimeError) as error:
-            raise Unresolved(f"page '{file}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            return read_saved_page(self._folder, file)
+        except BadBody as error:
+            raise Unresolved(f"page {error.detail}") from error
 
     def _read_page(self, file: str) -> RawPage:
         content = self.content(file)

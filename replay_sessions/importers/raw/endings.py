@@ -43,8 +43,7 @@ class Endings(msgspec.Struct, frozen=True, kw_only=True):
     idle_minutes: float | None = None
     terminate_at_end: bool = False
 
-    def check(self) -> None:
-        """Raises BadConfig where one of them means nothing."""
+    def __post_init__(self) -> None:
         if self.purchase_selector is not None:
             try:
                 LexborHTMLParser("<p>").css(self.purchase_selector)

@@ -106,8 +106,6 @@ class RawImporter(Importer):
     Options = RawOptions
 
     def __init__(self, source: Path, options: RawOptions = RawOptions()) -> None:  # noqa: B008 - it is frozen
-        options.check()
-        options.joining.check()
         self.source = "raw"
         self._importer_options = options
         self._captures = find_page_files(source)
@@ -128,10 +126,9 @@ class RawImporter(Importer):
         self.unit = "bytes" if self._captures else "actions"
         self.size = 2 * self._capture_bytes if self._captures else self._row_count  # each is read twice
         self._recipe = load_recipe(options.recipe) if options.recipe else None
-        recipe_rules = self._recipe.rules if self._recipe else None
-        self.rules = (recipe_rules, self._mapping) if self._mapping else recipe_rules
+        self.rules = self._recipe and self._recipe.rules, self._mapping
         endings, joining = changed_options(options, Endings), changed_options(options.joining, Joining)
-        self.options = {
+        described = {
             "actions": self._actions.name,
             "recipe": options.recipe or "by site",
             "private_data": "kept" if options.keep_private_data else "removed",
@@ -139,6 +136,7 @@ class RawImporter(Importer):
             **endings,
             **({"pages": source.name, **joining} if self._captures else {}),
         }
+        self.options = {name: str(value) for name, value in described.items()}
         self.notes = []
         if joining and not self._captures:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in joining)

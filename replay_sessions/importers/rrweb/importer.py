@@ -58,7 +58,6 @@ class RrwebImporter(Importer):
     help_text = _HELP
 
     def __init__(self, source: Path, options: RrwebOptions = RrwebOptions()) -> None:  # noqa: B008 - it is frozen
-        options.check()
         if not 0 <= options.max_masked <= 1:
             raise BadConfig(f"--max-masked is {options.max_masked:g}, and a share from 0 to 1 was expected")
         self._importer_options = options
@@ -78,7 +77,7 @@ class RrwebImporter(Importer):
             "private_data": "kept" if options.keep_private_data else "removed",
             "pieces": str(options.pieces).lower(),
             "max_masked": f"{options.max_masked:g}",
-            **leaving,
+            **{name: str(value) for name, value in leaving.items()},
         }
         self.notes = []
         if source.is_dir():

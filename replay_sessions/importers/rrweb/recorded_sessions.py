@@ -53,10 +53,10 @@ class Leaving(Endings, frozen=True, kw_only=True):
     leave_selector: str | None = None
     leave_url: str | None = None
 
-    def check(self) -> None:
-        super().check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         try:
-            Endings(purchase_selector=self.leave_selector).check()
+            Endings(purchase_selector=self.leave_selector)
         except BadConfig as error:
             raise BadConfig(f"--leave-selector: {error}") from error
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeVar
 from urllib.parse import quote, urljoin, urlsplit
@@ -42,7 +43,6 @@ class AddressReader(msgspec.Struct, frozen=True):
     """
 
     ignored: tuple[str, ...] = TRACKING_PARAMETERS
-    _is_ignored: dict[str, bool] = {}
 
     def plain(self, address: str, base: str = "") -> str | None:
         """An address in the one form; None where it is none of a page.
@@ -62,17 +62,16 @@ class AddressReader(msgspec.Struct, frozen=True):
         except ValueError:
             return None
         host = _ascii(host.removesuffix(_DEFAULT_PORTS.get(parts.scheme, " ")))
-        pairs = [pair for pair in parts.query.split("&") if pair and not self._ignores(pair.partition("=")[0])]
+        pairs = [
+            pair for pair in parts.query.split("&") if pair and not _is_ignored(pair.partition("=")[0], self.ignored)
+        ]
         query = f"?{_escaped('&'.join(pairs))}" if pairs else ""
         return f"{parts.scheme}://{host}{_escaped(parts.path) or '/'}{query}"
 
-    def _ignores(self, parameter: str) -> bool:
-        ignores = self._is_ignored.get(parameter)
-        if ignores is None:
-            ignores = any(fnmatchcase(parameter, pattern) for pattern in self.ignored)
-            if len(self._is_ignored) < 10_000:  # a log may hold any number of names
-                self._is_ignored[parameter] = ignores
-        return ignores
+
+@lru_cache(10_000)  # a log may hold any number of names
+def _is_ignored(parameter: str, ignored: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(parameter, pattern) for pattern in ignored)
 
 
 def is_page_address(address: str) -> bool:

@@ -5,15 +5,13 @@ pages.csv    file,url,timestamp     a table of the HTML files of its folder: whi
 """
 
 import csv
-import gzip
-import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import listed
-from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of
+from replay_sessions.importers.sources.captures import BadBody, Capture, Cause, PageFile, fault_of, read_saved_page
 from replay_sessions.importers.sources.har import HarFile
 from replay_sessions.importers.sources.join_keys import is_page_address, moment
 from replay_sessions.importers.sources.mhtml import MhtmlFile
@@ -50,19 +48,8 @@ class PageList(PageFile):
             yield Capture(address=row["url"], time=time, position=position, cause=cause)
 
     def body(self, position: int) -> bytes:
-        folder = self.path.parent.resolve()
         name = self._table()[position]["file"] or ""
-        try:
-            path = (folder / name).resolve()
-            if not path.is_relative_to(folder):
-                raise BadBody(Cause.NOT_SAVED, f"'{name}' lies outside the folder")
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except EOFError as error:
-            raise BadBody(Cause.TRUNCATED, f"'{name}': {error}") from error
-        # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
-        except (OSError, zlib.error, ValueError, RuntimeError) as error:
-            raise BadBody(Cause.NOT_SAVED, f"'{name}': {getattr(error, 'strerror', None) or error}") from error
+        content = read_saved_page(self.path.parent, name)
         if len(content) > MAX_BYTES:
             raise BadBody(Cause.TOO_LARGE)
         if not content.strip():

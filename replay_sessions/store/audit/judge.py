@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
 from replay_sessions.store.audit.scan import (
-    OFFSETS,
     Leak,
     SessionFacts,
+    add_counts,
     exact_duplicates,
     leaks_across_splits,
     scan_store,
@@ -107,16 +107,15 @@ def _altered(store: SessionStore) -> Iterator[Finding]:
 
 
 def _grounding(facts: Iterable[SessionFacts]) -> tuple[Grounding, ...]:
-    targets: Counter[tuple[str, str]] = Counter()
-    on_page: Counter[tuple[str, str]] = Counter()
-    for fact in facts:
-        for (action_type, offset), (hits, total) in fact.matches.items():
-            if offset == 0:
-                targets[fact.source, action_type] += total
-                on_page[fact.source, action_type] += hits
+    counts = add_counts(
+        ((fact.source, action_type), count)
+        for fact in facts
+        for (action_type, offset), count in fact.matches.items()
+        if offset == 0
+    )
     return tuple(
-        Grounding(source=source, action_type=action_type, targets=count, on_page=on_page[source, action_type])
-        for (source, action_type), count in sorted(targets.items())
+        Grounding(source=source, action_type=action_type, targets=targets, on_page=on_page)
+        for (source, action_type), (on_page, targets) in sorted(counts.items())
     )
 
 
@@ -140,13 +139,8 @@ def _ungrounded(
 
 def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
     """Share of targets on the page `offset` steps away, over the steps that have a page there."""
-    hits: Counter[int] = Counter()
-    totals: Counter[int] = Counter()
-    for fact in facts:
-        for (_, offset), (on_page, steps) in fact.matches.items():
-            hits[offset] += on_page
-            totals[offset] += steps
-    return {offset: round(hits[offset] / totals[offset], 4) for offset in OFFSETS if totals[offset]}
+    counts = add_counts((offset, count) for fact in facts for (_, offset), count in fact.matches.items())
+    return {offset: round(on_page / steps, 4) for offset, (on_page, steps) in sorted(counts.items())}
 
 
 def _shifted(shares: Mapping[int, float], limits: AuditLimits) -> Iterator[Finding]:

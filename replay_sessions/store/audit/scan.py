@@ -13,7 +13,7 @@ from hashlib import blake2b
 from multiprocessing import get_context
 from operator import xor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, act
 from replay_sessions.store import SessionStore
 from replay_sessions.store.writer import action_counts
 
+Key = TypeVar("Key")
 OFFSETS = (-1, 0, 1)
 _CHUNK_SESSIONS = 64
 # Below this, starting processes takes longer than reading.
@@ -126,8 +127,20 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
 
 def count_matches(session: Session) -> dict[tuple[str, int], tuple[int, int]]:
     """By action type and page offset: how many targets stand on the page so many steps away, and how many have one."""
+    return add_counts(_matches(session))
+
+
+def add_counts(counts: Iterable[tuple[Key, tuple[int, int]]]) -> dict[Key, tuple[int, int]]:
+    """The sums of pairs of counts by their keys."""
+    hits, totals = Counter[Key](), Counter[Key]()
+    for key, (hit, total) in counts:
+        hits[key] += hit
+        totals[key] += total
+    return {key: (hits[key], totals[key]) for key in totals}
+
+
+def _matches(session: Session) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
     names = [page_names(step.page) for step in session.steps]
-    hits, totals = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     last = len(names) - 1
     for index, step in enumerate(session.steps):
         if isinstance(step.action, Terminate) or not step.action.name:
@@ -136,10 +149,7 @@ def count_matches(session: Session) -> dict[tuple[str, int], tuple[int, int]]:
             continue  # a page that was not logged
         for offset in OFFSETS:
             if 0 <= index + offset <= last:
-                key = action_type(step.action), offset
-                totals[key] += 1
-                hits[key] += step.action.name in names[index + offset]
-    return {key: (hits[key], totals[key]) for key in totals}
+                yield (action_type(step.action), offset), (step.action.name in names[index + offset], 1)
 
 
 def _private(session: Session) -> Counter[str]:

@@ -250,7 +250,7 @@ class TestSources:
     def test_parts_and_processes_make_the_same_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = write_opera(tmp_path, [row for i in range(6) for row in session_of(f"user{i}", i)], row_group_size=4)
         whole = imported(folder).fingerprint
-        monkeypatch.setattr("replay_sessions.importers.opera.importer._PART_ROWS", 4)
+        monkeypatch.setattr("replay_sessions.importers.opera.importer._PART_ROWS", 2)
         done: list[int] = []
         run_import(OperaImporter(folder), folder / "store", overwrite=True, workers=2, on_progress=done.append)
         assert len(done) == 6
