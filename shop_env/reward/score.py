@@ -14,7 +14,7 @@ The rows of Table 1, and the exact match that its baselines and Customer-R1 rewa
 | click | `click_terms` |
 | type_and_submit | `type_and_submit_terms` |
 | terminate | nothing beyond its type |
-| exact match (baselines, Customer-R1) | `exact_match_terms`, `exact_weight` |
+| exact match (baselines, Customer-R1) | `similarity.exact_match`, `exact_weight` |
 
 Texts are compared by ROUGE-L (similarity.py); one below the threshold τ earns nothing ("only when that similarity
 exceeds a preset threshold"; reaching it is enough here, in floating point as `rouge_score` computes it: precision 1 and
@@ -233,58 +233,59 @@ def score_action(
     predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None = None
 ) -> RewardBreakdown:
     """What a readable reply with the action `predicted` earns: Table 1 of Shop-R1, or a reward on exact matches."""
-    terms: dict[str, float] = {}
+    action_type = name_present = text_present = name_similarity = text_similarity = exact = wrong_click = 0.0
     if config.kind != "hierarchical":
-        terms = exact_match_terms(predicted, logged, config)
+        # Binary: one price for every exact match. Customer-R1, equation 2: w(a) by kind of action, a wrong click less.
+        if exact_match(predicted, logged):
+            exact = config.exact_points if config.kind == "binary" else exact_weight(logged, config)
+        elif config.kind == "customer_r1" and is_wrong_click(predicted, logged):
+            wrong_click = config.wrong_click
     elif type(predicted) is type(logged):
-        terms = {"action_type": config.action_type}
+        action_type = config.action_type
         if isinstance(predicted, Click) and isinstance(logged, Click):
-            terms |= click_terms(predicted, logged, config)
+            name_present, name_similarity = click_terms(predicted, logged, config)
         elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
-            terms |= type_and_submit_terms(predicted, logged, config)
+            name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
+                predicted, logged, config
+            )
     return RewardBreakdown(
         format=config.format,
+        action_type=action_type,
+        name_present=name_present,
+        text_present=text_present,
+        name_similarity=name_similarity,
+        text_similarity=text_similarity,
+        exact=exact,
+        wrong_click=wrong_click,
         self_certainty=self_certainty,
         self_certainty_weight=config.self_certainty_weight,
-        **terms,
     )
 
 
-def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> dict[str, float]:
+def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> tuple[float, float]:
     """A name at all, and DARS × its similarity."""
     if not logged.name:
-        return {}
+        return 0.0, 0.0
     similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, config.threshold)
-    return {
-        "name_present": config.click_name_present if predicted.name else 0.0,
-        "name_similarity": config.dars * similarity,
-    }
+    return config.click_name_present if predicted.name else 0.0, config.dars * similarity
 
 
-def type_and_submit_terms(predicted: TypeAndSubmit, logged: TypeAndSubmit, config: RewardConfig) -> dict[str, float]:
+def type_and_submit_terms(
+    predicted: TypeAndSubmit, logged: TypeAndSubmit, config: RewardConfig
+) -> tuple[float, float, float, float]:
     """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
-    similarity, threshold, terms = SIMILARITIES[config.similarity], config.threshold, {}
-    if logged.name:
-        terms["name_present"] = config.typing_name_present if predicted.name else 0.0
-        terms["name_similarity"] = config.typing_name_similarity * similarity(predicted.name, logged.name, threshold)
-    if logged.text:
-        terms["text_present"] = config.typing_text_present if predicted.text else 0.0
-        terms["text_similarity"] = config.dars * similarity(predicted.text, logged.text, threshold)
-    return terms
+    similarity, threshold = SIMILARITIES[config.similarity], config.threshold
+    return (
+        config.typing_name_present if predicted.name and logged.name else 0.0,
+        config.typing_text_present if predicted.text and logged.text else 0.0,
+        config.typing_name_similarity * similarity(predicted.name, logged.name, threshold) if logged.name else 0.0,
+        config.dars * similarity(predicted.text, logged.text, threshold) if logged.text else 0.0,
+    )
 
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
     """What replaying the log earns: the most an action can, self-certainty aside."""
     return score_reply(Reply("", logged), logged, config)
-
-
-def exact_match_terms(predicted: Action, logged: Action, config: RewardConfig) -> dict[str, float]:
-    """Binary: one price for every exact match. Customer-R1, equation 2: w(a) by kind of action, a wrong click less."""
-    if exact_match(predicted, logged):
-        return {"exact": config.exact_points if config.kind == "binary" else exact_weight(logged, config)}
-    if config.kind == "customer_r1" and is_wrong_click(predicted, logged):
-        return {"wrong_click": config.wrong_click}
-    return {}
 
 
 def exact_weight(logged: Action, config: RewardConfig) -> float:
