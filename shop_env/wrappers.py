@@ -8,30 +8,49 @@
 For Stable-Baselines3, sb3-contrib and CleanRL-style code, whose policies neither read nor write text. The reply sent to
 the env has an empty rationale, so with a reward that pays for it self-certainty stays unmeasured. With the reward
 `shop_r1` values reach 1001; `binary` or `no_dars` suit value networks better.
+
+An observation and its candidate actions become numbers in [0, 1]. Words are hashed into bins, so nothing has to be
+fitted beforehand; what decides most shopping steps, how far an element repeats words already given, has features of its
+own.
 """
 
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, SupportsFloat
+from zlib import crc32
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
+from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, reply_action
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.candidates import candidate_actions
-from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.spaces import observation_space
+from shop_env.words import words_of
 
-Features = NDArray[np.float32] | dict[str, NDArray[Any]]
+Floats = NDArray[np.float32]
+Features = Floats | dict[str, NDArray[Any]]
 View = Literal["flat", "dict"]
+
+_PAGE_BINS, _PERSONA_BINS, _ACTION_BINS, _NAME_BINS = 128, 64, 32, 32
+_TYPES = (Click, TypeAndSubmit, Terminate)
+_TYPE_NAMES = ("click", "type_and_submit", "terminate")
+_LONG_SESSION = 20  # steps
+_TEXT_ELEMENTS = "title, h1, h2, h3, p"
+_PAGE_WORDS = 200
+
+PAGE_FEATURES = _PAGE_BINS + _PERSONA_BINS + _ACTION_BINS + len(_TYPES) + 1
+CANDIDATE_FEATURES = len(_TYPES) + _NAME_BINS + 5
 
 
 class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Actions are numbers of `candidates`, observations are features (shop_env.features).
+    """Actions are numbers of `candidates`, observations are features (`page_features`, `candidate_features`).
 
     A number without a candidate behind it is sent as an empty reply: it earns nothing and raises nothing.
     `info["logged_candidate"]` after a step is the number of the logged action on the page just left, -1 where the
@@ -87,7 +106,8 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         reply = "" if chosen is None else format_reply("", chosen)
         observation, reward, terminated, truncated, info = self.env.step(reply)
         if "logged_action" in info:
-            info["logged_candidate"] = _number_of(info["logged_action"], offered)
+            logged = (number for number, own in enumerate(offered) if reply_action(own) == info["logged_action"])
+            info["logged_candidate"] = next(logged, -1)
         return self._look(observation), reward, terminated, truncated, info
 
     def _look(self, observation: Observation) -> Features:
@@ -123,5 +143,65 @@ def _unit_box(*shape: int) -> spaces.Box:
     return spaces.Box(0.0, 1.0, shape, dtype=np.float32)
 
 
-def _number_of(logged: dict[str, str], candidates: list[Action]) -> int:
-    return next((number for number, action in enumerate(candidates) if reply_action(action) == logged), -1)
+def page_features(observation: Observation) -> Floats:
+    """What the page tells (title, headings, paragraphs), who shops, what was done last, how far the session is.
+
+    Returns:
+        Shape (PAGE_FEATURES,).
+    """
+    last = json.loads(observation["history"][-1]["action"]) if observation["history"] else {}
+    return np.concatenate(
+        [
+            _bins(_page_words(observation["page"]), _PAGE_BINS),
+            _bins(words_of(observation["persona"]), _PERSONA_BINS),
+            _bins(words_of(last.get("name", "")), _ACTION_BINS),
+            np.array([last.get("type") == name for name in _TYPE_NAMES], dtype=np.float32),
+            np.array([min(observation["step"] / _LONG_SESSION, 1)], dtype=np.float32),
+        ]
+    )
+
+
+def candidate_features(observation: Observation, candidates: Sequence[Action], rows: int) -> Floats:
+    """Each candidate's type, the words of its name, and how it relates to the words already given.
+
+    Returns:
+        Shape (rows, CANDIDATE_FEATURES); rows beyond the candidates are 0.
+    """
+    goal = set(words_of(observation["goal"]))
+    rationale_words = {word for past in observation["history"] for word in words_of(past["rationale"])}
+    done = {past["action"] for past in observation["history"]}
+    done_names = {json.loads(action).get("name") for action in done}
+    features = np.zeros((rows, CANDIDATE_FEATURES), dtype=np.float32)
+    for row, action in zip(features, candidates, strict=False):
+        name, text = getattr(action, "name", ""), getattr(action, "text", "")
+        words = words_of(text or name)
+        row[: len(_TYPES)] = [isinstance(action, kind) for kind in _TYPES]
+        row[len(_TYPES) : len(_TYPES) + _NAME_BINS] = _bins(words_of(name), _NAME_BINS)
+        row[len(_TYPES) + _NAME_BINS :] = [
+            _share(words, goal),
+            _share(goal, set(words)),
+            _share(words, rationale_words),
+            bool(name) and name in done_names,
+            min(len(words), 8) / 8,
+        ]
+    return features
+
+
+def _page_words(page: str) -> list[str]:
+    document = LexborHTMLParser(page)
+    text = " ".join(node.text(separator=" ") for node in document.css(_TEXT_ELEMENTS))
+    if not text and document.body is not None:
+        text = document.body.text(separator=" ")
+    return words_of(text[: 20 * _PAGE_WORDS])[:_PAGE_WORDS]
+
+
+def _bins(words: Iterable[str], count: int) -> Floats:
+    """1 where a word falls; the same word always falls into the same bin."""
+    bins = np.zeros(count, dtype=np.float32)
+    bins[[crc32(word.encode("utf-8", "replace")) % count for word in words]] = 1
+    return bins
+
+
+def _share(words: Iterable[str], of: set[str]) -> float:
+    hits = [word in of for word in words]
+    return sum(hits) / len(hits) if hits else 0.0

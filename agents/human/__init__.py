@@ -1,8 +1,7 @@
 """People as agents: a person predicts a shopper's next action on a local page, and is ranked like any other agent.
 
 recording.py   the folder of predictions, and the agent `human`     sitting.py   one person's steps, in their order
-server.py      the local page over HTTP; page/ holds its files      agreement.py   how far several people agree
-__main__.py    the commands
+server.py      the local page over HTTP; page/ holds its files      __main__.py  the commands; how far people agree
 
 python -m agents.human --store demo --sessions 5 --person ada --out runs/people
 python -m agents.human agreement runs/people

@@ -29,12 +29,12 @@ class ClassAgent:
 
     def choose(self, observation: Observation) -> Action:
         wanted = set(observation["goal"].lower().split())
-        clickable = [element for element in find_elements(observation["page"]) if element.accepts == "click"]
-        shared = [len(wanted & set(element.text.lower().split())) for element in clickable]
-        best = max(shared, default=0)
+        shared = {
+            element.name: len(wanted & set(element.text.lower().split()))
+            for element in find_elements(observation["page"])
+            if element.accepts == "click"
+        }
+        best = max(shared.values(), default=0)
         if best == 0 or observation["step"] >= self.patience:
             return Terminate()
-        choice = self.random.choice(
-            [element for element, count in zip(clickable, shared, strict=True) if count == best]
-        )
-        return Click(name=choice.name)
+        return Click(name=self.random.choice([name for name, count in shared.items() if count == best]))

@@ -16,12 +16,13 @@ def act(observation: Observation, *, seed: int | None = None, patience: int = 20
     The observation has page, history, persona, goal and step; `patience` is set by function_agent.py:act?patience=5.
     """
     wanted = set(observation["goal"].lower().split())
-    clickable = [element for element in find_elements(observation["page"]) if element.accepts == "click"]
-    shared = [len(wanted & set(element.text.lower().split())) for element in clickable]
-    best = max(shared, default=0)
+    shared = {
+        element.name: len(wanted & set(element.text.lower().split()))
+        for element in find_elements(observation["page"])
+        if element.accepts == "click"
+    }
+    best = max(shared.values(), default=0)
     if best == 0 or observation["step"] >= patience:
         return format_reply("I have seen enough.", Terminate())
-    choice = random.Random(seed).choice(
-        [element for element, count in zip(clickable, shared, strict=True) if count == best]
-    )
-    return format_reply("This comes nearest to what I want.", Click(name=choice.name))
+    name = random.Random(seed).choice([name for name, count in shared.items() if count == best])
+    return format_reply("This comes nearest to what I want.", Click(name=name))

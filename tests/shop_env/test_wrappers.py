@@ -16,9 +16,8 @@ from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
 from replay_sessions.store import StoreWriter
 from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
-from shop_env.features import CANDIDATE_FEATURES, PAGE_FEATURES, candidate_features, page_features
 from shop_env.observation import Observation, observe
-from shop_env.wrappers import DiscreteActions
+from shop_env.wrappers import CANDIDATE_FEATURES, PAGE_FEATURES, DiscreteActions, candidate_features, page_features
 from tests.shop_env.memory_store import MemoryStore
 
 

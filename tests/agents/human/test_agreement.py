@@ -6,8 +6,7 @@ from random import Random
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from agents.human.__main__ import main
-from agents.human.agreement import agreement_table, cohens_kappa, fleiss_kappa
+from agents.human.__main__ import agreement_table, cohens_kappa, fleiss_kappa, main
 from replay_sessions.schema import Click, Session, Step
 from tests.agents.human.conftest import Serve, store_of
 
