@@ -9,13 +9,11 @@ folder, and what a killed process left behind is removed by the next writer of t
 Imports, which may take hours and go on after being killed, write the same files part by part (importers/running).
 """
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 import msgspec
 
@@ -44,52 +42,28 @@ class RejectionLog:
     """A file of records, one JSON object a line; WriteFailed is raised where the system refuses to write it.
 
     Attributes:
+        path: Where it lies once there is a record.
         count: How many there are.
-        first: The first of them.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.count = 0
-        self.first: Rejected | None = None
-        self._file: IO[bytes] | None = None
 
     def add(self, record: Rejected) -> None:
-        with writing(self.path):
-            self._open().write(msgspec.json.encode(record) + b"\n")
-        self.first = self.first or record
+        with writing(self.path), self.path.open("ab") as file:
+            file.write(msgspec.json.encode(record) + b"\n")
         self.count += 1
 
     def add_all(self, path: Path, count: int) -> None:
         """Takes over the records of another such file."""
-        if not count:
-            return
-        with path.open("rb") as other, writing(self.path):
-            if self.first is None:
-                self.first = msgspec.json.decode(other.readline(), type=Rejected)
-                other.seek(0)
-            shutil.copyfileobj(other, self._open())
-        self.count += count
+        if count:
+            with path.open("rb") as other, writing(self.path), self.path.open("ab") as file:
+                shutil.copyfileobj(other, file)
+            self.count += count
 
-    def close(self) -> int:
-        """Closes the file and returns its size; 0 where there is none."""
-        if self._file is None:
-            return 0
-        with writing(self.path):
-            self._file.close()
-        return os.stat(self.path).st_size
-
-    def discard(self) -> None:
-        """Removes the file."""
-        if self._file is not None:
-            with suppress(OSError):  # a full disk may be why it is discarded
-                self._file.close()
-            self.path.unlink(missing_ok=True)
-
-    def _open(self) -> IO[bytes]:
-        if self._file is None:
-            self._file = self.path.open("wb")
-        return self._file
+    def size_bytes(self) -> int:
+        return self.path.stat().st_size if self.count else 0
 
 
 # A shard's footer grows with its sessions and is read before the first of them.
@@ -130,7 +104,6 @@ class StoreContents:
         """
         with writing(folder):
             write_index(folder, self.rows)
-            self.rejected.close()
         splits = Counter(row.split for row in self.rows)
         manifest = Manifest(
             fingerprint=fingerprint(self.rows),

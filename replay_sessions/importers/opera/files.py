@@ -64,8 +64,7 @@ def find_tables(folder: Path, version: OperaVersion, by_hand: str) -> OperaTable
 def read_table(files: dict[OperaSplit, list[Path]], columns: list[str]) -> Iterator[dict[str, str | None]]:
     """Rows of a small table, of both splits; columns that a file does not have are None."""
     for path in (path for paths in files.values() for path in paths):
-        for row in ParquetSource(path).rows(columns):
-            yield {name: None if value is None else str(value) for name, value in row.items()}
+        yield from ParquetSource(path).texts(columns)
 
 
 def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected]]:
@@ -111,10 +110,9 @@ def _read_session_ids(paths: list[Path]) -> Iterator[tuple[str, RowGroup, str]]:
             raise ImportFailed(f"'{path}' has no column session_id: is it a file of OPeRA's action table?")
         number = 0
         for group in range(source.row_groups):
-            for row in source.rows(["session_id"], [group]):
+            for row in source.texts(["session_id"], [group]):
                 number += 1
-                session_id = "" if row["session_id"] is None else str(row["session_id"])
-                yield session_id, (path, group), f"{path.name}, row {number}"
+                yield row["session_id"] or "", (path, group), f"{path.name}, row {number}"
 
 
 def _files_by_split(folder: Path) -> dict[OperaSplit, list[Path]]:

@@ -166,8 +166,7 @@ def _read_rows(entries: list[OperaSession], longest_bytes: int) -> dict[tuple[st
             splits[group] = entry.split
     sessions: defaultdict[tuple[str, str], SessionRows[ActionRow]] = defaultdict(lambda: SessionRows(longest_bytes))
     for (file, number), session_ids in sorted(wanted.items()):
-        for values in ParquetSource(file).rows(_COLUMNS, [number]):
-            row = {name: None if value is None else str(value) for name, value in values.items()}
+        for row in ParquetSource(file).texts(_COLUMNS, [number]):
             session_id = row["session_id"] or ""
             if session_id in session_ids:
                 size_bytes = sum(len(text) for text in row.values() if text)

@@ -153,7 +153,7 @@ def do_part(job: Job) -> int:
             rejected=rejected.count,
             left_out=dict(left_out),
             shard=shard.finish() if shard else None,
-            rejected_bytes=rejected.close(),
+            rejected_bytes=rejected.size_bytes(),
         )
         with writing(unfinished):
             if result.rejected:
@@ -163,7 +163,7 @@ def do_part(job: Job) -> int:
     except BaseException:  # a full disk is not made fuller by each attempt
         if shard is not None:
             shard.discard()
-        rejected.discard()
+        rejected.path.unlink(missing_ok=True)
         unfinished.unlink(missing_ok=True)
         raise
     return job.part.size

@@ -164,9 +164,11 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[Shard]]:
             else:
                 contents.add(msgspec.structs.replace(session.row, shard=len(shards) - 1), session.actions)
     if not contents.rows:
-        contents.rejected.close()
-        first = contents.rejected.first
-        reason = f"{first.where}: {first.reason}" if first else "the source is empty"
+        reason = "the source is empty"
+        if contents.rejected.count:
+            with contents.rejected.path.open("rb") as file:
+                first = msgspec.json.decode(file.readline(), type=Rejected)
+            reason = f"{first.where}: {first.reason}"
         raise ImportFailed(f"no session could be imported: {' '.join(reason.split())[:500]}")
     finished = {work / "store" / shard.file for shard in shards}
     for leftover in (work / "store" / SHARD_FOLDER).iterdir():

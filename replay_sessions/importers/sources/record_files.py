@@ -55,6 +55,11 @@ class ParquetSource:
                 for row in _plain(batch).to_pylist():
                     yield {**row, **lacking}
 
+    def texts(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> Iterator[dict[str, str | None]]:
+        """Some columns of rows in order, whatever their types are, as text."""
+        for row in self.rows(columns, row_groups):
+            yield {name: None if value is None else str(value) for name, value in row.items()}
+
     @contextmanager
     def _reporting(self) -> Iterator[None]:
         try:
