@@ -9,7 +9,6 @@ which each seed is a process, with its wall time and peak memory recorded. A see
 again, one that was stopped goes on, and one of other options is refused. OUT/seeds.json and seeds.md hold the summary.
 """
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ import tyro
 
 from benchmarks.training_runs import find_store, parse_seeds, plan_run, train_missing
 from replay_sessions.foundation.command_line import command, terminable
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell, print_results
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import read_log, read_records
@@ -86,8 +85,7 @@ def _run(options: Options) -> None:
         "cost": {run.seed: run.read_json("cost.json") for run in runs},
         "provenance": {seed: log.provenance for seed, log in logs.items()},
     }
-    replace_file(options.out / "seeds.json", json.dumps(record, indent=2) + "\n")
-    replace_file(options.out / "seeds.md", text)
+    write_results(options.out, "seeds", record, text)
     print_results(text)
 
 

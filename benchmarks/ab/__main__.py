@@ -21,7 +21,7 @@ import msgspec
 
 from benchmarks.ab.config import LabConfig
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file, working_alone_in
+from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
@@ -35,8 +35,7 @@ def _run(config: LabConfig) -> None:
     with working_alone_in(config.out):
         results = run_lab(config)
         record = {"results": results, "provenance": provenance(msgspec.to_builtins(config, enc_hook=str))}
-        replace_file(config.out / "ab.json", msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-        replace_file(config.out / "ab.md", report.markdown(results).encode())
+        write_results(config.out, "ab", record, report.markdown(results))
         for kind in ("png", "svg"):
             report.draw(results, config.out / f"effects.{kind}")
     written = f"written: {config.out / 'ab.json'}, ab.md, effects.png, effects.svg"

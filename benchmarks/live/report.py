@@ -12,7 +12,7 @@ from agents.registry import agent_class, make_agent
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table
@@ -112,8 +112,7 @@ def run_live(config: LiveConfig, specs: list[AgentSpec]) -> LiveResults:
         rows.append(compare_visits(sessions, visits, label=spec.label, seed=config.seed))
     source = provenance(msgspec.to_builtins(config), seed=config.seed)
     results = LiveResults(provenance=source, config=config, rows=rows)
-    replace_file(folder / "live.json", msgspec.json.format(msgspec.json.encode(results)))
-    replace_file(folder / "live.md", _markdown(results).encode())
+    write_results(folder, "live", results, _markdown(results))
     return results
 
 

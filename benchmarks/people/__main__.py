@@ -21,11 +21,10 @@ from typing import Annotated
 import msgspec
 import tyro
 
-from benchmarks.people.personas import check_shuffled, persona_figures
 from benchmarks.people.tables import people_table
 from benchmarks.report.evidence import read_evidence
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
@@ -58,16 +57,11 @@ def _run(options: People) -> None:
     store = SessionStore.open(options.store or evidence.config.store)
     if store.fingerprint != (run_on := evidence.provenance["store"]["fingerprint"]):
         raise BadConfig(f"The run was on a store of fingerprint {run_on}; '{store.path}' has {store.fingerprint}")
-    shuffled = [read_evidence(folder) for folder in options.shuffled]
-    check_shuffled(evidence, shuffled)
-    log, rows = measure(evidence, store, evidence.config.context)
-    rows = [msgspec.structs.replace(row, persona=persona_figures(evidence, shuffled, row.label)) for row in rows]
+    log, rows = measure(evidence, [read_evidence(folder) for folder in options.shuffled], store)
     out = options.out or options.folder
-    out.mkdir(parents=True, exist_ok=True)
     record = {"log": log, "agents": rows, "provenance": provenance({"folder": str(options.folder)}, store=store)}
-    replace_file(out / "people.json", msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     table = people_table(log, rows, f"{options.folder}: agents beside people")
-    replace_file(out / "people.md", table.markdown())
+    write_results(out, "people", record, table.markdown())
     print_results(table, f"written: {out / 'people.json'}, people.md")
 
 

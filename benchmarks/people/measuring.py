@@ -1,23 +1,35 @@
-"""The figures of each agent of a finished run, from its records, its kept probabilities and the pages of the store."""
+"""The figures of each agent of a finished run, from its records, its kept probabilities and the pages of the store.
 
+What the persona is worth to an agent: the run beside runs of the same agents that were shown other people's.
+
+    python -m benchmarks.leaderboard --agents A --likelihood --out runs/own
+    python -m benchmarks.leaderboard --agents A --likelihood --context.persona shuffled --out runs/other
+    python -m benchmarks.people runs/own --shuffled runs/other
+
+More shuffled runs, each with another `--context.persona-seed`, make it harder to be picked by chance.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import msgspec
 import numpy as np
 
-from benchmarks.people.base import train_marginals, uniform_traces
-from benchmarks.people.rows import LogRow, PeopleRow, SkillFigures
+from benchmarks.people.tables import LogRow, PeopleRow, PersonaFigures, SkillFigures
 from benchmarks.report.evidence import Evidence
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.schema import Action, reply_action
+from replay_sessions.schema import Action, Click, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.click_types import click_type_of
+from shop_env.click_types import CLICK_TYPES, click_type_of
+from shop_env.evaluation.comparing import adjusted, compare_records
 from shop_env.evaluation.scored_steps import StepKey, scored_steps, sessions_at, steps_at
-from shop_env.metrics import MetricChoices, StepRecord, checked_distribution
+from shop_env.metrics import ActionTrace, MetricChoices, StepRecord, checked_distribution
 from shop_env.metrics.people import (
     facts_of_sessions,
+    independent_traces,
     people_figures,
     product_ranks,
     rank_click_curve,
@@ -25,28 +37,35 @@ from shop_env.metrics.people import (
     session_vectors,
 )
 from shop_env.metrics.people.from_records import KINDS, traces_by_user
+from shop_env.metrics.people.persona_use import persona_picks
 from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
 from shop_env.metrics.people.two_sample import two_sample_auc
 from shop_env.metrics.populations import wasserstein
 from shop_env.metrics.skill import TypeRankPrior, bits_saved, calibration_of, product_hits, sharpness, will_buy
-from shop_env.metrics.step_table import StepTable
-from shop_env.observation import ContextConfig
+from shop_env.metrics.step_table import FINE_TYPES, StepTable
 
 COMPARED = ("action_mix", "transitions")  # on logged pages every session is as long as the log's
 LEARNT_FROM = 300  # first sessions of the train split that the prior and the base are counted on
 HITS = (1, 3, 5)
+WORTH = ("exact_accuracy", "type_f1_macro", "nll")
 
 
-def measure(evidence: Evidence, store: SessionStore, context: ContextConfig) -> tuple[LogRow, list[PeopleRow]]:
-    """The log's row and each agent's, best agent first; steps without a reply are left out."""
+def measure(evidence: Evidence, shuffled: Sequence[Evidence], store: SessionStore) -> tuple[LogRow, list[PeopleRow]]:
+    """The log's row and each agent's, best agent first; steps without a reply are left out.
+
+    Raises:
+        BadConfig: The shuffled runs differ in more than whose persona was shown, or two of them show the same.
+    """
+    _check_shuffled(evidence, shuffled)
     rows = []
     with progress_bar("agents", len(evidence.labels)) as advance:
         places = _places(evidence, store)
-        prior = _prior(store, context) if evidence.probabilities else None
+        prior = _prior(evidence, store) if evidence.probabilities else None
         for label in evidence.labels:
-            rows.append(_row(evidence, label, store, places))
-            if prior is not None and label in evidence.probabilities:
-                rows[-1] = msgspec.structs.replace(rows[-1], skill=_skill(evidence, label, store, context, prior))
+            row = _row(evidence, label, store, places)
+            skill = _skill(evidence, label, store, prior) if prior and label in evidence.probabilities else None
+            persona = _persona_figures(evidence, shuffled, label)
+            rows.append(msgspec.structs.replace(row, skill=skill, persona=persona))
             advance(1)
     records = evidence.records[evidence.labels[0]]
     ranks = _ranks(records, places, logged=True)
@@ -62,7 +81,8 @@ def measure(evidence: Evidence, store: SessionStore, context: ContextConfig) -> 
 def _row(evidence: Evidence, label: str, store: SessionStore, places: Mapping[StepKey, Mapping[str, int]]) -> PeopleRow:
     records = [record for record in evidence.records[label] if record.error is None]
     human, simulated = traces_by_user(records)
-    bases = {"uniform": uniform_traces(human), "train": train_marginals(store, LEARNT_FROM)}
+    lengths = [len(trace.kinds) for own in human.values() for trace in own]
+    bases = {"uniform": independent_traces(FINE_TYPES, lengths), "train": _train_marginals(store)}
     ranks, logged_ranks = (_ranks(records, places, logged=logged) for logged in (False, True))
     at_random = [rank for own in places.values() for rank in set(own.values())]
     answered = list(chain(*ranks.values()))
@@ -74,14 +94,23 @@ def _row(evidence: Evidence, label: str, store: SessionStore, places: Mapping[St
             base: {name: scaled_distance(TRACE_DISTANCES[name], human, simulated, traces) for name in COMPARED}
             for base, traces in bases.items()
         },
-        clicked_rank=scaled_distance(_rank_distance, logged_ranks, ranks, at_random),
+        clicked_rank=scaled_distance(wasserstein, logged_ranks, ranks, at_random),
         facts=facts_of_sessions(_by_session(records, logged=False), answered),
         rank_curve=rank_click_curve(answered),
     )
 
 
-def _rank_distance(left: Sequence[int], right: Sequence[int]) -> float:
-    return wasserstein(left, right)
+def _train_marginals(store: SessionStore) -> list[ActionTrace]:
+    """Sessions as long as those of the train split, each kind as likely as there; the given first actions left out."""
+    of_train = [store.session(session_id) for session_id in store.session_ids("train")[:LEARNT_FROM]]
+    kinds = [[_kind(step.action) for step in session.steps[1:]] for session in of_train if len(session.steps) > 1]
+    return independent_traces(list(chain(*kinds)), list(map(len, kinds))) if kinds else []
+
+
+def _kind(action: Action) -> str:
+    if not isinstance(action, Click):
+        return reply_action(action)["type"]
+    return action.click_type if action.click_type in CLICK_TYPES else click_type_of(action.name)
 
 
 def _places(evidence: Evidence, store: SessionStore) -> dict[StepKey, dict[str, int]]:
@@ -125,20 +154,18 @@ def _auc(records: Sequence[StepRecord]) -> float | None:
     return None if np.isnan(area) else area
 
 
-def _prior(store: SessionStore, context: ContextConfig) -> TypeRankPrior:
-    steps = scored_steps(store, "train", context=context, max_sessions=LEARNT_FROM)
+def _prior(evidence: Evidence, store: SessionStore) -> TypeRankPrior:
+    steps = scored_steps(store, "train", context=evidence.config.context, max_sessions=LEARNT_FROM)
     return TypeRankPrior((candidate_actions(step.observation), step.logged) for step in steps)
 
 
-def _skill(
-    evidence: Evidence, label: str, store: SessionStore, context: ContextConfig, prior: TypeRankPrior
-) -> SkillFigures | None:
+def _skill(evidence: Evidence, label: str, store: SessionStore, prior: TypeRankPrior) -> SkillFigures | None:
     probabilities = evidence.probabilities[label]
     records = {(r.session_id, r.step_index): r for r in evidence.records[label] if r.logged_probability is not None}
     of_logged, of_prior, distributions, taken = [], [], [], []
     clicks: list[tuple[dict[str, float], str]] = []
     keys = [key for key in records if key in probabilities]
-    for step in steps_at(store, evidence.config.split, keys, context):
+    for step in steps_at(store, evidence.config.split, keys, evidence.config.context):
         candidates, logged = candidate_actions(step.observation), tuple(reply_action(step.logged).values())
         of_logged.append(records[step.key].logged_probability or 0.0)
         of_prior.append(prior.probability(candidates, step.logged))
@@ -180,3 +207,48 @@ def _will_buy(
 
 def _purchase(held: Mapping[Action, float]) -> float:
     return sum(p for action, p in held.items() if click_type_of(getattr(action, "name", "")) == "purchase")
+
+
+def _check_shuffled(matched: Evidence, shuffled: Sequence[Evidence]) -> None:
+    """That the runs differ in whose persona was shown, and in nothing else."""
+    seeds = [other.config.context.persona_seed for other in shuffled]
+    if len(set(seeds)) < len(seeds):
+        raise BadConfig(f"Two of the shuffled runs have the same persona seed ({seeds}): they show the same personas.")
+    for other in shuffled:
+        if other.personas_shown != "shuffled" or matched.personas_shown != "matched":
+            raise BadConfig(
+                f"'{matched.folder}' was shown {matched.personas_shown} personas and '{other.folder}' "
+                f"{other.personas_shown} ones; matched and shuffled were expected."
+            )
+        ours, theirs = _settings(matched), _settings(other)
+        if differing := [name for name in ours if ours[name] != theirs[name]]:
+            raise BadConfig(
+                f"'{matched.folder}' and '{other.folder}' differ in more than the persona: {', '.join(differing)}."
+            )
+
+
+def _persona_figures(matched: Evidence, shuffled: Sequence[Evidence], label: str) -> PersonaFigures | None:
+    """How often an agent's sessions are likeliest as their own person, and matched less shuffled; None if not run."""
+    others = [other.records[label] for other in shuffled if label in other.records]
+    if not others:
+        return None
+    own, preset = matched.records[label], matched.config.metrics
+    records = {"own": own, "another's": others[0]}
+    compared = [compare_records(records, "own", "another's", metric, preset=preset) for metric in WORTH]
+    return PersonaFigures(
+        picks=persona_picks(own, others),
+        worth={test.metric: test for test in adjusted(compared) if not math.isnan(test.difference)},
+    )
+
+
+def _settings(evidence: Evidence) -> Mapping[str, object]:
+    """What must be the same, beside the agents."""
+    config = evidence.config
+    return {
+        "store": evidence.provenance["store"]["fingerprint"],
+        "split": config.split,
+        "context": msgspec.structs.replace(config.context, persona="matched", persona_seed=0),
+        "metrics": config.metrics,
+        "extraction": config.extraction,
+        "reward": config.reward_config,
+    }

@@ -37,7 +37,7 @@ from benchmarks.series.config import Board, Series, boards_of, read_series
 from benchmarks.series.pooled import tables_of
 from benchmarks.series.tables import markdown, sentences, series_table
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file, working_alone_in
+from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from shop_env.evaluation.log import VERSIONS, EvaluationLog, merge
@@ -72,8 +72,7 @@ def _run(options: Options) -> int:
         results = [run_leaderboard(board.config) for board in boards]
         tables = tables_of(boards, series.compare)
         record = {"versions": VERSIONS, "tables": tables, "provenance": _provenance(series, boards, results)}
-        replace_file(out / "series.json", msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-        replace_file(out / "series.md", markdown(tables))
+        write_results(out, "series", record, markdown(tables))
     for table in tables:
         print_results(series_table(table), *sentences(table))
     print_results(f"written: {out / 'series.json'}, series.md; {len(boards)} leaderboards")

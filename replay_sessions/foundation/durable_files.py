@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, WriteFailed, first_line
 
 try:
@@ -92,6 +94,19 @@ def replace_file(path: Path, content: bytes | str) -> None:
     """
     with replacing(path) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def replace_json(path: Path, value: object) -> None:
+    """Writes a file of indented JSON, of builtin values or Structs, as replace_file does."""
+    replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+
+
+def write_results(folder: Path, name: str, record: object, markdown: str) -> None:
+    """Leaves NAME.json and, for people, NAME.md in a folder, which is made where there is none."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    replace_json(folder / f"{name}.json", record)
+    replace_file(folder / f"{name}.md", markdown)
 
 
 @contextmanager

@@ -44,7 +44,7 @@ from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, run_pages
 from benchmarks.ab.pages.report import LEGEND, LIMITS, markdown, sentences, table
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file, working_alone_in
+from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
@@ -72,8 +72,7 @@ def _write(results: PagesResults, config: PagesConfig, draw: Callable[[PagesResu
     store = SessionStore.open(config.store)
     made_with = provenance(msgspec.to_builtins(config, enc_hook=str), store=store, seed=config.seed)
     record = {"results": results, "provenance": made_with}
-    replace_file(config.out / "pages.json", msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-    replace_file(config.out / "pages.md", markdown(results))
+    write_results(config.out, "pages", record, markdown(results))
     plots = ["shifts.png", "shifts.svg"]
     for plot in plots:
         if any(row.shifts for row in results.rows):
