@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 
 from agents.adapted import SeededAgent
-from replay_sessions.foundation.durable_files import replace_file, sync_folder, working_alone_in, writing
+from replay_sessions.foundation.durable_files import replace_file, replace_json, sync_folder, working_alone_in, writing
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, BadSession, did_you_mean
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
@@ -126,7 +126,7 @@ class Recording:
             folder.joinpath("people").mkdir(parents=True, exist_ok=True)
             sync_folder(folder)
         replace_file(folder / "steps.jsonl", msgspec.json.Encoder().encode_lines(steps))
-        replace_file(folder / "asked.json", msgspec.json.format(msgspec.json.encode(questions)))
+        replace_json(folder / "asked.json", questions)
         return cls(folder, questions, steps)
 
     @property

@@ -22,7 +22,7 @@ import numpy as np
 from agents.prompting.answers import NoAnswer
 from agents.prompting.chat import Chat
 from agents.rationales.request import INSTRUCTIONS, NoRationale, RationaleOptions, rationale_in, rationale_request
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
@@ -193,7 +193,7 @@ def _write_report(options: RationaleOptions, store: SessionStore, report: Report
         "provenance": provenance(config, store=store, seed=options.seed),
     }
     path = _beside(options.out, "json")
-    replace_file(path, msgspec.json.format(msgspec.json.encode(content)) + b"\n")
+    replace_json(path, content)
     return path
 
 

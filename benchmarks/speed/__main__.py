@@ -15,12 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
 
 from benchmarks.studies.speed.measurement import Measurement, Options
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.plugins import requires_extra
 
@@ -66,7 +65,7 @@ def _run(call: Call) -> int:
             print(_format(measurement), flush=True)
             measurements.append(measurement)
             if call.json is not None:  # a part that is stopped leaves its figures so far
-                replace_file(call.json, msgspec.json.format(msgspec.json.encode(measurements)))
+                replace_json(call.json, measurements)
     return 0
 
 

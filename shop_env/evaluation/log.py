@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import replace_file, working_alone_in
+from replay_sessions.foundation.durable_files import replace_file, replace_json, working_alone_in
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
 from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.comparing import Comparison
@@ -167,7 +167,7 @@ class AgentFiles:
 
 def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
     """Writes results.json and its table."""
-    replace_file(folder / LOG_FILE, msgspec.json.format(msgspec.json.encode(log)) + b"\n")
+    replace_json(folder / LOG_FILE, log)
     replace_file(folder / TABLE_FILES[log.kind], table)
 
 

@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.store import SessionStore
 from shop_env.observation import persona_texts
@@ -53,7 +51,7 @@ def export_for_trl(config: TrainConfig, store: SessionStore, name: str, folder: 
         seed=config.seed + phase.seed,
     )
     yield from _write_steps(config, store, name, folder, validation=False)
-    replace_file(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run)))
+    replace_json(folder / RUN_FILE, run)
     yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
     yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
     yield from _start_note(phase, name)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import torch
 
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
@@ -88,8 +88,7 @@ class TrainingRun:
         result = run_phase(phase, self.folder, self.log, self.config.save_every_s)
         self.results[name] = result
         if self.ranks.is_main:
-            content = msgspec.json.format(msgspec.json.encode(self.results), indent=2)
-            replace_file(self.folder / PHASES_FILE, content + b"\n")
+            replace_json(self.folder / PHASES_FILE, self.results)
         if result.steps:
             self.log.info(
                 f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, kept step {result.best_step}"

@@ -9,10 +9,12 @@ agent failed are run again by the next call.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,113 +42,91 @@ VERSIONS: tuple[PageVersion, ...] = ("A", "B", "placebo")
 AGAIN: Side = "A again"
 
 
-class Answers:
+class Answers(msgspec.Struct, kw_only=True):
     """What an agent answers at each touched step, as shares of kinds of action.
 
     Attributes:
         by_probabilities: Else by replies.
-        failed: At how many steps it gave no answer to one of the pages; those are in no figure.
-        first_error: What the first of them said.
+        all_shares: Of each step, (steps, kinds); not a number where there was no answer.
+        first_error: What the first step without an answer said.
         remarks: What the agent says of what it was asked now.
     """
 
-    def __init__(self, *, by_probabilities: bool) -> None:
-        self.by_probabilities = by_probabilities
-        self.first_error: str | None = None
-        self.remarks: list[str] = []
-        self._shares: dict[Side, Floats] = {}
-
-    def add(self, side: Side, shares: Floats, first_error: str | None) -> None:
-        """Takes the shares of each step, (steps, kinds); not a number where there was no answer."""
-        self._shares[side] = shares
-        self.first_error = self.first_error or first_error
-
-    @property
-    def sides(self) -> list[Side]:
-        return list(self._shares)
+    by_probabilities: bool
+    all_shares: dict[Side, Floats] = {}
+    first_error: str | None = None
+    remarks: list[str] = []
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """Which steps were answered on every side, (steps,)."""
-        complete: NDArray[np.bool_] = np.all(
-            [~np.isnan(shares).any(axis=1) for shares in self._shares.values()], axis=0
-        )
+        """Which steps were answered on every side, (steps,); the others are in no figure."""
+        complete: NDArray[np.bool_] = ~np.isnan(list(self.all_shares.values())).any(axis=(0, 2))
         return complete
-
-    @property
-    def failed(self) -> int:
-        return int(np.sum(~self.complete))
 
     def shares(self, side: Side) -> Floats:
         """Of the steps that were answered on every side, (known steps, kinds)."""
-        return self._shares[side][self.complete]
+        return self.all_shares[side][self.complete]
 
 
 def ask_agent(
     spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds
 ) -> Answers:
     """Generates what is not cached yet."""
-    agent = _Agent(spec, config, store, changed, kinds)
-    answers = None if config.by_replies or not gives_probabilities(spec) else agent.probabilities()
-    answers = answers or agent.replies()
+    # What decides a reply to A, as in a leaderboard; computed once, since it reads the agent's code.
+    identity = reply_identity(spec, config.context, store, config.seed)
+    agent = _Agent(spec, config, changed, kinds, identity, LazyAgent(lambda: make_agent(spec, store=store)))
+    answers = agent.answers(by_probabilities=not config.by_replies and gives_probabilities(spec))
     answers.remarks = agent.lazy.close()
     return answers
 
 
+@dataclass
 class _Agent:
     """One agent with its caches; it is built when there is something that they lack."""
 
-    def __init__(
-        self, spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds
-    ) -> None:
-        self._spec, self._config = spec, config
-        self._changed, self._kinds = changed, kinds
-        # What decides a reply to A, as in a leaderboard; computed once, since it reads the agent's code.
-        self._identity = reply_identity(spec, config.context, store, config.seed)
-        self.lazy = LazyAgent(lambda: make_agent(spec, store=store))
+    spec: AgentSpec
+    config: PagesConfig
+    changed: ChangedSteps
+    kinds: Kinds
+    identity: dict[str, Any]
+    lazy: LazyAgent
 
-    def probabilities(self) -> Answers | None:
-        """None where the agent gives none."""
-        answers = Answers(by_probabilities=True)
-        for version in VERSIONS:
-            with self._cache(version, self._config.seed) as cache:
-                self._fill(cache, version, version, self._config.seed, replies=False)
-                keys = self._changed.keys
-                if all(cache.probabilities(key) is None and cache.probabilities_error(key) is None for key in keys):
-                    return None
-                answers.add(version, *self._counted(version, lambda key, cache=cache: _weighed(cache, key)))  # type: ignore[misc]
-        return answers
-
-    def replies(self) -> Answers:
-        """Replies of several draws; on A of as many more."""
-        answers = Answers(by_probabilities=False)
-        first, draws = self._config.seed, self._config.draws
+    def answers(self, *, by_probabilities: bool) -> Answers:
+        """Its probabilities, or replies of several draws and on A of as many more; these too where it gives none."""
+        answers = Answers(by_probabilities=by_probabilities)
+        first, draws = self.config.seed, 1 if by_probabilities else self.config.draws
         sides: list[tuple[Side, PageVersion, int]] = [(version, version, first) for version in VERSIONS]
-        for side, version, seed in [*sides, (AGAIN, "A", first + draws)]:
+        if not by_probabilities:
+            sides.append((AGAIN, "A", first + draws))
+        for side, version, seed in sides:
             with ExitStack() as stack:
                 caches = [stack.enter_context(self._cache(version, seed + draw)) for draw in range(draws)]
                 for draw, cache in enumerate(caches):
-                    self._fill(cache, side, version, seed + draw, replies=True)
-                answers.add(side, *self._counted(version, lambda key, caches=caches: self._drawn(caches, key)))  # type: ignore[misc]
-        return answers
+                    self._fill(cache, side, version, seed + draw, replies=not by_probabilities)
+                if by_probabilities and not any(_has_probabilities(caches[0], key) for key in self.changed.keys):
+                    break
+                self._count(answers, side, version, caches)
+        else:
+            return answers
+        return self.answers(by_probabilities=False)
 
     def _cache(self, version: PageVersion, seed: int) -> ReplyCache:
-        identity = {**self._identity, "seed": seed}
+        identity = {**self.identity, "seed": seed}
         if version != "A":
-            identity["pages"] = self._changed.digests[version]
-        return ReplyCache(AgentFiles.of(self._config.out, self._spec.label).replies(identity), identity)
+            identity["pages"] = self.changed.digests[version]
+        return ReplyCache(AgentFiles.of(self.config.out, self.spec.label).replies(identity), identity)
 
     def _fill(self, cache: ReplyCache, side: Side, version: PageVersion, seed: int, *, replies: bool) -> None:
         fill_cache(
             cache,
             self.lazy,
-            self._changed.keys,
-            lambda keys: self._changed.steps(version, keys),
+            self.changed.keys,
+            lambda keys: self.changed.steps(version, keys),
             seed=seed,
-            batch_size=self._config.batch_size,
+            batch_size=self.config.batch_size,
             replies=replies,
             probabilities=not replies,
-            progress=f"{self._spec.label}, {side}",
+            progress=f"{self.spec.label}, {side}",
         )
 
     def _drawn(self, caches: Sequence[ReplyCache], key: StepKey) -> Distribution:
@@ -156,25 +136,29 @@ class _Agent:
             reply = cache.reply(key)
             if reply is None:
                 raise AgentFailed(cache.error(key) or NOT_RUN)
-            read = parse_reply(reply, self._config.extraction)
+            read = parse_reply(reply, self.config.extraction)
             actions[read.action if isinstance(read, Reply) else None] += 1
         return {action: count / len(caches) for action, count in actions.items()}
 
-    def _counted(self, version: PageVersion, answer: Callable[[StepKey], Distribution]) -> tuple[Floats, str | None]:
-        """The shares of each step, (steps, kinds), and why the first without an answer has none."""
-        rows = dict.fromkeys(self._changed.keys, np.full(len(self._kinds.labels), np.nan))
-        first_error = None
-        with progress_bar(f"{self._spec.label}, {version}: counting", len(rows)) as advance:
-            for step in self._changed.steps(version):
+    def _count(self, answers: Answers, side: Side, version: PageVersion, caches: Sequence[ReplyCache]) -> None:
+        answer = _weighed if answers.by_probabilities else self._drawn
+        rows = dict.fromkeys(self.changed.keys, np.full(len(self.kinds.labels), np.nan))
+        with progress_bar(f"{self.spec.label}, {version}: counting", len(rows)) as advance:
+            for step in self.changed.steps(version):
                 try:
-                    rows[step.key] = self._kinds.shares(answer(step.key), page_names(step.observation["page"]))
+                    rows[step.key] = self.kinds.shares(answer(caches, step.key), page_names(step.observation["page"]))
                 except AgentFailed as error:
-                    first_error = first_error or str(error)
+                    answers.first_error = answers.first_error or str(error)
                 advance(1)
-        return np.array(list(rows.values())), first_error
+        answers.all_shares[side] = np.array(list(rows.values()))
 
 
-def _weighed(cache: ReplyCache, key: StepKey) -> Distribution:
+def _has_probabilities(cache: ReplyCache, key: StepKey) -> bool:
+    return cache.probabilities(key) is not None or cache.probabilities_error(key) is not None
+
+
+def _weighed(caches: Sequence[ReplyCache], key: StepKey) -> Distribution:
+    [cache] = caches
     probabilities = cache.probabilities(key)
     if probabilities is None:
         raise AgentFailed(cache.probabilities_error(key) or NO_PROBABILITIES)

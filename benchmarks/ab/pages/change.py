@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.ab.pages.source_edits import (
+    Edit,
     ElementSpan,
     SourcePage,
     attribute_of,
@@ -199,32 +200,12 @@ def spaced(page: str) -> str:
 def _apply_rule(page: str, rule: Rule) -> str:
     source = SourcePage(page)
     spans = source.select(rule.select)
-    match rule.operation:
-        case {"set": values}:
-            return spliced(page, [(span.start, span.inner, with_attributes(span.tag(page), values)) for span in spans])
-        case {"name": last}:
-            tags = [(span, span.tag(page)) for span in spans]
-            return spliced(page, [(span.start, span.inner, _rename(tag, last)) for span, tag in tags])
-        case {"insert_before": new}:
-            return spliced(page, [(span.start, span.start, new) for span in spans])
-        case {"insert_after": new}:
-            return spliced(page, [(span.end, span.end, new) for span in spans])
-    spans = _outermost(spans)
-    match rule.operation:
-        case {"drop": _}:
-            return spliced(page, [(span.start, span.end, "") for span in spans])
-        case {"replace": words}:
-            inner = [(span.inner, span.inner_end) for span in spans]
-            return spliced(page, [(start, end, replaced_in_texts(page[start:end], words)) for start, end in inner])
-        case {"text": text}:
-            for span in spans:
-                if span.inner == span.end:
-                    raise BadConfig(
-                        f"{span.tag(page)!r:.80} holds no text: set = {{value = …}} changes what a field says"
-                    )
-            return spliced(page, [(span.inner, span.inner_end, html.escape(text, quote=False)) for span in spans])
-    [(operation, selector)] = rule.operation.items()
-    targets = source.select(selector)
+    [(operation, value)] = rule.operation.items()
+    if operation not in ("set", "name", "insert_before", "insert_after"):  # these change nothing that is inside
+        spans = _outermost(spans)
+    if operation not in ("move_before", "move_after"):
+        return spliced(page, [_edit(page, span, operation, value) for span in spans])
+    targets = source.select(value)
     if not spans or not targets:
         return page
     target = targets[0]
@@ -235,14 +216,31 @@ def _apply_rule(page: str, rule: Rule) -> str:
     return spliced(page, [(at, at, moved), *((span.start, span.end, "") for span in spans)])
 
 
+def _edit(page: str, span: ElementSpan, operation: str, value: Any) -> Edit:
+    start, inner, inner_end, end = span
+    tag = page[start:inner]
+    match operation:
+        case "set":
+            return start, inner, with_attributes(tag, value)
+        case "name":
+            before, dot, _ = (attribute_of(tag, "name") or "").rpartition(".")
+            return start, inner, with_attributes(tag, {"name": before + dot + value})
+        case "insert_before":
+            return start, start, value
+        case "insert_after":
+            return end, end, value
+        case "drop":
+            return start, end, ""
+        case "replace":
+            return inner, inner_end, replaced_in_texts(page[inner:inner_end], value)
+    if inner == end:
+        raise BadConfig(f"{tag!r:.80} holds no text: set = {{value = …}} changes what a field says")
+    return inner, inner_end, html.escape(value, quote=False)
+
+
 def _outermost(spans: list[ElementSpan]) -> list[ElementSpan]:
     outermost: list[ElementSpan] = []
     for span in spans:
         if not outermost or span.start >= outermost[-1].end:
             outermost.append(span)
     return outermost
-
-
-def _rename(tag: str, last: str) -> str:
-    before, dot, _ = (attribute_of(tag, "name") or "").rpartition(".")
-    return with_attributes(tag, {"name": before + dot + last})

@@ -164,7 +164,7 @@ def _row(spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: Cha
         label=spec.label,
         shifts=shifts,
         steps=int(answers.complete.sum()),
-        failed=answers.failed,
+        failed=int(np.sum(~answers.complete)),
         first_error=answers.first_error,
         draws=None if answers.by_probabilities else config.draws,
         remarks=answers.remarks,
@@ -175,7 +175,7 @@ def _shifts(answers: Answers, users: NDArray[np.int64]) -> list[Shift]:
     on_a, on_b = answers.shares("A"), answers.shares("B")
     of_b, of_placebo = differences(on_a, on_b, users), differences(on_a, answers.shares("placebo"), users)
     again: Sequence[Difference | None] = [None] * len(of_b)
-    if AGAIN in answers.sides:
+    if not answers.by_probabilities:
         again = differences(on_a, answers.shares(AGAIN), users)
     means = (on_a.mean(axis=0).tolist(), on_b.mean(axis=0).tolist())
     return [

@@ -19,7 +19,7 @@ import msgspec
 from benchmarks.studies.statistics.error_rates import TESTS, ErrorRate, error_rates
 from benchmarks.studies.statistics.worlds import WORLDS
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Column, Table
@@ -49,16 +49,14 @@ class Simulate(msgspec.Struct, frozen=True, kw_only=True):
 
 def _run(options: Simulate) -> int:
     rates = error_rates(options.pairs, options.differences, options.seed, options.samples)
-    options.out.mkdir(parents=True, exist_ok=True)
     config = {name: getattr(options, name) for name in ("pairs", "differences", "samples", "seed")}
     record = {
         "worlds": {name: world._asdict() for name, world in WORLDS.items()},
         "rates": rates,
         "provenance": provenance(config, seed=options.seed),
     }
-    replace_file(options.out / "error_rates.json", msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     text = build_table(rates).markdown()
-    replace_file(options.out / "error_rates.md", text.encode())
+    write_results(options.out, "error_rates", record, text)
     print(text)
     return 0
 
