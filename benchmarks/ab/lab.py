@@ -51,8 +51,8 @@ class LabRow(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     predictions: dict[str, dict[str, Prediction]]
-    by_trait: Effects
-    false_alarms: dict[str, tuple[float, int]]
+    by_trait: Effects = {}
+    false_alarms: dict[str, tuple[float, int]] = {}
     visits: int = 0
     failed: int = 0
 
@@ -126,10 +126,7 @@ def _baselines(config: LabConfig, store: SessionStore, true: Effects) -> list[La
         },
         NO_EFFECT: {name: _without_effect(measures) for name, measures in true.items()},
     }
-    return [
-        LabRow(label=label, predictions=_predictions(of_baseline, true), by_trait={}, false_alarms={})
-        for label, of_baseline in effects.items()
-    ]
+    return [LabRow(label=label, predictions=_predictions(of_baseline, true)) for label, of_baseline in effects.items()]
 
 
 def _predictions(effects: Effects, true: Effects) -> dict[str, dict[str, Prediction]]:

@@ -60,7 +60,10 @@ def measure(evidence: Evidence, shuffled: Sequence[Evidence], store: SessionStor
     rows = []
     with progress_bar("agents", len(evidence.labels)) as advance:
         places = _places(evidence, store)
-        prior = _prior(evidence, store) if evidence.probabilities else None
+        prior = None
+        if evidence.probabilities:
+            learnt = scored_steps(store, "train", context=evidence.config.context, max_sessions=LEARNT_FROM)
+            prior = TypeRankPrior((candidate_actions(step.observation), step.logged) for step in learnt)
         for label in evidence.labels:
             row = _row(evidence, label, store, places)
             skill = _skill(evidence, label, store, prior) if prior and label in evidence.probabilities else None
@@ -154,11 +157,6 @@ def _auc(records: Sequence[StepRecord]) -> float | None:
     return None if np.isnan(area) else area
 
 
-def _prior(evidence: Evidence, store: SessionStore) -> TypeRankPrior:
-    steps = scored_steps(store, "train", context=evidence.config.context, max_sessions=LEARNT_FROM)
-    return TypeRankPrior((candidate_actions(step.observation), step.logged) for step in steps)
-
-
 def _skill(evidence: Evidence, label: str, store: SessionStore, prior: TypeRankPrior) -> SkillFigures | None:
     probabilities = evidence.probabilities[label]
     records = {(r.session_id, r.step_index): r for r in evidence.records[label] if r.logged_probability is not None}
@@ -197,16 +195,13 @@ def _will_buy(
     for record in records:
         held = probabilities.get((record.session_id, record.step_index))
         if held is not None:
-            scores.setdefault(record.session_id, []).append(_purchase(held))
+            buying = (p for action, p in held.items() if click_type_of(getattr(action, "name", "")) == "purchase")
+            scores.setdefault(record.session_id, []).append(sum(buying))
             bought[record.session_id] = (
                 record.step_index == record.step_count - 1
                 and click_type_of(record.logged.get("name", "")) == "purchase"
             )
-    return will_buy(list(scores.values()), [bought[session] for session in scores])
-
-
-def _purchase(held: Mapping[Action, float]) -> float:
-    return sum(p for action, p in held.items() if click_type_of(getattr(action, "name", "")) == "purchase")
+    return will_buy(list(scores.values()), list(bought.values()))
 
 
 def _check_shuffled(matched: Evidence, shuffled: Sequence[Evidence]) -> None:

@@ -35,14 +35,11 @@ wrong.
 """
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
 from benchmarks.ab.pages.config import PagesConfig
-from benchmarks.ab.pages.question import PagesResults, run_pages
-from benchmarks.ab.pages.report import LEGEND, LIMITS, markdown, sentences, table
+from benchmarks.ab.pages.question import run_pages
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.plugins import requires_extra
@@ -53,33 +50,31 @@ from replay_sessions.store import SessionStore
 
 def _run(config: PagesConfig) -> int:
     with requires_extra("report"):
-        from benchmarks.ab.pages.plot import draw  # noqa: PLC0415 - missing, it is reported before hours of work
+        from benchmarks.ab.pages import report  # noqa: PLC0415 - missing, it is reported before hours of work
     with working_alone_in(config.out):
         results = run_pages(config)
-        written = ["change.diff"] if config.dry_run else _write(results, config, draw)
-    for row in results.rows:
-        if row.shifts:
-            print_results(table(results, row), "")
+        answered = [row for row in results.rows if row.shifts]
+        written = ["change.diff"]
+        if not config.dry_run:
+            made_with = provenance(
+                msgspec.to_builtins(config, enc_hook=str), store=SessionStore.open(config.store), seed=config.seed
+            )
+            record = {"results": results, "provenance": made_with}
+            write_results(config.out, "pages", record, report.markdown(results))
+            written = ["pages.json", "pages.md", *written]
+            for plot in ("shifts.png", "shifts.svg"):
+                (config.out / plot).unlink(missing_ok=True)  # of an earlier call
+                if answered:
+                    report.draw(results, config.out / plot)
+                    written.append(plot)
+    for row in answered:
+        print_results(report.table(results, row), "")
     print_results(
-        *sentences(results),
-        *(["No agent was evaluated (--dry-run)."] if config.dry_run else [LEGEND, LIMITS]),
+        *report.sentences(results),
+        *(["No agent was evaluated (--dry-run)."] if config.dry_run else [report.LEGEND, report.LIMITS]),
         f"written: {config.out / written[0]}, {', '.join(written[1:])}".rstrip(", "),
     )
-    return 1 if any(not row.shifts for row in results.rows) else 0
-
-
-def _write(results: PagesResults, config: PagesConfig, draw: Callable[[PagesResults, Path], None]) -> list[str]:
-    store = SessionStore.open(config.store)
-    made_with = provenance(msgspec.to_builtins(config, enc_hook=str), store=store, seed=config.seed)
-    record = {"results": results, "provenance": made_with}
-    write_results(config.out, "pages", record, markdown(results))
-    plots = ["shifts.png", "shifts.svg"]
-    for plot in plots:
-        if any(row.shifts for row in results.rows):
-            draw(results, config.out / plot)
-        else:
-            (config.out / plot).unlink(missing_ok=True)  # of an earlier call
-    return ["pages.json", "pages.md", "change.diff", *(plot for plot in plots if (config.out / plot).exists())]
+    return int(len(answered) < len(results.rows))
 
 
 main = command(PagesConfig, _run, program="python -m benchmarks.ab.pages", text=__doc__)

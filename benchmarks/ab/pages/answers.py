@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -60,7 +61,7 @@ class Answers(msgspec.Struct, kw_only=True):
     @property
     def complete(self) -> NDArray[np.bool_]:
         """Which steps were answered on every side, (steps,); the others are in no figure."""
-        complete: NDArray[np.bool_] = ~np.isnan(list(self.all_shares.values())).any(axis=(0, 2))
+        complete: NDArray[np.bool_] = np.all(~np.isnan(list(self.all_shares.values())), axis=(0, 2))
         return complete
 
     def shares(self, side: Side) -> Floats:
@@ -102,7 +103,17 @@ class _Agent:
             with ExitStack() as stack:
                 caches = [stack.enter_context(self._cache(version, seed + draw)) for draw in range(draws)]
                 for draw, cache in enumerate(caches):
-                    self._fill(cache, side, version, seed + draw, replies=not by_probabilities)
+                    fill_cache(
+                        cache,
+                        self.lazy,
+                        self.changed.keys,
+                        partial(self.changed.steps, version),
+                        seed=seed + draw,
+                        batch_size=self.config.batch_size,
+                        replies=not by_probabilities,
+                        probabilities=by_probabilities,
+                        progress=f"{self.spec.label}, {side}",
+                    )
                 if by_probabilities and not any(_has_probabilities(caches[0], key) for key in self.changed.keys):
                     break
                 self._count(answers, side, version, caches)
@@ -115,19 +126,6 @@ class _Agent:
         if version != "A":
             identity["pages"] = self.changed.digests[version]
         return ReplyCache(AgentFiles.of(self.config.out, self.spec.label).replies(identity), identity)
-
-    def _fill(self, cache: ReplyCache, side: Side, version: PageVersion, seed: int, *, replies: bool) -> None:
-        fill_cache(
-            cache,
-            self.lazy,
-            self.changed.keys,
-            lambda keys: self.changed.steps(version, keys),
-            seed=seed,
-            batch_size=self.config.batch_size,
-            replies=replies,
-            probabilities=not replies,
-            progress=f"{self.spec.label}, {side}",
-        )
 
     def _drawn(self, caches: Sequence[ReplyCache], key: StepKey) -> Distribution:
         """The share of each action among the replies to a step."""

@@ -35,6 +35,7 @@ class ChangedSteps:
     Attributes:
         keys: Which they are, in the order of the store.
         users: For each the number of its user, (steps,).
+        user_count: How many users these are.
         learnt_from: How many of these users are in the train split.
         step_count: How many steps there are with the others.
         names: Of all elements on these pages.
@@ -61,6 +62,7 @@ class ChangedSteps:
             raise BadConfig(self._nothing_touched(change, first_pages=len(touched)))
         user_ids = [touched[key] for key in self.keys]
         self.users: NDArray[np.int64] = np.unique(user_ids, return_inverse=True)[1]
+        self.user_count = len(set(user_ids))
         learnt = store.sessions("train") if config.split in ("all", "train") else ()
         learners = {session.user_id for session in learnt}
         self.learnt_from = len(learners.intersection(user_ids))
@@ -68,11 +70,6 @@ class ChangedSteps:
         self.digests = {version: self._digest(version) for version in self._pages}
         if self.digests["placebo"] == self.digests["A"]:
             raise BadConfig(f"the placebo '{config.placebo}' changes none of the pages that the change does")
-
-    @property
-    def user_count(self) -> int:
-        """How many users have a touched page."""
-        return int(self.users.max()) + 1
 
     def steps(self, version: PageVersion, keys: Collection[StepKey] | None = None) -> Iterator[ScoredStep]:
         """These steps, or all, as an agent sees them."""

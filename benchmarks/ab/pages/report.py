@@ -1,10 +1,13 @@
-"""The results as tables, as sentences and as Markdown."""
+"""The results as tables, as sentences, as Markdown and as a forest plot (needs the extra `report`)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from benchmarks.ab.forest import Series, draw_forest
 from benchmarks.ab.pages.question import PagesResults, PagesRow
 from benchmarks.ab.pages.shifts import LEVEL, Difference
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
+from train.show.plot_style import REFERENCE, SERIES
 
 COLUMNS = (
     Column("share of"),
@@ -153,3 +156,16 @@ def markdown(results: PagesResults) -> str:
 
 def _marked(shift: Difference) -> str:
     return format_cell(shift.effect.difference, "difference") + (" !" if shift.significant else "")
+
+
+def draw(results: PagesResults, path: Path) -> None:
+    """Each agent's shift of each kind of action, its placebo in grey below; writes a PNG or SVG."""
+    rows = [row for row in results.rows if row.shifts]
+    kinds = [kind for kind in results.shoppers if any(kind in action_kinds(results, row) for row in rows)]
+    series = []
+    for number, row in enumerate(rows):
+        colour, mark = SERIES[number % len(SERIES)]
+        of_b = {kind: shift.difference.effect.estimate(100) for kind, shift in row.shifts.items()}
+        of_placebo = {kind: shift.placebo.effect.estimate(100) for kind, shift in row.shifts.items()}
+        series += [Series(row.label, colour, mark, of_b), Series(f"{row.label}, placebo", REFERENCE, mark, of_placebo)]
+    draw_forest(kinds, series, path, "B less A, points of the actions on the pages that the change touches")
