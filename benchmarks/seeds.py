@@ -12,12 +12,11 @@ again, one that was stopped goes on, and one of other options is refused. OUT/se
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-import tyro
 
-from benchmarks.training_runs import find_store, parse_seeds, plan_run, train_missing
+from benchmarks.training_runs import TrainingOptions, find_store, parse_seeds, plan_run, train_missing
 from replay_sessions.foundation.command_line import command, terminable
 from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell, print_results
@@ -30,7 +29,7 @@ from shop_env.metrics import StepRecord
 METRICS = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(TrainingOptions, frozen=True, kw_only=True):
     """Trains on several seeds.
 
     Attributes:
@@ -43,13 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         training: Flags of agents.llm_grpo.train, after `--`.
     """
 
-    training: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="FLAGS")]] = ()
-    seeds: tuple[str, ...]
     out: Path
-    preset: str = "tiny_cpu"
-    store: str | None = None
-    processes: int = 1
-    dry_run: bool = False
 
 
 def _run(options: Options) -> None:

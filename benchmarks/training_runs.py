@@ -14,14 +14,17 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+import tyro
 
 from agents.agent_code import code_digest
 from agents.registry import parse_spec
 from benchmarks.training_processes import StopForwarder, run_measured
 from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS, write_demo_store
 from replay_sessions.foundation.durable_files import replace_file, working_alone_in
-from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error
+from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import AgentFiles, read_log
@@ -31,6 +34,29 @@ from train.run.extension import check_store
 from train.run.options import prepare
 from train.run.presets import load_preset
 from train.run.rows import decodings_of, record_file
+
+
+class TrainingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the commands that train many runs.
+
+    Attributes:
+        training: Flags of agents.llm_grpo.train, after `--`.
+        seeds: Whole numbers, separated by spaces or commas.
+        preset: The model and how it learns, as in training.
+        store: One store for all seeds; None: the preset's, or a demo shop for each seed.
+        processes: So many runs are trained at a time.
+        dry_run: Print what is trained already and what would be, and do nothing.
+    """
+
+    training: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="FLAGS")]] = ()
+    seeds: tuple[str, ...]
+    preset: str = "tiny_cpu"
+    store: str | None = None
+    processes: int = 1
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        check_at_least(1, processes=self.processes)
 
 
 @dataclass(frozen=True)
@@ -114,7 +140,7 @@ class PlannedRun:
         finished = self.finished_phases()
         for name, phase in self.config.phases.items():
             state = "finished" if name in finished else "missing"
-            yield f"  {name:<26} {phase.method:<5} {state:<9} {_format_steps(self.config, name)}"
+            yield f"  {name:<26} {phase.method:<5} {state:<9} {format_steps(self.config, name)}"
         yield f"  rows to evaluate on the {self.config.evaluation.split} split: {len(self.missing_rows())}"
 
 
@@ -222,7 +248,8 @@ def _add_cost(run: PlannedRun, wall_s: float, peak_bytes: int) -> None:
     replace_file(run.folder / "cost.json", json.dumps(cost) + "\n")
 
 
-def _format_steps(config: TrainConfig, name: str) -> str:
+def format_steps(config: TrainConfig, name: str) -> str:
+    """How long a phase takes: its steps or epochs, stage by stage."""
     phase = config.phases[name]
     if phase.method == "none":
         return "the model as it is" if phase.start == "model" else f"the weights of {phase.start}"

@@ -8,7 +8,7 @@ stored in percent as they are printed, and read as shares; `nan` where the paper
 """
 
 import math
-from collections.abc import Iterator
+from collections import Counter
 from importlib import resources
 from typing import Any
 
@@ -25,7 +25,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Attributes:
         metrics: Whose choices its figures are counted by (shop_env.metrics.step_table).
-        settings: What was done there, by the aspects of benchmarks/paper/differing.py.
+        settings: What was done there, by the aspects of benchmarks/paper/runs.py.
     """
 
     name: str
@@ -37,7 +37,7 @@ class PaperColumn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A figure.
 
     Attributes:
-        metric: Its name in shop_env.metrics or benchmarks/paper/type_shares.py; {} stands for the row's kind.
+        metric: Its name in shop_env.metrics or benchmarks/paper/result.py; {} stands for the row's kind.
         signed: A difference, of which the sign is compared with the paper's; else the order of rows is.
     """
 
@@ -133,18 +133,16 @@ class PaperTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def models(self) -> list[str]:
         """The paper's models, the one with most rows first."""
-        counts: dict[str, int] = {}
-        for model in (model for row in self.rows for model in row.published):
-            counts[model] = counts.get(model, 0) + 1
-        return sorted(counts, key=lambda model: -counts[model])
+        counts = Counter(model for row in self.rows for model in row.published)
+        return [model for model, _ in counts.most_common()]
 
     def phases(self, variant: str | None) -> list[str]:
         """What has to be trained for the rows of a variant, or for those of none."""
         return list(dict.fromkeys(row.phase for row in self.rows if row.variant == variant))
 
-    def runs(self) -> Iterator[str | None]:
+    def runs(self) -> list[str | None]:
         """The variants whose rows it has; None: the preset as it is."""
-        yield from dict.fromkeys(row.variant for row in self.rows)
+        return list(dict.fromkeys(row.variant for row in self.rows))
 
     def source(self) -> Paper:
         """The paper that it is of."""

@@ -1,26 +1,56 @@
 """A table's result: our figures beside the published ones, and what the order of rows says.
 
 records of all seeds ─► Measured ─► View (sampled), View (greedy) ─► TableResult ─► written.py
+
+How often each type of action is logged, predicted, and the one more than the other (Customer-R1, table 7).
+
+| name | formula | range |
+|---|---|---|
+| `logged_share_<type>` | share of steps at which it is logged | 0–1 |
+| `predicted_share_<type>` | share of steps at which it is predicted | 0–1 |
+| `predicted_less_logged_<type>` | the second less the first | -1–1 |
+
+`other` is what is no action: never logged, predicted where a reply cannot be read; so `type_accuracy_other` has no step
+to stand on.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from benchmarks.paper.differing import Aspect, aspects
 from benchmarks.paper.orders import Order, find_orders, further_differences
 from benchmarks.paper.published import PaperRow, PaperTable
-from benchmarks.paper.runs import PaperOptions, Runs
-from benchmarks.paper.type_shares import PREDICTED_KINDS, TYPE_SHARES
+from benchmarks.paper.runs import Aspect, PaperOptions, Runs, aspects
 from benchmarks.training_runs import PlannedRun
 from replay_sessions.foundation.provenance import provenance
 from shop_env.evaluation.pooling import Measured, Pooled, Tested
 from shop_env.metrics import StepRecord
+from shop_env.metrics.all_metrics import Metric, equal, share
+from shop_env.metrics.step_table import ACTION_TYPES, INVALID
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 from train.run.rows import Decoding, decodings
 
 ORACLE = "oracle"
+
+
+def _of_type(code: int, kind: str) -> dict[str, Metric]:
+    return {
+        f"logged_share_{kind}": share(lambda table: equal(table.logged_type, code)),
+        f"predicted_share_{kind}": share(lambda table: equal(table.predicted_type, code)),
+        f"predicted_less_logged_{kind}": share(
+            lambda table: equal(table.predicted_type, code) - equal(table.logged_type, code), (-1.0, 1.0)
+        ),
+    }
+
+
+_KINDS = {**dict(enumerate(ACTION_TYPES)), INVALID: "other"}
+PREDICTED_KINDS = tuple(_KINDS.values())
+TYPE_SHARES: Mapping[str, Metric] = {
+    name: metric for code, kind in _KINDS.items() for name, metric in _of_type(code, kind).items()
+} | {"type_accuracy_other": share(lambda table: np.full(len(table), np.nan))}
 
 
 class TableRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,12 +6,10 @@ TableResult ─► sections ─► table2.md, and what is printed;  ─► table
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.paper.orders import Order, sentences, short_sentence
 from benchmarks.paper.published import PaperTable
 from benchmarks.paper.result import TableResult, View
-from replay_sessions.foundation.durable_files import replace_file, writing
+from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.table import Cell, Column, Table, format_cell, print_results
 from shop_env.evaluation.results import interval_notes
@@ -25,18 +23,11 @@ def file_stem(name: str) -> str:
 def write(result: TableResult, table: PaperTable, folder: Path) -> list[Path]:
     """Writes all files and returns their paths."""
     stem = folder / file_stem(result.table)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     data = _data_table(result)
-    contents = {
-        ".json": msgspec.json.format(msgspec.json.encode(result), indent=2).decode() + "\n",
-        ".md": markdown(result, table),
-        ".csv": data.csv(),
-        ".tex": data.latex(),
-    }
-    for ending, content in contents.items():
-        replace_file(stem.with_suffix(ending), content)
-    paths = [stem.with_suffix(ending) for ending in contents]
+    write_results(folder, stem.name, result, markdown(result, table))
+    replace_file(stem.with_suffix(".csv"), data.csv())
+    replace_file(stem.with_suffix(".tex"), data.latex())
+    paths = [stem.with_suffix(ending) for ending in (".json", ".md", ".csv", ".tex")]
     if table.drawn_by_temperature:
         with requires_extra("report"):
             from benchmarks.paper.plot import draw  # noqa: PLC0415 - an extra that may be missing

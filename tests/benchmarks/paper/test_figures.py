@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.paper.orders import find_orders, further_differences, sentences, short_sentence, verdict
 from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
-from benchmarks.paper.type_shares import TYPE_SHARES
+from benchmarks.paper.result import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.evaluation.pooling import Measured, Pooled
 from shop_env.metrics import StepRecord

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from benchmarks.paper.differing import HEADINGS
 from benchmarks.paper.published import PaperTable, load_table, table_names
-from benchmarks.paper.type_shares import TYPE_SHARES
+from benchmarks.paper.result import TYPE_SHARES
+from benchmarks.paper.runs import HEADINGS
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.step_table import metric_preset
