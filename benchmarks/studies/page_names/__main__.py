@@ -21,6 +21,7 @@ import tyro
 
 from benchmarks.studies.page_names.measure import CHANGES, agreement, numbered, stability
 from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 
@@ -60,7 +61,7 @@ def _run(options: Measure) -> int:
     if options.json is not None:
         origin = provenance({"pages": folder.name, "truth": truth_file.name if truth_file else None})
         figures = {"summary": summary, "provenance": origin, "pages": pages}
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
+        replace_json(options.json, figures)
     return 0
 
 

@@ -26,6 +26,7 @@ from benchmarks.studies.private_data.planted import (
     product_texts,
 )
 from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.provenance import provenance
 
 
@@ -50,10 +51,9 @@ def _run(options: Count) -> int:
         "faker": VERSION,
         "provenance": provenance({"seeds": options.seeds}, seed=options.seeds[0]),
     }
-    text = msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n"
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_bytes(text)
-    print(text.decode())
+    replace_json(options.out, figures)
+    print(options.out.read_text())
     return 0
 
 

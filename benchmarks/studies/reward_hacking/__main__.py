@@ -36,8 +36,8 @@ from benchmarks.studies.reward_hacking.tables import (
     build_training_tables,
 )
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.durable_files import write_results
+from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
@@ -84,18 +84,18 @@ class Hacking(msgspec.Struct, frozen=True, kw_only=True):
     preset: str = "tiny_cpu"
 
     def __post_init__(self) -> None:
-        for flag, least in (("sessions", 0), ("resolution", 9)):
-            if (value := getattr(self, flag)) < least:
-                raise BadConfig(f"--{flag} is {value}; it must be at least {least}.")
+        check_at_least(0, sessions=self.sessions)
+        check_at_least(9, resolution=self.resolution)
         if not 0 < self.share <= 1:
             raise BadConfig(f"--share is {self.share}; it must be above 0 and at most 1.")
         if self.dry_run and not self.train:
             raise BadConfig("--dry-run says what --train would train; give --train too.")
-        for flag, names, allowed in (("spam", self.spam, SPAM), ("rewards", self.rewards, tuple(REWARD_PRESETS))):
-            for name in names:
+        choices: dict[str, Any] = {"spam": SPAM, "rewards": REWARD_PRESETS, "seeds": self.seeds}
+        for flag, allowed in choices.items():
+            values = getattr(self, flag)
+            for name in values:
                 if name not in allowed:
                     raise BadConfig(f"--{flag} names {name!r}. {did_you_mean(name, allowed)}")
-        for flag, values in (("spam", self.spam), ("rewards", self.rewards), ("seeds", self.seeds)):
             if not values or len(set(values)) < len(values):
                 text = " ".join(map(str, values)) or "nothing"
                 raise BadConfig(f"--{flag} is {text}; give at least one, each of them once.")
@@ -129,18 +129,12 @@ def _run(options: Hacking) -> int:
         "store": msgspec.to_builtins(record) | {"disagreements": disagreements},
         "arithmetic": arithmetic,
         "training": trained,
-        "provenance": provenance(_settings(options), store=store, seed=options.seed),
+        "provenance": provenance(msgspec.to_builtins(options, enc_hook=str), store=store, seed=options.seed),
     }
-    replace_file(out / "hacking.json", msgspec.json.format(msgspec.json.encode(parts), indent=1) + b"\n")
-    replace_file(out / "hacking.md", build_markdown(tables, pictures).encode())
+    write_results(out, "hacking", parts, build_markdown(tables, pictures))
     print_results(*tables)
     print(f"written: {out / 'hacking.json'}, hacking.md, {len(pictures)} pictures")
     return 0
-
-
-def _settings(options: Hacking) -> dict[str, Any]:
-    settings: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(options), enc_hook=str)
-    return {name: value for name, value in settings.items() if name not in ("out", "dry_run")}
 
 
 main = command(Hacking, _run, program="python -m benchmarks.studies.reward_hacking", text=__doc__)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.studies.reward_hacking.certainty import Crossing, find_crossings
 from benchmarks.studies.reward_hacking.gradients import MIXED, STARTS, Ends, Scale, follow, name_ends, weights
-from benchmarks.studies.reward_hacking.guesses import Guess
-from benchmarks.studies.reward_hacking.mixes import PAPER_MIXES, Mix
+from benchmarks.studies.reward_hacking.guesses import PAPER_MIXES, Guess, Mix
 from benchmarks.studies.reward_hacking.states import OPTIONS, State, break_even, option_worth
 from replay_sessions.foundation.progress import progress_bar
 from shop_env.reward import REWARD_PRESETS, RewardConfig
@@ -188,8 +187,8 @@ def compute_arithmetic(own: Mix, guesses: Guesses, *, resolution: int = 99) -> A
                 for mix, name, drop in track(main, certain, (True, False))
             ],
             by_scale=[
-                compute_region(mix, "shop_r1", with_scale("shop_r1", dars, threshold), guesses, "group", beliefs)
-                for mix, dars, threshold in track(main, DARS, THRESHOLDS)
+                compute_region(mix, "shop_r1", with_scale(dars=dars, threshold=tau), guesses, "group", beliefs)
+                for mix, dars, tau in track(main, DARS, THRESHOLDS)
             ],
             sweeps=[_compute_sweep(guesses, grid, *row) for row in track(main, DARS, THRESHOLDS, SCALES)],
             diagrams=[_compute_diagram(guesses, grid, *row) for row in track(main, PRESETS, SCALES)],
@@ -197,10 +196,9 @@ def compute_arithmetic(own: Mix, guesses: Guesses, *, resolution: int = 99) -> A
         )
 
 
-def with_scale(name: str, dars: float | None = None, threshold: float | None = None) -> RewardConfig:
-    """A preset with another DARS or τ."""
-    changes = {key: value for key, value in (("dars", dars), ("threshold", threshold)) if value is not None}
-    return msgspec.structs.replace(REWARD_PRESETS[name], **changes)
+def with_scale(**changes: float) -> RewardConfig:
+    """Table 1 with another DARS or τ."""
+    return msgspec.structs.replace(REWARD_PRESETS["shop_r1"], **changes)
 
 
 def optimal_from(mix: Mix, guesses: Guesses, right: float) -> float:
@@ -269,7 +267,7 @@ def _compute_sweep(
     guesses: Guesses, grid: Sequence[float], mix: Mix, dars: float, threshold: float, scale: Scale
 ) -> Sweep:
     """Where GRPO ends over the chances `grid` of being right, at the mix's own belief."""
-    reward = with_scale("shop_r1", dars, threshold)
+    reward = with_scale(dars=dars, threshold=threshold)
     names, _ = _find_ends(mix, reward, guesses, scale, [mix.terminate_share], grid)
     return Sweep(mix=mix.name, dars=dars, threshold=threshold, scale=scale, ends=_encode(names.ravel()))
 

@@ -14,6 +14,7 @@ from log u, since 1 - u is soon 1 in any floating point.
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import msgspec
 import numpy as np
@@ -27,7 +28,7 @@ DEFINITIONS: tuple[SelfCertainty, ...] = ("kl_uniform_policy", "kl_policy_unifor
 PRIZES = {"click_name_present": "name present", "action_type": "type of action", "format": "format"}
 
 
-class Crossing(msgspec.Struct, frozen=True, kw_only=True):
+class Crossing(msgspec.Struct, frozen=True):
     """When α · s(r) reaches another part of the reward.
 
     Attributes:
@@ -73,21 +74,13 @@ def upper_bound(vocabulary: int, definition: SelfCertainty) -> float:
 def find_crossings(reward: RewardConfig, vocabularies: Sequence[int]) -> list[Crossing]:
     """At which certainty α · s(r) reaches each of PRIZES."""
     crossings = []
-    for definition in DEFINITIONS:
-        for vocabulary in vocabularies:
-            for field, prize in PRIZES.items():
-                points: float = getattr(reward, field)
-                log_rest = _invert(points / reward.self_certainty_weight, vocabulary, definition)
-                crossings.append(
-                    Crossing(
-                        definition=definition,
-                        vocabulary=vocabulary,
-                        prize=prize,
-                        points=points,
-                        gap=None if log_rest is None else float(compute_gap(np.array(log_rest), vocabulary)),
-                        rest=None if log_rest is None else log_rest / math.log(10),
-                    )
-                )
+    for definition, vocabulary, (field, prize) in product(DEFINITIONS, vocabularies, PRIZES.items()):
+        points: float = getattr(reward, field)
+        log_rest = _invert(points / reward.self_certainty_weight, vocabulary, definition)
+        gap = rest = None
+        if log_rest is not None:
+            gap, rest = float(compute_gap(np.array(log_rest), vocabulary)), log_rest / math.log(10)
+        crossings.append(Crossing(definition, vocabulary, prize, points, gap, rest))
     return crossings
 
 

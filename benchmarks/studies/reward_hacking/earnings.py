@@ -16,8 +16,7 @@ import numpy as np
 from agents.registry import make_agent
 from benchmarks.studies.reward_hacking.arithmetic import THRESHOLDS, with_scale
 from benchmarks.studies.reward_hacking.gradients import Floats
-from benchmarks.studies.reward_hacking.guesses import Chances, Guess, measure_guesses
-from benchmarks.studies.reward_hacking.mixes import TYPES, Mix, count_mix
+from benchmarks.studies.reward_hacking.guesses import TYPES, Chances, Guess, Mix, count_mix, measure_guesses
 from benchmarks.studies.reward_hacking.policies import POLICIES
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
@@ -140,7 +139,7 @@ def measure_store(
         for policy in answers:
             earned.append(compute_earned(policy, REWARD_PRESETS))
             advance(1)
-    rewards = [with_scale("shop_r1", threshold=tau) for tau in THRESHOLDS]
+    rewards = [with_scale(threshold=tau) for tau in THRESHOLDS]
     record = StoreRecord(
         steps=len(records),
         sessions=len({record.session_id for record in records}),

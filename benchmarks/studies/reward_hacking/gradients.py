@@ -21,7 +21,7 @@ leads, not when a run of so many steps gets there.
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import lgamma
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -88,16 +88,14 @@ def weights(
     reward: RewardConfig,
     guesses: Mapping[str, Guess],
     scale: Scale,
-    *,
-    bonus: Floats | None = None,
-    drop_equal: bool = True,
+    **options: Any,
 ) -> Floats:
-    """For each state the expectation of `pulls` over its cases, (C, N, K)."""
+    """For each state the expectation of `pulls`, with its options, over its cases, (C, N, K)."""
     by_state = [cases(state, reward, guesses) for state in states]
     chances = np.array([[case.probability for case in of_state] for of_state in by_state])
     # States differ in how likely each case is; what is earned in it is the same in all of them.
     rewards = np.array([case.rewards for case in by_state[0]])
-    return np.tensordot(chances, pulls(rewards, scale, bonus=bonus, drop_equal=drop_equal), axes=1)
+    return np.tensordot(chances, pulls(rewards, scale, **options), axes=1)
 
 
 def direction(policies: Floats, state_weights: Floats) -> Floats:

@@ -6,7 +6,7 @@ from typing import cast
 from benchmarks.studies.reward_hacking.arithmetic import CODES, DARS, PRESETS, RIGHT, THRESHOLDS, Arithmetic
 from benchmarks.studies.reward_hacking.disagreements import Disagreements
 from benchmarks.studies.reward_hacking.earnings import StoreRecord
-from benchmarks.studies.reward_hacking.mixes import PAPER_MIXES, PAPER_RESULTS
+from benchmarks.studies.reward_hacking.guesses import PAPER_MIXES, PAPER_RESULTS
 from benchmarks.studies.reward_hacking.trained import Trained
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
 from shop_env.reward.score import TERM_NAMES

@@ -7,42 +7,57 @@ for each kind of spam and seed one run:   taught (SFT on spam) ─► shop_r1   
 A run is a folder of its own in OUT/training, and as resumable as any (train.run.training_run): called again, it
 continues with the phase that is not finished, and reads what is finished. Every phase keeps its last weights, not the
 best ones, so that the results show where GRPO went.
+
+What is taught: a share of the actions to learn is a trivial policy's; histories stay as logged. The rationale that is
+taught is the logged one: what changes is the action, whatever was thought.
+
+store ─► logged trunks (train.run.data) ─► the same with other targets ─► SFT
+                        └────────────────────────────────────────────────────────────► GRPO
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from random import Random
 from statistics import fmean
+from typing import Any
 
 import msgspec
 import torch
 
+from agents.llm_grpo import run_agents
 from benchmarks.studies.reward_hacking import policies
-from benchmarks.studies.reward_hacking.mixes import TYPES
-from benchmarks.studies.reward_hacking.taught import SpamRun
-from benchmarks.studies.reward_hacking.trained import TAUGHT, Change, Course, Ends, Policy, Trained
+from benchmarks.studies.reward_hacking.guesses import TYPES
+from benchmarks.studies.reward_hacking.trained import TAUGHT, Change, Course, Policy, Trained
+from benchmarks.training_runs import format_steps
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import reply_action
+from replay_sessions.schema import Session, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.pooling import Measured
 from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.metrics import StepRecord, step_metrics
+from shop_env.observation import Observation, observe
+from shop_env.replies import format_reply
+from train.checkpoints import CheckpointInfo
 from train.metrics_file import METRICS_FILE, read_metrics
 from train.run.command import begin_run
 from train.run.config import PhaseConfig, TrainConfig, ValidationConfig
+from train.run.data import TrainingData
 from train.run.evaluation import evaluate_rows
 from train.run.extension import extend_config, read_config
-from train.run.phases import PhaseResult
+from train.run.phases import Trainer
 from train.run.presets import load_preset
 from train.run.rows import decodings
-from train.run.training_run import PHASES_FILE
+from train.run.training_run import PHASES_FILE, TrainingRun
 from train.run_log import RunLog
+from train.tokens import ReplySpan, SessionTokens, reply_tokens
 
 METRICS = ("exact_accuracy", "type_accuracy", "type_f1_macro")
 COURSE = ("sampled_click", "sampled_type_and_submit", "sampled_terminate", "exact", "groups", "groups_used")
 Records = Mapping[str, list[StepRecord]]
+TrivialPolicy = Callable[[Observation], str]
 
 
 def run_config(preset: str, store: SessionStore, rewards: Sequence[str], seed: int) -> TrainConfig:
@@ -63,6 +78,68 @@ def run_config(preset: str, store: SessionStore, rewards: Sequence[str], seed: i
         evaluation=msgspec.structs.replace(learner.evaluation, agents=()),
         watch=(),
     )
+
+
+class SpamData(TrainingData):
+    """The training sessions with the policy's action as the target of a `share` of the steps, drawn by `seed`."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        folder: Path,
+        say: Callable[[str], None],
+        *,
+        policy: TrivialPolicy,
+        share: float,
+        seed: int,
+    ) -> None:
+        super().__init__(store, folder, say)
+        self._sessions, self._policy, self._share, self._seed = store, policy, share, seed
+
+    def trunks(
+        self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool, limit: int | None = None
+    ) -> list[SessionTokens]:
+        """The sessions with other targets."""
+        logged = super().trunks(tokenizer, info, teach_rationales=teach_rationales, limit=limit)
+        sessions = {session.session_id: session for session in self._sessions.sessions("train")}
+        return [
+            replace(
+                trunk,
+                replies=[self._taught(tokenizer, sessions[trunk.session_id], reply) for reply in trunk.replies],
+            )
+            for trunk in logged
+        ]
+
+    def _taught(self, tokenizer: Any, session: Session, reply: ReplySpan) -> ReplySpan:
+        if Random(f"{self._seed}:{session.session_id}:{reply.step_index}").random() >= self._share:
+            return reply
+        action = policies.get_action(self._policy, observe(session, reply.step_index))
+        text = format_reply(session.steps[reply.step_index].rationale or "", action)
+        return replace(reply, target=reply_tokens(tokenizer, [text])[0])
+
+
+class SpamRun(TrainingRun):
+    """A run whose phases of SFT teach spam; its phases of GRPO learn from the logs."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        store: SessionStore,
+        folder: Path,
+        log: RunLog,
+        *,
+        policy: TrivialPolicy,
+        share: float,
+    ) -> None:
+        super().__init__(config, store, folder, log, run_agents)
+        self._as_logged = self._data
+        self._spam = SpamData(
+            store, folder / "tokens", lambda _text: None, policy=policy, share=share, seed=config.seed
+        )
+
+    def _trainer(self, name: str, model: Any, tokenizer: Any, info: CheckpointInfo) -> tuple[Trainer | None, int]:
+        self._data = self._spam if self.config.phases[name].method == "sft" else self._as_logged
+        return super()._trainer(name, model, tokenizer, info)
 
 
 @dataclass(frozen=True)
@@ -86,14 +163,11 @@ class Training:
         """What `run` would do, in lines."""
         lines = []
         for _, seed, folder in self._runs():
-            config = self._config(seed)
-            finished = _finished(folder)
-            phases = []
-            for name, phase in config.phases.items():
-                numbers = config.sft_of(name) if phase.method == "sft" else config.grpo_of(name)
-                stages = getattr(numbers, "stages", None) or [numbers]
-                steps = sum(getattr(stage, "steps", 0) or 0 for stage in stages)
-                phases.append(f"{name} {'(finished)' if name in finished else f'{steps} steps'}")
+            config, file = self._config(seed), folder / PHASES_FILE
+            finished = msgspec.json.decode(file.read_bytes()) if file.exists() else {}
+            phases = [
+                f"{name} {'(finished)' if name in finished else format_steps(config, name)}" for name in config.phases
+            ]
             lines.append(f"  {folder.name}: {', '.join(phases)}")
         evaluation = config.evaluation
         sessions = len(self.store.session_ids("train"))
@@ -151,11 +225,6 @@ class Training:
             yield kind, seed, self.folder / f"{kind}-{self.share:g}-seed{seed}"
 
 
-def _finished(run: Path) -> list[str]:
-    file = run / PHASES_FILE
-    return list(msgspec.json.decode(file.read_bytes(), type=dict[str, PhaseResult])) if file.exists() else []
-
-
 def _get_spam(store: SessionStore, config: TrainConfig, kind: str) -> dict[tuple[str, int], dict[str, str]]:
     """The trivial policy's action at each step that is evaluated."""
     evaluation, policy = config.evaluation, getattr(policies, kind)
@@ -184,22 +253,19 @@ def _summarize(
 
 def _compare(runs: Mapping[int, Records], kind: str, names: Sequence[str], rewards: Sequence[str]) -> Iterator[Change]:
     """Each metric after GRPO less before it: in each seed, and over all of them where there are several."""
-    by_seed = {seed: Measured([run], same_users=True, preset="shop_r1") for seed, run in runs.items()}
-    pooled = Measured(list(runs.values()), same_users=True, preset="shop_r1")
+    groups = [*([run] for run in runs.values()), list(runs.values())]
+    every = [Measured(group, same_users=True, preset="shop_r1") for group in groups]
     for name, reward, metric in product(names, rewards, METRICS):
-
-        def ends(measured: Measured, name: str = name, reward: str = reward, metric: str = metric) -> Ends:
-            difference = measured.difference(f"{reward}, {name}", f"{TAUGHT}, {name}", metric)
-            assert difference is not None, "every policy answers every step"
-            return difference.value, difference.low, difference.high
-
+        differences = [measured.difference(f"{reward}, {name}", f"{TAUGHT}, {name}", metric) for measured in every]
+        assert None not in differences, "every policy answers every step"
+        *by_seed, pooled = [(found.value, found.low, found.high) for found in differences if found]
         yield Change(
             spam=kind,
             reward=reward,
             decoding=name,
             metric=metric,
-            by_seed={seed: ends(measured) for seed, measured in by_seed.items()},
-            pooled=ends(pooled) if len(runs) > 1 else None,
+            by_seed=dict(zip(runs, by_seed, strict=True)),
+            pooled=pooled if len(runs) > 1 else None,
         )
 
 

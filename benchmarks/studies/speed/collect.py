@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from benchmarks.studies.speed.import_recording import events
-from benchmarks.studies.speed.study import Study, get_usage, run_study
+from benchmarks.studies.speed.study import Study, get_usage, study
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.web.dressing import web_page
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
@@ -71,11 +71,6 @@ class Batch(NamedTuple):
     seconds: float
     events: int
     bytes: int
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    return run_study(Collect, measure, arguments, program="python -m benchmarks.studies.speed.collect", text=__doc__)
 
 
 def measure(options: Collect, folder: Path) -> dict[str, Any]:
@@ -219,6 +214,8 @@ def _get_file_system(folder: Path) -> str:
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     return max((len(point), kind) for _, point, kind, *_ in mounts if folder.resolve().is_relative_to(point))[1]
 
+
+main = study(Collect, measure, program="python -m benchmarks.studies.speed.collect", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,13 +13,12 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from benchmarks.studies.speed.study import Run, Study, run_study, run_watched
+from benchmarks.studies.speed.study import Run, Study, run_watched, study
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
@@ -41,13 +40,6 @@ class AtScale(Study, frozen=True, kw_only=True):
     sessions: int = 20_000
     kills: int = 5
     workers: int | None = None
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 1 the stores differ, 2 the call or its input was wrong."""
-    return run_study(
-        AtScale, measure, arguments, program="python -m benchmarks.studies.speed.import_at_scale", text=__doc__
-    )
 
 
 def measure(options: AtScale, folder: Path) -> dict[str, Any]:
@@ -125,6 +117,8 @@ def measure_reading(store: SessionStore) -> dict[str, float]:
         "scan_megacharacters_per_s": round(characters / (time.perf_counter() - started) / 1e6, 1),
     }
 
+
+main = study(AtScale, measure, program="python -m benchmarks.studies.speed.import_at_scale", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,11 +13,11 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.studies.speed.study import GZIP_MAGIC, Study, run_study, run_watched
+from benchmarks.studies.speed.measurement import find_pages
+from benchmarks.studies.speed.study import Study, run_watched, study
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.simplify import simplify
 from replay_sessions.store import SessionStore
@@ -39,13 +39,6 @@ class RawPages(Study, frozen=True, kw_only=True):
     data: Path
     sessions: int = 2_000
     workers: int | None = None
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    return run_study(
-        RawPages, measure, arguments, program="python -m benchmarks.studies.speed.import_raw_pages", text=__doc__
-    )
 
 
 def measure(options: RawPages, folder: Path) -> dict[str, Any]:
@@ -74,9 +67,9 @@ def write_log(pages: Path, log: Path, n_sessions: int) -> list[int]:
     """Writes the pages and the table of actions; returns the unpacked size of the page of each step."""
     log.mkdir()
     clickable: dict[str, tuple[str, int]] = {}  # page -> the text of an element, and the page's size
-    for number, file in enumerate(sorted(pages.rglob("*.html.gz"))):
+    for number, file in enumerate(find_pages(pages)):
         packed = file.read_bytes()
-        if packed[:2] == GZIP_MAGIC and (text := _find_unique_text(content := gzip.decompress(packed))):
+        if text := _find_unique_text(content := gzip.decompress(packed)):
             name = f"{number:03}.html.gz"
             (log / name).write_bytes(packed)
             clickable[name] = (text, len(content))
@@ -100,6 +93,8 @@ def _find_unique_text(content: bytes) -> str | None:
     counts = Counter(texts)
     return next((text for text in texts if text and counts[text] == 1), None)
 
+
+main = study(RawPages, measure, program="python -m benchmarks.studies.speed.import_raw_pages", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -25,7 +25,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from benchmarks.studies.speed.study import Run, Study, run_study, run_watched
+from benchmarks.studies.speed.study import Run, Study, run_watched, study
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.simplify import simplify
 from replay_sessions.store import SessionStore
@@ -54,13 +54,6 @@ class Recording(Study, frozen=True, kw_only=True):
     megabytes: int = 50
     clicks: tuple[int, ...] = (5, 50)
     runs: int = 3
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    return run_study(
-        Recording, measure, arguments, program="python -m benchmarks.studies.speed.import_recording", text=__doc__
-    )
 
 
 def measure(options: Recording, folder: Path) -> Json:
@@ -199,6 +192,8 @@ class _Page:
         self._next_id += 1
         return self._next_id - 1
 
+
+main = study(Recording, measure, program="python -m benchmarks.studies.speed.import_recording", text=__doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 
 
@@ -45,6 +46,18 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     peer: str | None = None
     peer_value: float | None = None
     ratio: float | None = None
+
+
+def find_pages(folder: Path) -> list[Path]:
+    """The raw pages in and below a folder of third-party test data; some files there are no archives.
+
+    Raises:
+        BadConfig: There are none.
+    """
+    pages = [file for file in sorted(folder.rglob("*.html.gz")) if file.read_bytes()[:2] == b"\x1f\x8b"]
+    if not pages:
+        raise BadConfig(f"no *.html.gz in '{folder}': --data names the folder of third-party test data")
+    return pages
 
 
 def compare_rates(

@@ -20,9 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.studies.speed.measurement import Measurement, Options, median_times
+from benchmarks.studies.speed.measurement import Measurement, Options, compare_rates, find_pages, median_times
 from benchmarks.studies.speed.simplify_peers import prune, soup_simplify
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.simplify import IS_COMPILED, load_recipe, simplify
 
 Tasks = dict[str, Callable[[bytes], object]]
@@ -39,7 +38,8 @@ def measure(options: Options) -> Iterator[Measurement]:
     Raises:
         BadConfig: there is no such folder.
     """
-    pages = _pages(options.data)
+    folder = options.data or os.environ.get("SHOP_R1_TEST_DATA", "")
+    pages = [gzip.decompress(file.read_bytes()) for file in find_pages(Path(folder, "raw_pages"))]
     amazon = load_recipe("amazon")
     runs = options.get_runs(_RUNS)
     amazon_pages = [page for page in pages if amazon.recognises(page)]
@@ -51,15 +51,8 @@ def measure(options: Options) -> Iterator[Measurement]:
         return
     speed = _speed(amazon_pages, _OURS | _PEERS, runs)
     for ours, peer in product(_OURS, _PEERS):
-        yield Measurement(
-            name=f"simplify.amazon.{ours}.{peer}",
-            value=speed[ours],
-            unit="MB/s",
-            peer=peer,
-            peer_value=speed[peer],
-            ratio=speed[ours] / speed[peer],
-            runs=runs,
-        )
+        seconds = {"ours": 1 / speed[ours], peer: 1 / speed[peer]}  # for a megabyte
+        yield compare_rates(f"simplify.amazon.{ours}.{peer}", "MB/s", 1.0, seconds, peer, runs)
     yield _output("simplify.amazon.output", amazon_pages)
     for task, value in _speed(pages, _OURS, runs).items():
         yield Measurement(name=f"simplify.shops.{task}", value=value, unit="MB/s", runs=runs)
@@ -75,17 +68,6 @@ def _measure_interpreted(data: Path | None, runs: int) -> list[Measurement]:
         environment = {**os.environ, "SHOP_R1_INTERPRETED": "1"}
         subprocess.run([sys.executable, "-m", *command], env=environment, stdout=subprocess.DEVNULL, check=True)
         return msgspec.json.decode(file.read_bytes(), type=list[Measurement])
-
-
-def _pages(data: Path | None) -> list[bytes]:
-    folder = Path(data or os.environ.get("SHOP_R1_TEST_DATA", ""), "raw_pages")
-    files = sorted(folder.rglob("*.html.gz"))
-    if not files:
-        raise BadConfig(
-            f"no pages to measure at {folder}: give the folder that holds raw_pages/*.html.gz with --data or "
-            "SHOP_R1_TEST_DATA"
-        )
-    return [gzip.decompress(file.read_bytes()) for file in files if file.read_bytes()[:2] == b"\x1f\x8b"]
 
 
 def _speed(pages: list[bytes], tasks: Tasks, runs: int) -> dict[str, float]:

@@ -23,7 +23,8 @@ from typing import Annotated, Any
 import msgspec
 import tyro
 
-from benchmarks.studies.speed.study import GZIP_MAGIC, write_results
+from benchmarks.studies.speed.measurement import find_pages
+from benchmarks.studies.speed.study import show_results
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
@@ -82,7 +83,7 @@ def _run(options: Against) -> int:
         )
     if options.json is not None:
         results["provenance"] = provenance({"tree": options.tree.name, "runs": options.runs})
-        write_results(options.json, results)
+        show_results(options.json, results)
     return 0
 
 
@@ -92,9 +93,7 @@ def measure(other: Path, folder: Path, runs: int) -> dict[str, Any]:
     Raises:
         BadConfig: There are no pages, no simplifier in the other tree, or nothing to do.
     """
-    pages = [file for file in sorted(folder.rglob("*.html.gz")) if file.read_bytes()[:2] == GZIP_MAGIC]
-    if not pages:
-        raise BadConfig(f"no *.html.gz in {folder}: --data names the folder of third-party test data")
+    pages = find_pages(folder)
     if not (other / "replay_sessions" / "simplify").is_dir():
         raise BadConfig(f"no replay_sessions/simplify in {other}: give another working tree of this project")
     if runs < 1:
@@ -146,21 +145,14 @@ def _time_page(worker: "subprocess.Popen[bytes]", page: Path) -> float:
 
 
 def _summarize(seconds: dict[str, list[float]]) -> dict[str, Any]:
-    medians = {tree: statistics.median(values) for tree, values in seconds.items()}
-    ratios = {
-        tree: [theirs / ours for ours, theirs in zip(values, seconds["other"], strict=True)]
-        for tree, values in seconds.items()
-    }
-    return {
-        "seconds": medians["this"],
-        "ratio": statistics.median(ratios["this"]),
-        "ratios": ratios["this"],
-        "other_seconds": medians["other"],
-        "interpreted_seconds": medians["interpreted"],
-        "interpreted_ratio": statistics.median(ratios["interpreted"]),
-        "bare_seconds": medians["bare"],
-        "bare_ratio": statistics.median(ratios["bare"]),
-    }
+    figures: dict[str, Any] = {}
+    for tree, values in seconds.items():
+        prefix = "" if tree == "this" else f"{tree}_"
+        ratios = [theirs / ours for ours, theirs in zip(values, seconds["other"], strict=True)]
+        figures |= {f"{prefix}seconds": statistics.median(values), f"{prefix}ratio": statistics.median(ratios)}
+        if tree == "this":
+            figures["ratios"] = ratios
+    return figures
 
 
 main = command(Against, _run, program="python -m benchmarks.studies.speed.simplify_against", text=__doc__)

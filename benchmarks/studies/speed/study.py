@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from replay_sessions.foundation.command_line import parse_options, run_command
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.provenance import provenance
 
-GZIP_MAGIC = b"\x1f\x8b"
 POLL_S = 0.05
 
 
@@ -60,32 +60,27 @@ class Run(NamedTuple):
         return round(self.peak_bytes / 2**20)
 
 
-def run_study(
-    options: type[StudyT],
-    measure: Callable[[StudyT, Path], dict[str, Any]],
-    arguments: Sequence[str] | None,
-    *,
-    program: str,
-    text: str | None,
-) -> int:
-    """Runs the command line of a measurement: 0 done, 1 stores that should be equal differ, 2 the call was wrong."""
+def study(
+    options: type[StudyT], measure: Callable[[StudyT, Path], dict[str, Any]], *, program: str, text: str | None
+) -> Callable[..., int]:
+    """The `main` of a measurement: 0 done, 1 stores that should be equal differ, 2 the call or its input was wrong."""
 
-    def run() -> int:
-        call = parse_options(options, sys.argv[1:] if arguments is None else arguments, program=program, text=text)
+    def run(call: StudyT) -> int:
         with tempfile.TemporaryDirectory(dir=call.folder) as folder:
             results = measure(call, Path(folder))
         settings = {key: value for key, value in msgspec.structs.asdict(call).items() if not isinstance(value, Path)}
         settings.pop("folder", None)
-        write_results(call.out, results | {"provenance": provenance(settings, seed=0)})
-        return 0 if results.get("stores_are_equal", True) else 1
+        show_results(call.out, results | {"provenance": provenance(settings, seed=0)})
+        return int(not results.get("stores_are_equal", True))
 
-    return run_command(run)
+    run.__module__ = measure.__module__
+    return command(options, run, program=program, text=text)
 
 
-def write_results(out: Path, results: Mapping[str, Any]) -> None:
+def show_results(out: Path, results: Mapping[str, Any]) -> None:
     """Writes results as JSON to a file and to the terminal."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
+    replace_json(out, results)
     sys.stdout.write(out.read_text())
 
 

@@ -9,9 +9,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.studies.statistics.__main__ import main
-from benchmarks.studies.statistics.bootstrap import difference_interval
-from benchmarks.studies.statistics.error_rates import TESTS, finds
-from benchmarks.studies.statistics.sign_flips import sign_flip_p_value
+from benchmarks.studies.statistics.error_rates import TESTS, difference_interval, finds, sign_flip_p_value
 from benchmarks.studies.statistics.worlds import WORLDS, simulated_pairs
 from shop_env.metrics import MetricChoices, step_metrics
 from shop_env.metrics.all_metrics import find_metric

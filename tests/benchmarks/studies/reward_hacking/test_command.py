@@ -20,8 +20,7 @@ from benchmarks.studies.reward_hacking.arithmetic import (
 )
 from benchmarks.studies.reward_hacking.disagreements import Disagreements
 from benchmarks.studies.reward_hacking.earnings import StoreRecord
-from benchmarks.studies.reward_hacking.guesses import GUESSES, Guess
-from benchmarks.studies.reward_hacking.mixes import PAPER_MIXES, PAPER_RESULTS
+from benchmarks.studies.reward_hacking.guesses import GUESSES, PAPER_MIXES, PAPER_RESULTS, Guess
 from benchmarks.studies.reward_hacking.tables import (
     build_arithmetic_tables,
     build_store_tables,

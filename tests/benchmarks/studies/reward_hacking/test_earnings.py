@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.studies.reward_hacking.disagreements import Gap, find_disagreements, verdict
 from benchmarks.studies.reward_hacking.earnings import Answers, compute_by_type, compute_earned, rescore
-from benchmarks.studies.reward_hacking.guesses import measure_guesses
-from benchmarks.studies.reward_hacking.mixes import Mix, count_mix
+from benchmarks.studies.reward_hacking.guesses import Mix, count_mix, measure_guesses
 from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.evaluation.scored_steps import ScoredStep
 from shop_env.metrics import paired_difference, record_step

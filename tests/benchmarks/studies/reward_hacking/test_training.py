@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.studies.reward_hacking.__main__ import main
 from benchmarks.studies.reward_hacking.policies import always_terminate, first_element, get_action
-from benchmarks.studies.reward_hacking.taught import SpamData
-from benchmarks.studies.reward_hacking.training import run_config
+from benchmarks.studies.reward_hacking.training import SpamData, run_config
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.store import SessionStore
 from shop_env.observation import observe
