@@ -47,7 +47,9 @@ class Unresolved(Exception):
         outcome: How an action is counted that is left out for it, behind the type of the action.
     """
 
-    outcome = "not found on its page"
+    def __init__(self, message: str, outcome: str = "not found on its page") -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 class RawPage:

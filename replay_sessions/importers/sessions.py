@@ -231,16 +231,13 @@ def _clean_step(step: Step, page: str, removed: Sequence[Removal]) -> Step:
     for position, piece in remove_repeated(pieces, removed).items():
         pieces[position] = piece
     words = words_of_names(removed)
-    written = "".join(_names_without(piece, words) if piece[0] == "<" else piece for piece in pieces)
-    return msgspec.structs.replace(step, page=written, action=_clean_action(step.action, words, removed))
 
+    def cleaned(name: re.Match[str]) -> str:
+        return name[1] + replace_words(name[2], words) + name[3]
 
-def _names_without(tag: str, words: dict[str, str]) -> str:
-    return _NAME.sub(lambda match: match[1] + replace_words(match[2], words) + match[3], tag)
-
-
-def _clean_action(action: Action, words: dict[str, str], removed: Sequence[Removal]) -> Action:
-    if isinstance(action, Terminate):
-        return action
-    name = remove_repeated([action.name], removed).get(0, action.name)
-    return msgspec.structs.replace(action, name=replace_words(name, words))
+    written = "".join(_NAME.sub(cleaned, piece) if piece[0] == "<" else piece for piece in pieces)
+    action = step.action
+    if not isinstance(action, Terminate):
+        name = remove_repeated([action.name], removed).get(0, action.name)
+        action = msgspec.structs.replace(action, name=replace_words(name, words))
+    return msgspec.structs.replace(step, page=written, action=action)

@@ -55,6 +55,7 @@ from replay_sessions.importers.importer import changed_options
 from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading, Row
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
+    OptionalPath,
     RecordPath,
     decoded,
     optional_at,
@@ -82,26 +83,26 @@ class _Fields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class SessionFields(_Fields, frozen=True, kw_only=True):
     session_id: RecordPath
     steps: str = "steps"
-    user_id: RecordPath | None = None
-    goal: RecordPath | None = None
-    persona: RecordPath | None = None
-    official_split: RecordPath | None = None
+    user_id: OptionalPath = None
+    goal: OptionalPath = None
+    persona: OptionalPath = None
+    official_split: OptionalPath = None
 
 
 class EventFields(_Fields, frozen=True, kw_only=True):
-    page: RecordPath | None = None
-    name: RecordPath | None = None
-    selector: RecordPath | None = None
-    element_id: RecordPath | None = None
-    element_text: RecordPath | None = None
-    link_url: RecordPath | None = None
-    text: RecordPath | None = None
-    submitted: RecordPath | None = None
-    click_type: RecordPath | None = None
-    rationale: RecordPath | None = None
-    url: RecordPath | None = None
-    timestamp: RecordPath | None = None
-    position: RecordPath | None = None
+    page: OptionalPath = None
+    name: OptionalPath = None
+    selector: OptionalPath = None
+    element_id: OptionalPath = None
+    element_text: OptionalPath = None
+    link_url: OptionalPath = None
+    text: OptionalPath = None
+    submitted: OptionalPath = None
+    click_type: OptionalPath = None
+    rationale: OptionalPath = None
+    url: OptionalPath = None
+    timestamp: OptionalPath = None
+    position: OptionalPath = None
     order: tuple[str, ...] | None = None
 
 

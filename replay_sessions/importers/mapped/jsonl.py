@@ -27,7 +27,7 @@ from replay_sessions.importers.importer import (
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
 from replay_sessions.importers.sessions import build_session, rows_of_session, without_private_data
-from replay_sessions.importers.sources.record_files import Record, read_json_lines
+from replay_sessions.importers.sources.record_files import Record, first_object, read_json_lines
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
@@ -173,14 +173,7 @@ class JsonlImporter(MappedImporter):
                 self.notes.append(f"{self.files[0].name} is read as {name}, and looks like {likely[0]}")
 
     def _first_object(self) -> dict[str, Any]:
-        for record in islice(read_json_lines(self.files[0], self.longest_session_bytes), 100):
-            try:
-                value = msgspec.json.decode(record.line if isinstance(record, Record) else b"")
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                return value
-        return {}
+        return first_object(islice(read_json_lines(self.files[0], self.longest_session_bytes), 100))
 
 
 class _NamedMapping(JsonlImporter):

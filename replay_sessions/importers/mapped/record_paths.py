@@ -19,6 +19,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadSession
 
 RecordPath = str | tuple[str, ...]
+OptionalPath = RecordPath | None
 
 _TEXT = "="
 _ALL = "*"
@@ -118,7 +119,7 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def optional_at(record: Any, path: RecordPath | None) -> Any:
+def optional_at(record: Any, path: OptionalPath) -> Any:
     """The value at a path; None where there is none."""
     if path is None:
         return None
@@ -140,7 +141,7 @@ def text_at(record: Any, path: RecordPath) -> str:
     return value
 
 
-def optional_text_at(record: Any, path: RecordPath | None) -> str | None:
+def optional_text_at(record: Any, path: OptionalPath) -> str | None:
     """As `text_at`; None where there is none or it is null."""
     return _as_text(optional_at(record, path), path or "")
 

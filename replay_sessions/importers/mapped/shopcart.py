@@ -28,7 +28,7 @@ from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_ma
 from replay_sessions.importers.mapped.jsonl import MappedImporter, gather_records
 from replay_sessions.importers.mapped.record_paths import optional_text_at, plain_paths, text_at
 from replay_sessions.importers.sources.join_keys import in_time_order
-from replay_sessions.importers.sources.record_files import Record, read_records
+from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.schema import Session
 from replay_sessions.store.audit.findings import AuditLimits
 from replay_sessions.store.audit.scan import OFFSETS, add_counts, count_matches
@@ -43,10 +43,9 @@ def first_record(path: Path) -> dict[str, Any]:
     Raises:
         ImportFailed: There is none.
     """
-    for record in read_records(path, _LONGEST_FIRST_BYTES):
-        if isinstance(record, Record) and isinstance(fields := _decode(record), dict):
-            return fields
-    raise ImportFailed(f"'{path}' holds no record")
+    if not (record := first_object(read_records(path, _LONGEST_FIRST_BYTES))):
+        raise ImportFailed(f"'{path}' holds no record")
+    return record
 
 
 def read_sessions(path: Path, mapping: FieldMapping, longest_bytes: int) -> Iterator[Record | Rejected]:
@@ -83,12 +82,12 @@ def _read_steps(
         step = None
         if isinstance(record, Record):
             try:
-                step = _decode(record)
-                if isinstance(step, Exception):
-                    raise BadSession(f"no JSON: {reason_of(step)}")
+                step = msgspec.json.decode(record.line)
                 session_id = text_at(step, mapping.session.session_id)
             except BadSession as error:
                 record = Rejected(where=record.location, reason=str(error))
+            except (ValueError, RecursionError) as error:
+                record = Rejected(where=record.location, reason=f"no JSON: {reason_of(error)}")
         yield session_id, record, step
 
 
@@ -107,14 +106,6 @@ def _join_steps(steps: list[dict[str, Any]], mapping: FieldMapping) -> bytes:
         {key: value for key, value in step.items() if key in step_keys or key not in session_keys} for step in ordered
     ]
     return msgspec.json.encode(line)
-
-
-def _decode(record: Record) -> Any:
-    """What a record says; the error where it is no JSON."""
-    try:
-        return msgspec.json.decode(record.line)
-    except (ValueError, RecursionError) as error:
-        return error
 
 
 HUB_ID = "NEU-HAI/ShopCART"

@@ -178,14 +178,6 @@ class CaptureJoin:
         return f"{self._files[capture.file].relative_to(self._root).as_posix()}#{capture.position}"
 
 
-class _NoPage(Unresolved):
-    """The page of an action was not captured."""
-
-    def __init__(self, cause: str, message: str) -> None:
-        super().__init__(message)
-        self.outcome = f"without a page: {cause}"
-
-
 class PageFolder(Pages):
     """The pages of a raw log by the names of their files, the last few of them cached simplified.
 
@@ -204,7 +196,7 @@ class PageFolder(Pages):
 
     def page(self, row: Row) -> RawPage:
         if cause := row.get("no_page"):
-            raise _NoPage(cause, row.get("no_page_why") or cause)
+            raise Unresolved(row.get("no_page_why") or cause, f"without a page: {cause}")
         return self._cached_page(row["page"] or "")
 
     def is_purchase(self, row: Row, page: RawPage, name: str) -> bool:

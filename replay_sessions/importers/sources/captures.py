@@ -216,8 +216,8 @@ def unpacked(body: bytes, encodings: str) -> bytes:
             body = _brotli(body)
         elif encoding not in ("", "identity"):
             raise BadBody(Cause.UNDECODABLE, f"its encoding {encoding[:20]!r} is not read")
-    if len(body) > MAX_BYTES:
-        raise _too_large()
+        if len(body) > MAX_BYTES:
+            raise BadBody(Cause.TOO_LARGE, f"more than {MAX_BYTES:,} bytes")
     return body
 
 
@@ -238,9 +238,7 @@ def _inflated(body: bytes, bits: int) -> bytes:
         content = stream.decompress(body, MAX_BYTES + 1)
     except zlib.error as error:
         raise BadBody(Cause.UNDECODABLE, str(error)) from error
-    if len(content) > MAX_BYTES:
-        raise _too_large()
-    if not stream.eof:
+    if not stream.eof and len(content) <= MAX_BYTES:
         raise BadBody(Cause.TRUNCATED, "it is packed, and its end is missing")
     return content
 
@@ -261,8 +259,6 @@ def _brotli(body: bytes) -> bytes:
             size += len(pieces[-1])
     except brotli.error:
         return _plain_page(body, "br")
-    if size > MAX_BYTES:
-        raise _too_large()
     return b"".join(pieces)
 
 
@@ -270,7 +266,3 @@ def _plain_page(body: bytes, encoding: str) -> bytes:
     if is_html("", body):
         return body
     raise BadBody(Cause.UNDECODABLE, f"it is said to be packed by {encoding!r}, and is not")
-
-
-def _too_large() -> BadBody:
-    return BadBody(Cause.TOO_LARGE, f"more than {MAX_BYTES:,} bytes")

@@ -7,8 +7,8 @@ that is no Unicode.
 
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -126,6 +126,15 @@ def read_json_lines(path: Path, longest_bytes: int) -> Iterator[Record | Rejecte
                 yield Rejected(where=location, reason=too_long(longest_bytes))
             elif line.strip():
                 yield Record(location, line, raw.tell())
+
+
+def first_object(records: Iterable[Record | Rejected]) -> dict[str, Any]:
+    """The first record that is an object; an empty one where there is none."""
+    for record in records:
+        with suppress(ValueError, RecursionError):
+            if isinstance(record, Record) and isinstance(fields := msgspec.json.decode(record.line), dict):
+                return fields
+    return {}
 
 
 def read_records(path: Path, longest_bytes: int) -> Iterator[Record | Rejected]:
