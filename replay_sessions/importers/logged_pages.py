@@ -10,16 +10,19 @@ closed, and says which of its nodes the names stand for; the elements of both pa
 an icon in a link lands on the link: the nearest named node around it.
 """
 
+import gzip
 import html
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.sources.join_keys import AddressReader
 from replay_sessions.private_data import Removal, remove_from_text
@@ -27,7 +30,7 @@ from replay_sessions.private_data.people import is_person
 from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.page import locate
-from replay_sessions.simplify.parsing import parse
+from replay_sessions.simplify.parsing import MAX_BYTES, parse
 from replay_sessions.simplify.recipes import Rule
 
 Row = dict[str, Any]
@@ -216,6 +219,23 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             BadConfig: There is none of that name.
         """
         return load_recipe(self.recipe).rules if self.recipe is not None else None
+
+
+def read_saved_page(folder: Path, name: str) -> bytes:
+    """A file of a folder, unpacked where its name ends in .gz; no more of it than shows that it is too long for a page.
+
+    Raises:
+        Unresolved: There is none, or it cannot be read.
+    """
+    try:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise Unresolved(f"page '{name}' lies outside the folder")
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
+    except (*UNREADABLE, ValueError, RuntimeError) as error:
+        raise Unresolved(f"page '{name}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 class PageOfRow(Protocol):

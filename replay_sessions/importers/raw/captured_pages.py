@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed
 from replay_sessions.importers.importer import Part, find_files
-from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Row, Unresolved
+from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Row, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import ROW, ActionTable
+from replay_sessions.importers.raw.page_files import PAGE_FILE_ENDINGS, PAGE_LIST, open_page_file
 from replay_sessions.importers.sessions import ACTION_TYPES
 from replay_sessions.importers.sources.capture_index import CaptureIndex, CapturePosition, Tolerance
-from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile, read_saved_page
+from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile
 from replay_sessions.importers.sources.join_keys import TRACKING_PARAMETERS, AddressReader, moment
-from replay_sessions.importers.sources.page_files import PAGE_FILE_ENDINGS, PAGE_LIST, open_page_file
 from replay_sessions.private_data import remove_from_text
 from replay_sessions.simplify import Recipe
 from replay_sessions.store.manifest import Rejected
@@ -208,10 +208,7 @@ class PageFolder(Pages):
         Raises:
             Unresolved: There is none, or it cannot be read.
         """
-        try:
-            return read_saved_page(self._folder, file)
-        except BadBody as error:
-            raise Unresolved(f"page {error.detail}") from error
+        return read_saved_page(self._folder, file)
 
     def _read_page(self, file: str) -> RawPage:
         content = self.content(file)

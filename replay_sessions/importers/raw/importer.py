@@ -36,9 +36,9 @@ from replay_sessions.importers.raw.captured_pages import (
 )
 from replay_sessions.importers.raw.endings import Endings, ended_sessions
 from replay_sessions.importers.raw.event_rows import find_event_files, read_events
+from replay_sessions.importers.raw.page_files import PAGE_LIST
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.join_keys import in_time_order
-from replay_sessions.importers.sources.page_files import PAGE_LIST
 from replay_sessions.simplify import load_recipe
 from replay_sessions.store.manifest import Rejected
 

@@ -10,7 +10,6 @@ any page may be long. The charset that a response declares goes before the page'
 """
 
 import codecs
-import gzip
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from pathlib import Path
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import MissingExtra
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store.manifest import Rejected
@@ -49,7 +47,6 @@ class BadBody(Exception):
     def __init__(self, cause: Cause, detail: str = "") -> None:
         super().__init__(f"{cause} ({detail})" if detail else str(cause))
         self.cause = cause
-        self.detail = detail
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,25 +90,6 @@ class PageFile(ABC):
         Raises:
             BadBody: It cannot be had.
         """
-
-
-def read_saved_page(folder: Path, name: str) -> bytes:
-    """A file of a folder, unpacked where its name ends in .gz; no more of it than shows that it is too long for a page.
-
-    Raises:
-        BadBody: There is none, or it cannot be read.
-    """
-    try:
-        path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()):
-            raise BadBody(Cause.NOT_SAVED, f"'{name}' lies outside the folder")
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
-    except (*UNREADABLE, ValueError, RuntimeError) as error:
-        cause = Cause.TRUNCATED if isinstance(error, EOFError) else Cause.NOT_SAVED
-        reason = getattr(error, "strerror", None) or error
-        raise BadBody(cause, f"'{name}' cannot be read: {reason}") from error
 
 
 def fault_of(read: Callable[[], bytes]) -> Cause | None:

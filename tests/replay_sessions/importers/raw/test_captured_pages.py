@@ -19,10 +19,10 @@ from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import ImportFailed, ShopR1Error
 from replay_sessions.importers.raw.captured_pages import Joining
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
+from replay_sessions.importers.raw.page_files import open_page_file
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.importers.sources import captures
 from replay_sessions.importers.sources.captures import BadBody, Cause
-from replay_sessions.importers.sources.page_files import open_page_file
 from tests.replay_sessions.importers.raw.captured import (
     SHOP,
     START,

@@ -20,6 +20,7 @@ from pathlib import Path
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import listed
+from replay_sessions.importers.logged_pages import Unresolved, read_saved_page
 from replay_sessions.importers.sources.captures import (
     BadBody,
     Capture,
@@ -28,7 +29,6 @@ from replay_sessions.importers.sources.captures import (
     as_utf8,
     fault_of,
     is_html,
-    read_saved_page,
 )
 from replay_sessions.importers.sources.har import HarFile
 from replay_sessions.importers.sources.join_keys import is_page_address, moment, seconds
@@ -62,7 +62,11 @@ class PageList(PageFile):
 
     def body(self, position: int) -> bytes:
         name = self._table()[position]["file"] or ""
-        content = read_saved_page(self.path.parent, name)
+        try:
+            content = read_saved_page(self.path.parent, name)
+        except Unresolved as error:
+            cause = Cause.TRUNCATED if isinstance(error.__cause__, EOFError) else Cause.NOT_SAVED
+            raise BadBody(cause, str(error)) from error
         if len(content) > MAX_BYTES:
             raise BadBody(Cause.TOO_LARGE)
         if not content.strip():
