@@ -9,7 +9,7 @@ nothing, but authors should know of it.
     WatchedCalls (time limits, copies of observations) ─► replies ─► one Finding per check ─► Report
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -89,20 +89,19 @@ def check_agent(
     """
     calls = WatchedCalls(time_limit_s)
     spec = parse_spec(agent) if isinstance(agent, str) else agent
-    findings: list[Finding] = []
+    checks = _Checks(agent, spec, sessions, calls)
     try:
         if isinstance(spec, AgentSpec):
-            spec = msgspec.structs.replace(spec, arguments=spec.arguments | arguments)
-            agent = calls.run(lambda: make_agent(spec, store=store), replies=100)
-        for finding in _Checks(agent, spec, sessions, calls).findings():
-            findings.append(finding)  # noqa: PERF402 - those before a call that does not return stay
+            checks.spec = spec = msgspec.structs.replace(spec, arguments=spec.arguments | arguments)
+            checks.agent = calls.run(lambda: make_agent(spec, store=store), replies=100)
+        checks.run()
     except NoReply as error:
-        findings.append(Finding("fault", "replies in time", f"{error}; the limit is {time_limit_s:g} s for a reply"))
+        checks.judge("replies in time", f"{error}; the limit is {time_limit_s:g} s for a reply")
     except TriedToExit as error:
-        findings.append(Finding("fault", "does not exit the process", str(error)))
+        checks.judge("does not exit the process", error)
     finally:
         calls.close()
-    return Report(tuple(findings), left_running=calls.left_running)
+    return Report(tuple(checks.findings), left_running=calls.left_running)
 
 
 class _Checks:
@@ -112,6 +111,7 @@ class _Checks:
         self.agent = agent
         self.spec = spec
         self.calls = calls
+        self.findings: list[Finding] = []
         self.observations = [
             observation
             for session in demo_shop.generate_sessions(sessions, seed=20_240_601)
@@ -120,36 +120,40 @@ class _Checks:
         self.seeds = list(range(len(self.observations)))
         self.strange = {name: self._strange_observations(page) for name, page in STRANGE_PAGES.items()}
 
-    def findings(self) -> Iterator[Finding]:
-        """One finding per check, as they come."""
-        if problem := protocol_problem(self.agent):
-            yield Finding("fault", "protocol", f"{problem}: see shop_env/evaluation/protocol.py")
+    def judge(self, check: str, problem: object, ok: str = "", *, kind: Kind = "fault") -> bool:
+        """Notes the outcome of a check; True where there is a problem."""
+        self.findings.append(Finding(kind, check, str(problem)) if problem else Finding("ok", check, ok))
+        return bool(problem)
+
+    def run(self) -> None:
+        """All checks."""
+        problem, is_batch = protocol_problem(self.agent), isinstance(self.agent, BatchAgent)
+        methods = "has reset and act" + (" and act_batch" * is_batch)
+        if self.judge("protocol", problem and f"{problem}: see shop_env/evaluation/protocol.py", methods):
             return
-        is_batch = isinstance(self.agent, BatchAgent)
-        yield Finding("ok", "protocol", "has reset and act" + (" and act_batch" * is_batch))
         replies = self._act(self.observations, self.seeds)
         if failure := _first_failure(replies):
-            yield Finding("fault", "replies to sessions", failure)
+            self.judge("replies to sessions", failure)
             return
-        if other := sorted({type(reply).__name__ for reply in replies if not isinstance(reply, str)}):
-            yield Finding("fault", "replies are text", f"act returned {', '.join(other)}; it must return str")
+        other = sorted({type(reply).__name__ for reply in replies if not isinstance(reply, str)})
+        pages = f"on {len(replies)} pages, the first of a session (no history) included"
+        if self.judge("replies are text", other and f"act returned {', '.join(other)}; it must return str", pages):
             return
-        detail = f"on {len(replies)} pages, the first of a session (no history) included"
-        yield Finding("ok", "replies are text", detail)
-        yield _check_format(replies)
-        yield from self._check_repeats(replies)
-        yield self._check_reset()
-        yield self._check_strange_pages()
+        self._check_format(replies)
+        self._check_repeats(replies)
+        self._check_reset()
+        self._check_strange_pages()
         if is_batch:
-            yield from self._check_batches(replies)
+            self._check_batches(replies)
         if isinstance(self.agent, ProbabilityAgent):
-            yield self._check_probabilities()
+            self._check_probabilities()
         predicted, steps = count_known_answers(self.agent, self.spec, self.calls)
         detail = f"{predicted} of {steps} random logged actions: an agent replies to the observation alone"
-        yield _judge("no access to the answers", detail if predicted > steps * MOST_GUESSED else "")
+        self.judge("no access to the answers", predicted > steps * MOST_GUESSED and detail)
         changed = self.calls.changed
-        detail = f"{changed} changed an observation that other agents read too"
-        yield _judge("does not modify observations", detail if changed else "")
+        self.judge(
+            "does not modify observations", changed and f"{changed} changed an observation that other agents read too"
+        )
 
     def _act(self, observations: Sequence[Observation], seeds: Sequence[int]) -> list[object]:
         """What `act` returns or raises at each, after a reset, as in an evaluation."""
@@ -166,24 +170,29 @@ class _Checks:
             for observation, seed in zip(observations, seeds, strict=True)
         ]
 
-    def _check_repeats(self, replies: Replies) -> Iterator[Finding]:
+    def _check_format(self, replies: Replies) -> None:
+        parsed = [parse_reply(str(reply)) for reply in replies]
+        malformed = [f"{reply.problem} ({reply.detail})" for reply in parsed if isinstance(reply, MalformedReply)]
+        problem = malformed and f"{len(malformed)} of {len(replies)} earn nothing; the first: {malformed[0]}"
+        self.judge("replies parse", problem, "each is one JSON object with a rationale and an action", kind="note")
+
+    def _check_repeats(self, replies: Replies) -> None:
         """Each observation three times, then all backwards: the seed decides, and earlier calls change nothing."""
         pairs = zip(self.observations, self.seeds, strict=True)
         again = [self._act([observation] * 3, [seed] * 3) for observation, seed in pairs]
         # An agent that remembers its last call replies the second time as the third.
-        if changed := sum(second != third for _, second, third in again):
-            detail = f"{changed} of {len(replies)} replies differ when repeated after reset(seed=…): draw from it alone"
-            yield Finding("fault", "same seed, same reply", detail)
+        changed = sum(second != third for _, second, third in again)
+        detail = f"{changed} of {len(replies)} replies differ when repeated after reset(seed=…): draw from it alone"
+        if self.judge("same seed, same reply", changed and detail):
             return
-        yield Finding("ok", "same seed, same reply")
         backwards = self._act(self.observations[::-1], self.seeds[::-1])[::-1]
         firsts = [first for first, _, _ in again]
         rounds = zip(replies, firsts, backwards, strict=True)
         changed = sum(len({*map(repr, same)}) > 1 for same in rounds)  # exceptions are equal by their text
         detail = f"{changed} of {len(replies)} replies differ in another order: only the history tells the past"
-        yield _judge("independent of earlier calls", detail if changed else "", "in any order")
+        self.judge("independent of earlier calls", changed and detail, "in any order")
 
-    def _check_reset(self) -> Finding:
+    def _check_reset(self) -> None:
         problem = ""
         try:
             self.calls.run(lambda: self.agent.reset(seed=None))
@@ -191,21 +200,22 @@ class _Checks:
             raise
         except Exception as error:
             problem = error_with_line(error)
-        return _judge("reset without a seed", problem)
+        self.judge("reset without a seed", problem)
 
-    def _check_strange_pages(self) -> Finding:
+    def _check_strange_pages(self) -> None:
         check, failed = "handles any page", 0
         for name, observations in self.strange.items():
             for reply in self._act(observations, [1, 1]):
                 if isinstance(reply, AgentFailed):
                     failed += 1
                 elif isinstance(reply, Exception):
-                    return Finding("fault", check, f"on {name}: {error_with_line(reply)}")
+                    self.judge(check, f"on {name}: {error_with_line(reply)}")
+                    return
                 elif not isinstance(reply, str):
-                    detail = f"on {name}: act returned {type(reply).__name__}; it must return str"
-                    return Finding("fault", check, detail)
+                    self.judge(check, f"on {name}: act returned {type(reply).__name__}; it must return str")
+                    return
         detail = f"AgentFailed on {failed} of {2 * len(self.strange)}: those steps would be errors"
-        return _judge(check, detail if failed else "", ", ".join(self.strange), kind="note")
+        self.judge(check, failed and detail, ", ".join(self.strange), kind="note")
 
     def _strange_observations(self, page: str) -> list[Observation]:
         """The page without history, goal or persona, and the same text as everything at once."""
@@ -219,53 +229,45 @@ class _Checks:
     def _act_batch(self, observations: Sequence[Observation], seeds: Sequence[int]) -> list[str | Exception]:
         return self.calls.show(observations, "act_batch", lambda copies: generate_batch(self.agent, copies, seeds))
 
-    def _check_batches(self, single: Replies) -> Iterator[Finding]:
-        check = "one reply per observation"
+    def _check_batches(self, single: Replies) -> None:
         batch = self._act_batch(self.observations, self.seeds)
-        problem = _first_failure(batch)
-        if not problem and (empty := self._act_batch([], [])):
-            problem = f"to an empty batch expected [], got {empty!r:.60}"
-        yield _judge(check, problem)
-        if _first_failure(batch):
+        failure = _first_failure(batch)
+        empty = [] if failure else self._act_batch([], [])
+        self.judge(
+            "one reply per observation", failure or (empty and f"to an empty batch expected [], got {empty!r:.60}")
+        )
+        if failure:
             return
-        check = "independent of the batch's order"
-        if self._act_batch(self.observations[::-1], self.seeds[::-1])[::-1] != batch:
-            detail = "the same seeds in another order give other replies: draw from `seeds` alone"
-            yield Finding("fault", check, detail)
+        is_other = self._act_batch(self.observations[::-1], self.seeds[::-1])[::-1] != batch
+        detail = "the same seeds in another order give other replies: draw from `seeds` alone"
+        if self.judge("independent of the batch's order", is_other and detail):
             return
-        yield Finding("ok", check)
         half = self._act_batch(self.observations[::2], self.seeds[::2])
         changed = max(_share_changed(half, batch[::2]), _share_changed(batch, single))
         detail = f"{changed:.0%} of the replies differ alone or in half the batch; rounding may change a few"
         kind: Kind = "note" if changed <= MOST_CHANGED else "fault"
-        yield _judge("independent of the batch's size", detail if changed else "", kind=kind)
+        self.judge("independent of the batch's size", changed and detail, kind=kind)
         strange = [observation for pair in self.strange.values() for observation in pair]
         replies = self._act_batch([*strange, *self.observations], [*range(len(strange)), *self.seeds])
-        failure = next((reply for reply in replies[len(strange) :] if isinstance(reply, Exception)), None)
-        detail = f"a strange page failed all of its batch ({failure}): return the exception in its place"
-        yield _judge("a failure costs one step only", detail if failure else "")
+        failed = next((reply for reply in replies[len(strange) :] if isinstance(reply, Exception)), None)
+        detail = f"a strange page failed all of its batch ({failed}): return the exception in its place"
+        self.judge("a failure costs one step only", failed and detail)
 
-    def _check_probabilities(self) -> Finding:
-        check = "probabilities sum to 1"
+    def _check_probabilities(self) -> None:
+        problem = ""
         distributions = self.calls.show(
             self.observations,
             "probabilities",
             lambda copies: call_batched(self.agent.probabilities, copies, self.seeds, Mapping),
         )
-        if distributions is None:
-            return Finding("ok", check, "the agent has none")
         try:
-            for probabilities in distributions:
+            for probabilities in distributions or ():
                 if isinstance(probabilities, Exception):
                     raise probabilities
                 checked_distribution(probabilities)
         except Exception as error:
-            return Finding("fault", check, error_with_line(error))
-        return Finding("ok", check)
-
-
-def _judge(check: str, problem: str, ok: str = "", *, kind: Kind = "fault") -> Finding:
-    return Finding(kind, check, problem) if problem else Finding("ok", check, ok)
+            problem = error_with_line(error)
+        self.judge("probabilities sum to 1", problem, "the agent has none" if distributions is None else "")
 
 
 def _first_failure(replies: Replies) -> str:
@@ -274,14 +276,3 @@ def _first_failure(replies: Replies) -> str:
 
 def _share_changed(replies: Replies, others: Replies) -> float:
     return sum(reply != other for reply, other in zip(replies, others, strict=True)) / len(replies)
-
-
-def _check_format(replies: Replies) -> Finding:
-    malformed = [
-        parsed for parsed in (parse_reply(str(reply)) for reply in replies) if isinstance(parsed, MalformedReply)
-    ]
-    problem = ""
-    if malformed:
-        first = malformed[0]
-        problem = f"{len(malformed)} of {len(replies)} earn nothing; the first: {first.problem} ({first.detail})"
-    return _judge("replies parse", problem, "each is one JSON object with a rationale and an action", kind="note")
