@@ -5,7 +5,6 @@ from the observation alone, never from the logged action: leaving, a click on ea
 shopper has given (goal, earlier queries) typed into each input. What a shopper types freely is not always among them.
 """
 
-from collections.abc import Iterator
 from itertools import combinations
 
 from replay_sessions.elements import find_elements
@@ -50,10 +49,7 @@ def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[s
     """
     goal = observation["goal"]
     typed = [action.get("text", "") for action in past_actions(observation["history"])]
-    phrases = [*quoted_parts(goal), *typed, *_choices(content_words(goal)[:_PHRASE_WORDS])]
+    words = content_words(goal)[:_PHRASE_WORDS]
+    choices = (" ".join(choice) for length in range(len(words), 0, -1) for choice in combinations(words, length))
+    phrases = [*quoted_parts(goal), *typed, *choices]
     return list(dict.fromkeys(phrase.strip() for phrase in phrases if phrase.strip()))[:max_phrases]
-
-
-def _choices(words: list[str]) -> Iterator[str]:
-    for length in range(len(words), 0, -1):
-        yield from (" ".join(choice) for choice in combinations(words, length))

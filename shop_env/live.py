@@ -41,7 +41,7 @@ from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.demo_shop.visits import draw_persona
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
 from shop_env.env import TextEnv, convert_option, named_session
 from shop_env.observation import ContextConfig, Observation, observe
 from shop_env.rendering import StepView
@@ -135,7 +135,8 @@ class LiveEnv(TextEnv):
             info["problem"], info["problem_detail"] = problem.problem, problem.detail
         else:
             assert isinstance(reply, Reply)
-            reward = self._reward_of(visit, reply.action)
+            if self._reward == "shopper":
+                reward = action_probabilities(visit.observation(ContextConfig())).get(reply.action, 0.0)
             visit.act(reply)
             reward += self._reward == "purchase" and visit.shop.outcome == "purchase"
             info["action"] = reply_action(reply.action)
@@ -157,12 +158,6 @@ class LiveEnv(TextEnv):
             steps=len(self._visit.steps) if self._visit.is_over else None,
             answered=self._answered,
         )
-
-    def _reward_of(self, visit: "_VisitedShop", action: Action) -> float:
-        """What choosing `action` earns by itself."""
-        if self._reward != "shopper":
-            return 0.0
-        return action_probabilities(visit.observation(ContextConfig())).get(action, 0.0)
 
 
 def visit_id(population: int, number: int) -> str:

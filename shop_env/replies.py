@@ -120,16 +120,6 @@ _USUAL_QUOTES = {
 }
 
 
-def _typed_action(kind: str, name: str, text: str) -> Action:
-    if kind == "click":
-        return Click(name=name)
-    if kind == "type_and_submit":
-        return TypeAndSubmit(name=name, text=text)
-    if kind == "terminate":
-        return Terminate()
-    raise Unreadable("unknown_type", f"{short_repr(kind)} is not click, type_and_submit or terminate")
-
-
 def _parse_any(text: str, extraction: Extraction) -> Reply | MalformedReply:
     try:
         return _read_reply(whole_object(text), text)
@@ -164,7 +154,14 @@ def _read_action(action: object, other_types: Mapping[str, str]) -> Action:
     kind = action["type"]
     if isinstance(kind, str):
         kind = other_types.get(kind, kind)
-    return _typed_action(kind, _read_text(action, "name"), _read_text(action, "text"))
+    name, text = _read_text(action, "name"), _read_text(action, "text")
+    if kind == "click":
+        return Click(name=name)
+    if kind == "type_and_submit":
+        return TypeAndSubmit(name=name, text=text)
+    if kind == "terminate":
+        return Terminate()
+    raise Unreadable("unknown_type", f"{short_repr(kind)} is not click, type_and_submit or terminate")
 
 
 def _read_text(action: dict[str, Any], key: str) -> str:

@@ -53,14 +53,6 @@ class UnicodeText(spaces.Space[str]):
         points = self.np_random.integers(0, 0x110000 - (high - low), size=length)
         return "".join(chr(point if point < low else point + high - low) for point in points.tolist())
 
-    def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
-        """Strings are JSON already."""
-        return list(sample_n)
-
-    def from_jsonable(self, sample_n: list[Any]) -> list[str]:
-        """Strings are JSON already."""
-        return list(sample_n)
-
     def __repr__(self) -> str:
         return "UnicodeText()" if self.max_length == MAX_TEXT else f"UnicodeText(max_length={self.max_length})"
 

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
 from replay_sessions.foundation.errors import check_choice
 from replay_sessions.schema import Action, reply_action
 from shop_env.env import context_of
-from shop_env.prompts import Message, PromptConfig
+from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction, action_json
 from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepScore, StepTask, StepTasks, score_step
@@ -68,7 +68,7 @@ def shop_r1(
 def _sample(step: StepTask, answer: dict[str, Any]) -> Sample:
     return Sample(
         id=step.task_id,
-        input=[_message(message) for message in step.messages],
+        input=[_ROLES[message["role"]](content=message["content"]) for message in step.messages],
         target=action_json(reply_action(msgspec.convert(answer, Action))),
         metadata={
             "user_id": step.user_id,
@@ -77,10 +77,6 @@ def _sample(step: StepTask, answer: dict[str, Any]) -> Sample:
             "answer": answer,
         },
     )
-
-
-def _message(message: Message) -> ChatMessage:
-    return _ROLES[message["role"]](content=message["content"])
 
 
 @scorer(metrics=_METRICS)  # type: ignore[untyped-decorator]

@@ -94,17 +94,11 @@ def score_step(reply: str, answer: Mapping[str, Any], reward: RewardConfig, extr
         reward=breakdown.without_certainty,
         reward_breakdown=asdict(breakdown),
         best_reward=best_breakdown(logged, reward).total,
-        exact_match=_exact_match(read, logged),
+        exact_match=None if unlogged_fields(logged) else isinstance(read, Reply) and exact_match(read.action, logged),
         logged_action=reply_action(logged),
         problem=problem.problem if problem else None,
         problem_detail=problem.detail if problem else None,
     )
-
-
-def _exact_match(read: Reply | MalformedReply, logged: Action) -> bool | None:
-    if unlogged_fields(reply_action(logged)):
-        return None
-    return isinstance(read, Reply) and exact_match(read.action, logged)
 
 
 class StepTasks:
