@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -90,20 +91,13 @@ class Record(msgspec.Struct, frozen=True):
     done_bytes: int
 
 
-def is_gzip(file: IO[bytes]) -> bool:
-    """Whether a file that was just opened is gzip'd."""
-    magic = file.read(2)
-    file.seek(0)
-    return magic == _GZIP_MAGIC
-
-
-def read_lines(raw: IO[bytes], path: Path, longest_bytes: int) -> Iterator[bytes | None]:
+def read_lines(raw: BufferedReader, path: Path, longest_bytes: int) -> Iterator[bytes | None]:
     """Lines of a plain or gzip file; None for one that is too long.
 
     Raises:
         ImportFailed: The file is damaged.
     """
-    file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_gzip(raw) else raw  # type: ignore[assignment]
+    file: IO[bytes] = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP_MAGIC) else raw  # type: ignore[assignment]
     try:
         while line := file.readline(longest_bytes + 1):
             if len(line) > longest_bytes and not line.endswith(b"\n"):
