@@ -81,36 +81,29 @@ class StoreContents:
 
     def __init__(self, folder: Path) -> None:
         self.rejected = RejectionLog(folder / REJECTED_FILE)
-        self.rows: list[IndexRow] = []
+        self.rows: dict[str, IndexRow] = {}
         self.action_counts: Counter[str] = Counter()
         self.left_out_steps: Counter[str] = Counter()
-        self._ids: set[str] = set()
-
-    def __contains__(self, session_id: str) -> bool:
-        return session_id in self._ids
+        self._folder = folder
 
     def add(self, row: IndexRow, action_counts: Mapping[str, int]) -> None:
-        self.rows.append(row)
+        self.rows[row.session_id] = row
         self.action_counts.update(action_counts)
-        self._ids.add(row.session_id)
 
-    def finish(
-        self, folder: Path, *, source: str, plan: SplitPlan, options: Mapping[str, str], shards: Iterable[Shard]
-    ) -> None:
-        """Writes index, list of what was rejected, and manifest into a folder that holds the shards.
+    def finish(self, *, source: str, plan: SplitPlan, options: Mapping[str, str], shards: Iterable[Shard]) -> None:
+        """Writes index and manifest into the folder, which holds the shards and the list of what was rejected.
 
         Raises:
             WriteFailed: The system refused.
         """
-        with writing(folder):
-            write_index(folder, self.rows)
-        splits = Counter(row.split for row in self.rows)
+        rows = list(self.rows.values())
+        splits = Counter(row.split for row in rows)
         manifest = Manifest(
-            fingerprint=fingerprint(self.rows),
+            fingerprint=fingerprint(rows),
             source=source,
-            sessions=len(self.rows),
-            users=len({row.user_id for row in self.rows}),
-            steps=sum(row.steps for row in self.rows),
+            sessions=len(rows),
+            users=len({row.user_id for row in rows}),
+            steps=sum(row.steps for row in rows),
             action_counts=dict(sorted(self.action_counts.items())),
             split_sessions={split: splits[split] for split in SPLITS},
             split_plan=plan,
@@ -120,8 +113,9 @@ class StoreContents:
             shards=tuple(shards),
         )
         manifest_json = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-        with writing(folder):
-            (folder / MANIFEST_FILE).write_bytes(manifest_json + b"\n")
+        with writing(self._folder):
+            write_index(self._folder, rows)
+            (self._folder / MANIFEST_FILE).write_bytes(manifest_json + b"\n")
 
 
 class StoreWriter:
@@ -166,7 +160,6 @@ class StoreWriter:
             if kind is None:
                 self._finish_shard()
                 self.contents.finish(
-                    self._work.store,
                     source=self.source,
                     plan=self.splits,
                     options=self.options,
@@ -184,7 +177,7 @@ class StoreWriter:
         Raises:
             BadSession: Its id was written before, or its text is no Unicode (lone surrogates).
         """
-        if session.session_id in self.contents:
+        if session.session_id in self.contents.rows:
             raise BadSession(f"session {session.session_id!r} is there already: ids must differ")
         row = index_row(session, self.splits)
         if (shard := self._shard) is not None and (

@@ -90,7 +90,7 @@ def run_import(
         except ImportFailed as error:
             work.keep = isinstance(error, WorkerDied)
             raise
-        contents.finish(work.store, source=importer.source, plan=splits, options=importer.options, shards=shards)
+        contents.finish(source=importer.source, plan=splits, options=importer.options, shards=shards)
         work.commit(overwrite=overwrite)
     return done_before
 
@@ -158,7 +158,7 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[Shard]]:
             shards.append(record.shard)
         for session in record.sessions:
             session_id = session.row.session_id
-            if session_id in contents:
+            if session_id in contents.rows:
                 reason = f"session {session_id!r} is there already: ids must differ"
                 contents.rejected.add(Rejected(where=session_id, reason=reason))
             else:
