@@ -1,4 +1,4 @@
-"""Functions and Gymnasium-style policies as agents; and what agents share that draw by a seed.
+"""Functions, Gymnasium-style policies and distributions over a page's actions as agents; the seed that agents draw by.
 
     def act(observation, *, seed=None, **arguments) -> str      a function whose first parameter is called `observation`
     class Policy: predict(observation) -> (action, state)       an object with `predict`, and without `act`
@@ -7,18 +7,26 @@ A function with a parameter `seed` gets the step's; its other parameters are arg
 (`my.py:act?temperature=0`). What a policy predicts is an action (`Click(name="cart")`), the text of a reply, or the
 number of one of the page's candidates (shop_env.candidates), as in the discrete view. The state is dropped, since a
 reply follows from the observation alone. A policy that reads features in place of observations belongs to agents/sb3.
+
+    observation ─► DistributionAgent.distributions ─► probabilities, or: temperature ─► action ─► reply
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+
+Floats = NDArray[np.float64]
 
 
 def answers_itself(build: Callable[..., Any]) -> bool:
@@ -113,3 +121,40 @@ def _reply(action: object, observation: Observation) -> str:
     if not 0 <= number < len(candidates):
         raise AgentFailed(f"predict returned candidate {number}; the page has {len(candidates)}, numbered from 0")
     return format_reply("", candidates[number])
+
+
+class DistributionAgent(SeededAgent, ABC):
+    """Chooses among the actions of a page by their probabilities; its replies have no rationale.
+
+    Args:
+        temperature: 0 chooses the likeliest, of equal ones the first; T > 0 draws from p^(1/T), 1 being p itself.
+    """
+
+    def __init__(self, temperature: float) -> None:
+        if temperature < 0:
+            raise BadConfig(f"temperature is {temperature}; it must not be below 0")
+        self._temperature = temperature
+
+    @abstractmethod
+    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+        """For each page its actions and their probabilities, (actions,), summing to 1; never called without a page."""
+
+    def act(self, observation: Observation) -> str:
+        """One reply."""
+        return self.act_batch([observation], seeds=[self._seed])[0]
+
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
+        """A reply to each page."""
+        pairs = zip(self.distributions(observations) if observations else [], seeds, strict=True)
+        return [format_reply("", actions[self._choose(shares, seed)]) for (actions, shares), seed in pairs]
+
+    def _choose(self, shares: Floats, seed: int | None) -> int:
+        if self._temperature == 0:
+            return int(shares.argmax())
+        powers = (shares / shares.max()) ** (1 / self._temperature)
+        return int(np.random.default_rng(seed).choice(len(shares), p=powers / powers.sum()))
+
+    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]] | None:
+        """The probability of every action of each page, whatever the temperature."""
+        pages = self.distributions(observations) if observations else []
+        return [dict(zip(actions, shares.tolist(), strict=True)) for actions, shares in pages]

@@ -20,9 +20,9 @@ from scipy.special import log_softmax, softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from agents.adapted import Floats
 from agents.baselines.choices import Choice, Example, Page
 from agents.baselines.fitted import FittedBaseline
-from agents.distribution import Floats
 
 NOT_TAKEN = 10  # rows of each step, beside the one that was
 HELD_OUT = 0.1

@@ -30,8 +30,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from agents.adapted import DistributionAgent, Floats
 from agents.baselines.choices import Choice, Example, Page, Reader
-from agents.distribution import DistributionAgent, Floats
 from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action

@@ -101,15 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(options: CompareAnswers) -> None:
-    print_results(people_agreement(Recording.open(options.folder)))
-
-
-def people_agreement(recording: Recording) -> Table:
-    """How far the people of a recording agree.
-
-    Raises:
-        BadConfig: Fewer than two answered, or no two of them the same step.
-    """
+    recording = Recording.open(options.folder)
     answers = {person: own for person in recording.people if (own := _answers(recording, person))}
     if len(answers) < 2:
         raise BadConfig(
@@ -119,11 +111,11 @@ def people_agreement(recording: Recording) -> Table:
     table = agreement_table(answers, f"{recording.folder}: how far people agree")
     if not table.rows:
         raise BadConfig(f"No two people of '{recording.folder}' have answered the same step yet")
-    return table
+    print_results(table)
 
 
 def agreement_table(answers: Mapping[str, Answers], title: str) -> Table:
-    """The same from each person's actions by step: a row for each pair with a step in common, a note on all people."""
+    """How far people agree, from each person's actions by step: a row for each pair with a step in common."""
     rows: list[list[Cell]] = []
     for people in combinations(answers, 2):
         first, second = (answers[person] for person in people)

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict
 
 from agents.adapted import SeededAgent
 from replay_sessions.foundation.durable_files import replace_file, replace_json, sync_folder, working_alone_in, writing
@@ -107,10 +108,11 @@ class Recording:
         if (folder / "asked.json").exists():
             recording = cls.open(folder)
             if recording.questions != questions:
+                pairs = ((name, getattr(recording.questions, name), own) for name, own in asdict(questions).items())
+                differences = ", ".join(f"{name} {old!r}, now {own!r}" for name, old, own in pairs if old != own)
                 raise BadConfig(
-                    f"--out {folder} holds answers to other questions "
-                    f"({_differences(recording.questions, questions)}): give the same options to continue, or another "
-                    "--out"
+                    f"--out {folder} holds answers to other questions ({differences}): give the same options to "
+                    "continue, or another --out"
                 )
             return recording
         keys = scored_keys(
@@ -184,11 +186,6 @@ def observation_digest(observation: Observation) -> str:
     """Identifies a question, whatever store it comes from."""
     text = json.dumps(observation, sort_keys=True)  # escapes what UTF-8 cannot carry
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _differences(old: Questions, new: Questions) -> str:
-    fields = [(name, getattr(old, name), getattr(new, name)) for name in old.__struct_fields__]
-    return ", ".join(f"{name} {before!r}, now {after!r}" for name, before, after in fields if before != after)
 
 
 class HumanAgent(SeededAgent):

@@ -130,7 +130,8 @@ class Sitting:
         with self._lock:
             reply = format_reply(prediction.rationale, prediction.action)
             if self.is_done or prediction.number != self._unanswered[0]:
-                if not self._was_sent_before(prediction.number, reply):
+                steps, number = self._recording.steps, prediction.number
+                if not 0 <= number < len(steps) or self._replies.reply(steps[number].key) != reply:
                     raise AlreadyAnswered("This step has been answered, and an answer cannot be taken back.")
                 return {"recorded": prediction.number}
             now = self._next()
@@ -144,10 +145,6 @@ class Sitting:
                 logged = reply_action(now.logged)
                 answer |= {"answer": logged, "is_exact": logged == reply_action(prediction.action)}
             return answer
-
-    def _was_sent_before(self, number: int, reply: str) -> bool:
-        steps = self._recording.steps
-        return 0 <= number < len(steps) and self._replies.reply(steps[number].key) == reply
 
     def _check(self, prediction: Prediction) -> None:
         action = prediction.action

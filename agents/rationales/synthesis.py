@@ -96,7 +96,14 @@ def synthesise(options: RationaleOptions) -> int:
     is_written = not unanswered or options.partial
     if is_written:
         _write_store(store, options, outcomes, instructions)
-    lines = [*remarks, f"written: {_write_report(options, store, report, remarks)}"]
+    content = {
+        "report": msgspec.to_builtins(report),
+        "remarks": remarks,
+        "provenance": provenance(msgspec.to_builtins(options, enc_hook=str), store=store, seed=options.seed),
+    }
+    path = _beside(options.out, "json")
+    replace_json(path, content)
+    lines = [*remarks, f"written: {path}"]
     if is_written:
         lines.append(f"written: {options.out}")
     else:
@@ -182,19 +189,6 @@ def _write_store(
 
 def _beside(out: Path, suffix: str) -> Path:
     return out.with_name(f"{out.name}.rationales.{suffix}")
-
-
-def _write_report(options: RationaleOptions, store: SessionStore, report: Report, remarks: list[str]) -> Path:
-    """Writes the report beside the new store."""
-    config = msgspec.to_builtins(options, enc_hook=str)
-    content = {
-        "report": msgspec.to_builtins(report),
-        "remarks": remarks,
-        "provenance": provenance(config, store=store, seed=options.seed),
-    }
-    path = _beside(options.out, "json")
-    replace_json(path, content)
-    return path
 
 
 def build_report(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome]) -> Report:

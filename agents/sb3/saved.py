@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from stable_baselines3.common.policies import BasePolicy
 
-from agents.distribution import DistributionAgent, Floats
+from agents.adapted import DistributionAgent, Floats
 from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.plugins import NoSuchName, load
