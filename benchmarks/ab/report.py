@@ -7,7 +7,7 @@ from benchmarks.ab.config import PLACEBOS
 from benchmarks.ab.effects import MEASURES, Effect
 from benchmarks.ab.forest import Series, draw_forest
 from benchmarks.ab.lab import LabResults, LabRow
-from replay_sessions.foundation.table import Column, Table, format_cell
+from replay_sessions.foundation.table import Table, columns, format_cell
 from train.show.plot_style import SERIES
 
 UNITS = {"bought": "points", "steps": "steps", "dollars": "$"}
@@ -17,10 +17,10 @@ def tables(results: LabResults) -> Iterator[Table]:
     """A table of effects for each measure."""
     for measure, title in MEASURES.items():
         rows = _rows(results, measure)
-        columns = [Column("change"), *(Column(label, "difference") for label in ("true", *(row.label for row in rows)))]
+        labels = [row.label for row in rows]
         yield Table(
             title=f"Effect on the {title}, {UNITS[measure]}, with 95% intervals over users",
-            columns=[*columns, Column(f"visits that {rows[0].label} needs", "count")],
+            columns=columns("change", difference=("true", *labels), count=[f"visits that {labels[0]} needs"]),
             rows=[
                 [
                     variant,

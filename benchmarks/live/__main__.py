@@ -26,7 +26,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.table import Cell, Column, Estimate, Table, format_cell, print_results
+from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell, print_results
 from shop_env.evaluation.free_run import free_run
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles
@@ -35,18 +35,15 @@ from shop_env.observation import ContextConfig
 
 SHOPPERS, DRAWN_ANEW = "the shoppers", "the shoppers, drawn anew"
 COLUMNS = {
-    column.name: column
-    for column in (
-        Column("length", "ratio", "length"),
-        Column("bought", "percent", "purchase_rate"),
-        Column("no end", "percent", "limit_rate"),
-        Column("unreadable", "percent", "unreadable_rate"),
-        Column("impossible", "percent", "impossible_rate"),
-        Column("mix JSD", "bits", "action_mix_divergence"),
-        Column("transition JSD", "bits", "transition_divergence"),
-        Column("length W1", "ratio", "length_distance"),
-        Column("bought, difference", "difference", "purchase_rate_difference"),
-    )
+    "length": Column("length", "ratio"),
+    "purchase_rate": Column("bought", "percent"),
+    "limit_rate": Column("no end", "percent"),
+    "unreadable_rate": Column("unreadable", "percent"),
+    "impossible_rate": Column("impossible", "percent"),
+    "action_mix_divergence": Column("mix JSD", "bits"),
+    "transition_divergence": Column("transition JSD", "bits"),
+    "length_distance": Column("length W1", "ratio"),
+    "purchase_rate_difference": Column("bought, difference", "difference"),
 }
 WITHOUT_INTERVAL = ("limit_rate", "unreadable_rate", "impossible_rate")
 SCORES = {"action_mix": "mix", "transitions": "what follows what", "length": "length"}
@@ -142,11 +139,11 @@ def _cell(name: str, estimate: Estimate | None) -> Cell:
 def _markdown(config: LiveConfig, rows: Sequence[LiveRow], source: dict[str, Any]) -> str:
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.action_mix))
     mix = Table(
-        columns=[Column("agent"), *(Column(kind, "percent") for kind in kinds)],
+        columns=columns("agent", percent=kinds),
         rows=[[row.label, *(row.action_mix.get(kind, 0.0) for kind in kinds)] for row in rows],
     )
     scores = Table(
-        columns=[Column("agent"), *(Column(words, "ratio") for words in SCORES.values())],
+        columns=columns("agent", ratio=SCORES.values()),
         rows=[[row.label, *(row.scores.get(name) for name in SCORES)] for row in rows if row.scores],
     )
     commit = (source["commit"] or "a package")[:12] + (" with changes" if source["dirty"] else "")

@@ -11,7 +11,7 @@ from benchmarks.paper.published import PaperTable
 from benchmarks.paper.result import TableResult, View
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.table import Cell, Column, Table, format_cell, print_results
+from replay_sessions.foundation.table import Cell, Column, Table, columns, format_cell, print_results
 from shop_env.evaluation.results import interval_notes
 
 
@@ -52,7 +52,7 @@ def _sections(result: TableResult, table: PaperTable, *, full: bool) -> Iterator
     yield f"# {result.title}"
     yield _summary(result)
     yield Table(
-        columns=[Column(""), Column("the paper"), Column("here")],
+        columns=columns("", "the paper", "here"),
         rows=[[aspect.aspect, aspect.paper, aspect.here] for aspect in result.aspects],
     )
     yield "\n".join(f"- {note}" for note in result.notes)
@@ -68,7 +68,7 @@ def _sections(result: TableResult, table: PaperTable, *, full: bool) -> Iterator
         if full and not table.by_kind:
             yield "### What is predicted, percent of the replies"
             yield Table(
-                columns=[Column("row"), *(Column(kind, "percent") for kind in view.rows[0].predicted)],
+                columns=columns("row", percent=view.rows[0].predicted),
                 rows=[[row.label, *(share and share.value for share in row.predicted.values())] for row in view.rows],
             )
         yield "### The order of rows"
@@ -80,11 +80,7 @@ def _sections(result: TableResult, table: PaperTable, *, full: bool) -> Iterator
         yield "\n".join(f"- {line}" for line in lines)
         if full:
             yield Table(
-                columns=[
-                    Column("figure"),
-                    Column("rows"),
-                    *(Column(name) for name in ("here, points", *result.models)),
-                ],
+                columns=columns("figure", "rows", "here, points", *result.models),
                 rows=[
                     [order.heading, order.rows, order.here, *(_judged(order, model) for model in result.models)]
                     for order in view.orders
@@ -94,7 +90,7 @@ def _sections(result: TableResult, table: PaperTable, *, full: bool) -> Iterator
         yield "## What the paper has for its models, percent"
         pairs = [(model, index) for model in result.models for index in range(len(result.columns))]
         yield Table(
-            columns=[Column("row"), *(Column(f"{model}, {result.columns[i]}", "percent2") for model, i in pairs)],
+            columns=columns("row", percent2=[f"{model}, {result.columns[i]}" for model, i in pairs]),
             rows=[[row.label, *(row.share(*pair) for pair in pairs)] for row in result.views[0].rows if row.published],
         )
 

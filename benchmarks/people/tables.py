@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from replay_sessions.foundation.table import Cell, Column, Table, format_cell
+from replay_sessions.foundation.table import Cell, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import difference_unit
 from shop_env.metrics.people import PeopleFigures, ScaledDistance, StylisedFacts
@@ -93,11 +93,7 @@ def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "") -> Tab
     return Table(
         name="people",
         title=title,
-        columns=[
-            Column("metric"),
-            Column("good is"),
-            *(Column(name, "ratio") for name in (THE_LOG, *(row.label for row in rows))),
-        ],
+        columns=columns("metric", "good is", ratio=(THE_LOG, *(row.label for row in rows))),
         rows=[line for line in lines if any(cell is not None for cell in line[2:])],
     )
 

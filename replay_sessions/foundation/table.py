@@ -11,9 +11,9 @@ import csv
 import html
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
@@ -74,6 +74,12 @@ class Column(msgspec.Struct, frozen=True):
     unit: Unit = "text"
     name: str = ""
     optional: bool = False
+
+
+def columns(*texts: str, **numbers: Iterable[str]) -> list[Column]:
+    """Columns of text, then of numbers: the headings by their unit."""
+    by_unit = cast(dict[Unit, Iterable[str]], numbers)
+    return [*map(Column, texts), *(Column(heading, unit) for unit, headings in by_unit.items() for heading in headings)]
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):

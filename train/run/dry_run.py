@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.foundation.table import Column, Table
+from replay_sessions.foundation.table import Table, columns
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
 from train.attention.choice import get_traceable_attention
@@ -93,8 +93,7 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[Table | str]:
             rows.append([name, phase.method, steps, work.batch_tokens, _length(work.largest)])
             memory[name] = memory_parts(model_config, [work.largest], options, work.rollouts)
             advance(1)
-    counts = [Column(heading, "count") for heading in ("steps", "tokens a step", "largest pass")]
-    yield Table(columns=[Column("phase"), Column("method"), *counts], rows=rows)
+    yield Table(columns=columns("phase", "method", count=("steps", "tokens a step", "largest pass")), rows=rows)
     yield ""
     yield from _memory(memory)
 
@@ -162,7 +161,7 @@ def _memory(memory: dict[str, MemoryParts]) -> Iterator[Table | str]:
     needed = max(parts.most for parts in memory.values())
     unit, size = ("GiB", GIB) if needed >= GIB else ("MiB", 2**20)
     yield Table(
-        columns=[Column(""), *(Column(name, "points") for name in memory)],
+        columns=columns("", points=memory),
         rows=[[label, *(getattr(parts, part) / size for parts in memory.values())] for part, label in _PARTS.items()],
         title=f"{unit} of memory: the first four stay, the largest of the others comes and goes",
     )

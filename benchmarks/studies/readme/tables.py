@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit, format_cell
+from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit, columns, format_cell
 
 RESULTS = Path(__file__).parents[2] / "results"
 MISSING = "–"
@@ -99,7 +99,7 @@ def _paper(path: Path) -> str:
         lines.append([row["label"], *(cell for pair in pairs for cell in pair)])
     # A heading may come twice: each column of ours has one of the paper beside it.
     headings = [heading for column in record["columns"] for heading in (column, f"paper, {model}")]
-    return Table(columns=[Column("row"), *(Column(text, "percent") for text in headings)], rows=lines).markdown()
+    return Table(columns=columns("row", percent=headings), rows=lines).markdown()
 
 
 def live(results: Path) -> str:

@@ -1,14 +1,13 @@
 """The lab's figures as tables, for hacking.md and the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
 
 from benchmarks.studies.reward_hacking.arithmetic import CODES, DARS, PRESETS, RIGHT, THRESHOLDS, Arithmetic
 from benchmarks.studies.reward_hacking.disagreements import Disagreements
 from benchmarks.studies.reward_hacking.earnings import StoreRecord
 from benchmarks.studies.reward_hacking.guesses import PAPER_MIXES, PAPER_RESULTS
 from benchmarks.studies.reward_hacking.trained import Trained
-from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
+from replay_sessions.foundation.table import Cell, Estimate, Table, columns
 from shop_env.reward.score import TERM_NAMES
 
 TAUS = (0.5, 0.75, 1.0)
@@ -28,7 +27,7 @@ def _build_earned(store: StoreRecord) -> Iterator[Table]:
     rewards = list(store.earned[0].paid)
     yield Table(
         title="What is earned, and what it is worth",
-        columns=_columns("policy", percent=["exact", "type", "macro-F1", *rewards], points=["shop_r1, a step"]),
+        columns=columns("policy", percent=["exact", "type", "macro-F1", *rewards], points=["shop_r1, a step"]),
         rows=[
             [
                 row.label,
@@ -46,7 +45,7 @@ def _build_earned(store: StoreRecord) -> Iterator[Table]:
     )
     yield Table(
         title="By part of the reward, `shop_r1`, in points a step without self-certainty",
-        columns=_columns("policy", nats=TERM_NAMES.values()),
+        columns=columns("policy", nats=TERM_NAMES.values()),
         rows=[[row.label, *(row.paid["shop_r1"].terms.get(name, 0.0) for name in TERM_NAMES)] for row in store.earned],
     )
 
@@ -54,7 +53,7 @@ def _build_earned(store: StoreRecord) -> Iterator[Table]:
 def _build_disagreements(disagreements: Sequence[Disagreements]) -> Iterator[Table]:
     yield Table(
         title="Pairs of policies: where rewards and worth disagree",
-        columns=_columns("reward", "worth", count=VERDICTS),
+        columns=columns("reward", "worth", count=VERDICTS),
         rows=[[row.reward, row.worth, *(row.pairs.get(verdict, 0) for verdict in VERDICTS)] for row in disagreements],
         notes=[
             "Opposite: paid more and worth less; unfounded: paid more, and no significant difference of worth; blind: "
@@ -63,7 +62,7 @@ def _build_disagreements(disagreements: Sequence[Disagreements]) -> Iterator[Tab
     )
     yield Table(
         title="Pairs in the opposite order of their exact accuracy",
-        columns=_columns("reward", "paid more", "worth more", points=["reward, gap"], difference=["exact, gap"]),
+        columns=columns("reward", "paid more", "worth more", points=["reward, gap"], difference=["exact, gap"]),
         rows=[
             [
                 row.reward,
@@ -83,7 +82,7 @@ def _build_over_mixes(store: StoreRecord, arithmetic: Arithmetic) -> Iterator[Ta
     headings = [text for mix in arithmetic.mixes for text in (f"{mix.name}: exact", *(f"τ {tau:g}" for tau in TAUS))]
     yield Table(
         title="Share of the log's reward over DARS, τ and the mix of actions",
-        columns=_columns("policy", "DARS", percent=headings),
+        columns=columns("policy", "DARS", percent=headings),
         rows=[
             [label, f"{dars:g}"]
             + [
@@ -98,7 +97,7 @@ def _build_over_mixes(store: StoreRecord, arithmetic: Arithmetic) -> Iterator[Ta
     )
     yield Table(
         title="Wrong guesses on this store",
-        columns=_columns("guess", "τ", percent=["right", "near", "similarity"]),
+        columns=columns("guess", "τ", percent=["right", "near", "similarity"]),
         rows=[
             [name, tau, chances.right, chances.near, chances.similarity]
             for name, by_tau in store.guesses.items()
@@ -128,7 +127,7 @@ def _build_regions(arithmetic: Arithmetic) -> Iterator[Table]:
             rows += [[mix.name, name, f"GRPO, {row.scale}", *map(_belief, row.ends_from)] for row in regions]
     yield Table(
         title="The belief from which on terminating is optimal, is paid most, and is where GRPO ends",
-        columns=_columns("mix", "reward", "quantity", *rights),
+        columns=columns("mix", "reward", "quantity", *rights),
         rows=rows,
         notes=[
             "p: the chance that the best guess is right. GRPO begins at 99% terminate, its advantages divided by the "
@@ -137,7 +136,7 @@ def _build_regions(arithmetic: Arithmetic) -> Iterator[Table]:
     )
     yield Table(
         title="The same by the group's deviation, with 1 nat more self-certainty in the rationale of terminating",
-        columns=_columns("mix", "reward", "groups of equal rewards", *rights),
+        columns=columns("mix", "reward", "groups of equal rewards", *rights),
         rows=[
             [row.mix, row.reward, "left out" if row.drop_equal else "kept", *map(_belief, row.ends_from)]
             for row in arithmetic.with_certainty
@@ -149,7 +148,7 @@ def _build_regions(arithmetic: Arithmetic) -> Iterator[Table]:
     }
     yield Table(
         title=f"The same over DARS × τ at p {RIGHT[0]:g}: paid most / GRPO's end, divided by the group's deviation",
-        columns=_columns("mix", "τ", *(f"DARS {dars:g}" for dars in DARS)),
+        columns=columns("mix", "τ", *(f"DARS {dars:g}" for dars in DARS)),
         rows=[
             [mix, f"{tau:g}", *(cells[mix, tau, dars] for dars in DARS)]
             for mix, tau in dict.fromkeys(key[:2] for key in cells)
@@ -160,7 +159,7 @@ def _build_regions(arithmetic: Arithmetic) -> Iterator[Table]:
 def _build_ends(arithmetic: Arithmetic) -> Iterator[Table]:
     yield Table(
         title="What takes the place of terminating: where GRPO ends for p from 0 to 1, at the mix's own belief",
-        columns=_columns("mix", "divided by", "DARS", "τ", "p from 0 to 1"),
+        columns=columns("mix", "divided by", "DARS", "τ", "p from 0 to 1"),
         rows=[
             [row.mix, row.scale, f"{row.dars:g}", f"{row.threshold:g}", row.ends]
             for row in arithmetic.sweeps
@@ -176,7 +175,7 @@ def _build_ends(arithmetic: Arithmetic) -> Iterator[Table]:
     starts = dict.fromkeys(end.start for end in arithmetic.path_ends)
     yield Table(
         title=f"Where GRPO ends from other starts, at p {RIGHT[1]:g} and the mix's own belief",
-        columns=_columns("mix", "reward", "divided by", *starts),
+        columns=columns("mix", "reward", "divided by", *starts),
         rows=[[*key, *of_starts] for key, of_starts in ends.items()],
         notes=[
             "In parentheses: updates at a rate of 1 on the logits until half of the start is given up, to compare with "
@@ -188,7 +187,7 @@ def _build_ends(arithmetic: Arithmetic) -> Iterator[Table]:
 def _build_bounds(arithmetic: Arithmetic) -> Iterator[Table]:
     yield Table(
         title="The logit of one token above all others at which α · s(r) reaches another part of the reward",
-        columns=_columns("definition", "part", count=["tokens"], points=["logit", "log10 of the rest"]),
+        columns=columns("definition", "part", count=["tokens"], points=["logit", "log10 of the rest"]),
         rows=[
             [row.definition, f"{row.prize} ({row.points:g})", row.vocabulary, row.gap, row.rest]
             for row in arithmetic.certainty
@@ -199,7 +198,7 @@ def _build_bounds(arithmetic: Arithmetic) -> Iterator[Table]:
     always = (mix.terminate_share, mix.f1_of_always_terminate)
     yield Table(
         title=f"Always terminating beside the published results of Shop-R1 ({mix.name})",
-        columns=_columns("policy", percent=["exact", "macro-F1"]),
+        columns=columns("policy", percent=["exact", "macro-F1"]),
         rows=[[label, exact, f1] for label, (exact, f1) in (PAPER_RESULTS | {"always_terminate": always}).items()],
     )
 
@@ -209,7 +208,7 @@ def build_training_tables(trained: Trained) -> Iterator[Table]:
     types = list(trained.policies[0].mix)
     yield Table(
         title="GRPO begun from spam: the last weights, on held-out users",
-        columns=_columns(
+        columns=columns(
             "spam", "reward", "seed", "decoding", percent=["does spam", *types, "exact", "type", "macro-F1"]
         ),
         rows=[
@@ -234,7 +233,7 @@ def build_training_tables(trained: Trained) -> Iterator[Table]:
     seeds = list(dict.fromkeys(row.seed for row in trained.policies))
     yield Table(
         title="After GRPO less before it",
-        columns=_columns(
+        columns=columns(
             "spam", "reward", "decoding", "metric", difference=[*(f"seed {seed}" for seed in seeds), "all seeds"]
         ),
         rows=[
@@ -253,12 +252,6 @@ def build_markdown(tables: Iterable[Table], pictures: Iterable[str]) -> str:
     sections = [f"## {table.title}\n\n{table.markdown()}" for table in tables]
     images = [f"![{name.removesuffix('.png')}]({name})" for name in pictures]
     return "\n".join(["# Reward-hacking lab\n", *sections, "## Pictures\n", *images]) + "\n"
-
-
-def _columns(*texts: str, **numbers: Iterable[str]) -> list[Column]:
-    """Columns of text, then of numbers by their units."""
-    by_unit = cast(dict[Unit, Iterable[str]], numbers)
-    return [*map(Column, texts), *(Column(text, unit) for unit, headings in by_unit.items() for text in headings)]
 
 
 def _belief(belief: float | None) -> str:
