@@ -123,7 +123,8 @@ def table_result(table: PaperTable, runs: Runs, options: PaperOptions) -> TableR
     preset = table.source().metrics
     same_users = len({run.provenance()["store"]["fingerprint"] for run in every}) == 1
     measured: dict[str, Measured] = {}
-    for decoding in _decodings(table, first[0]):
+    # Sampled and, where the preset has it, greedy; rows with temperatures of their own make one view.
+    for decoding in decodings(first[0].config.evaluation)[: 1 if table.drawn_by_temperature else None]:
         records = [_records(table, runs, index, decoding) for index in range(len(first))]
         measured[decoding.name] = Measured(records, same_users=same_users, preset=preset, further=TYPE_SHARES)
     tested = next(iter(measured.values())).tested()
@@ -146,12 +147,6 @@ def table_result(table: PaperTable, runs: Runs, options: PaperOptions) -> TableR
         runs={_named(run): run.provenance() for run in every},
         provenance=provenance(msgspec.to_builtins(config)),
     )
-
-
-def _decodings(table: PaperTable, run: PlannedRun) -> list[Decoding]:
-    """Sampled and, where the preset has it, greedy; rows with temperatures of their own make one view."""
-    both = decodings(run.config.evaluation)
-    return both[:1] if table.drawn_by_temperature else both
 
 
 def _records(table: PaperTable, runs: Runs, seed: int, decoding: Decoding) -> dict[str, list[StepRecord]]:

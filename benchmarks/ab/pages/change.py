@@ -147,17 +147,6 @@ def load_change(source: str) -> Change:
         return RuleChange(source, _read_rules(Path(source)))
     if ":" not in source:
         raise BadConfig(f"--change {source!r}: expected FILE.toml with rules, FILE.py:FUNCTION or MODULE:FUNCTION")
-    function = _load_function(source)
-    try:
-        inspect.signature(function).bind("")
-    except TypeError as error:
-        raise BadConfig(
-            f"change '{source}' takes no page alone ({error}): expected def change(page: str) -> str"
-        ) from error
-    return Change(source, function)
-
-
-def _load_function(source: str) -> Callable[[str], str]:
     module_name, _, name = source.rpartition(":")
     try:
         if module_name.endswith(".py"):
@@ -171,7 +160,13 @@ def _load_function(source: str) -> Callable[[str], str]:
     functions = {key: value for key, value in vars(module).items() if inspect.isfunction(value)}
     if name not in functions:
         raise BadConfig(f"no function '{name}' in '{module_name}'. {did_you_mean(name, functions)}")
-    return functions[name]
+    try:
+        inspect.signature(functions[name]).bind("")
+    except TypeError as error:
+        raise BadConfig(
+            f"change '{source}' takes no page alone ({error}): expected def change(page: str) -> str"
+        ) from error
+    return Change(source, functions[name])
 
 
 def _read_rules(path: Path) -> tuple[Rule, ...]:

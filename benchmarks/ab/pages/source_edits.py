@@ -34,10 +34,6 @@ class ElementSpan(NamedTuple):
     inner_end: int
     end: int
 
-    def tag(self, source: str) -> str:
-        """Its start tag."""
-        return source[self.start : self.inner]
-
 
 class SourcePage:
     """A page whose elements can be found in its source."""
@@ -69,7 +65,7 @@ class SourcePage:
         inside = {_number(child) for child in node.css(f"[{_MARK}]")} - {number}
         if inside != set(range(number + 1, bisect_left(self._spans, (span.inner_end,)))):
             raise BadSession(
-                f"{span.tag(self.source)!r:.80} has no end tag of its own, so rules cannot change it: "
+                f"{self.source[span.start : span.inner]!r:.80} has no end tag of its own, so rules cannot change it: "
                 "give the change as a function"
             )
 

@@ -79,7 +79,7 @@ class Diagram(msgspec.Struct, frozen=True, kw_only=True, rename={"differs_from_u
     unsettled: int
 
 
-class Sweep(msgspec.Struct, frozen=True, kw_only=True):
+class Sweep(msgspec.Struct, frozen=True):
     """Where GRPO ends under Table 1 with other numbers, in a state in which the mix itself is all that is known.
 
     Attributes:
@@ -93,7 +93,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     ends: str
 
 
-class PathEnd(msgspec.Struct, frozen=True, kw_only=True):
+class PathEnd(msgspec.Struct, frozen=True):
     """Where GRPO ends in one state from one start.
 
     Attributes:
@@ -269,7 +269,7 @@ def _compute_sweep(
     """Where GRPO ends over the chances `grid` of being right, at the mix's own belief."""
     reward = with_scale(dars=dars, threshold=threshold)
     names, _ = _find_ends(mix, reward, guesses, scale, [mix.terminate_share], grid)
-    return Sweep(mix=mix.name, dars=dars, threshold=threshold, scale=scale, ends=_encode(names.ravel()))
+    return Sweep(mix.name, dars, threshold, scale, _encode(names.ravel()))
 
 
 def _compute_diagram(guesses: Guesses, grid: Sequence[float], mix: Mix, name: str, scale: Scale) -> Diagram:
@@ -292,12 +292,4 @@ def _compute_path_ends(guesses: Guesses, mix: Mix, name: str, scale: Scale) -> I
     rows = zip(product(STARTS, RIGHT), names.ravel().tolist(), ends.updates.tolist(), strict=True)
     for (start, right), end, updates in rows:
         stayed = start == "uniform" or end == OPTIONS[int(STARTS[start].argmax())]
-        yield PathEnd(
-            mix=mix.name,
-            reward=name,
-            scale=scale,
-            right=right,
-            start=start,
-            end=end,
-            updates=None if stayed else updates,
-        )
+        yield PathEnd(mix.name, name, scale, right, start, end, None if stayed else updates)

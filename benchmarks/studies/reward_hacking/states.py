@@ -40,7 +40,7 @@ _LOGGED: Mapping[str, Action] = {
     "type": TypeAndSubmit(name="search", text="item"),
 }
 _MISS: Mapping[str, Action] = {
-    "terminate": Terminate(),
+    **_LOGGED,
     "click": Click(name="other"),
     "type": TypeAndSubmit(name="search", text="other"),
 }

@@ -46,7 +46,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     pooled: Ends | None
 
 
-class Course(msgspec.Struct, frozen=True, kw_only=True):
+class Course(msgspec.Struct, frozen=True):
     """What was sampled at each step of GRPO: by figure one list for the run (train.grpo.metrics)."""
 
     spam: str

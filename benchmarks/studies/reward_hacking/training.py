@@ -273,4 +273,4 @@ def _read_course(run: Path, kind: str, reward: str, seed: int) -> Course:
     rows, _ = read_metrics(run / METRICS_FILE)
     steps = [row.metrics for row in rows if row.phase == reward]
     figures = {name: [round(float(step.get(name, 0.0)), 4) for step in steps] for name in COURSE}
-    return Course(spam=kind, reward=reward, seed=seed, figures=figures)
+    return Course(kind, reward, seed, figures)

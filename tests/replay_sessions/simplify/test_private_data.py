@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.studies.private_data.planted import (
+from benchmarks.studies.private_data.__main__ import (
     KINDS,
     LOCALES,
     PLACES,
@@ -16,7 +16,7 @@ from benchmarks.studies.private_data.planted import (
     planted_cases,
     product_texts,
 )
-from benchmarks.studies.private_data.planted import is_left as is_left_of
+from benchmarks.studies.private_data.__main__ import is_left as is_left_of
 from replay_sessions.private_data import find_private_data, remove_from_text, remove_from_url
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.names import slug
