@@ -62,13 +62,13 @@ def sentences(results: LabResults) -> Iterator[str]:
         yield sentence + "."
 
 
-def draw(results: LabResults, path: Path, measure: str = "bought") -> None:
-    """A forest plot: the true effect of each change as a black diamond, below it each agent's; PNG or SVG."""
-    scale = _scale(measure)
-    true = {variant: effects[measure].estimate(scale) for variant, effects in results.true.items()}
+def draw(results: LabResults, path: Path) -> None:
+    """A forest plot of the purchase rate: the true effect of each change as a black diamond, below it each agent's."""
+    measure = "bought"
+    true = {variant: effects[measure].estimate(100) for variant, effects in results.true.items()}
     series = [Series("true", "black", "D", true)]
     for (colour, mark), row in zip(SERIES * 9, _rows(results, measure), strict=False):
-        predicted = {name: of[measure].effect.estimate(scale) for name, of in row.predictions.items() if measure in of}
+        predicted = {name: of[measure].effect.estimate(100) for name, of in row.predictions.items() if measure in of}
         series.append(Series(row.label, colour, mark, predicted))
     draw_forest(list(results.true), series, path, f"effect on the {MEASURES[measure]}, {UNITS[measure]}")
 
@@ -86,9 +86,5 @@ def _predicted(row: LabRow, variant: str, measure: str) -> str | None:
 
 
 def _cell(effect: Effect, measure: str) -> str:
-    return format_cell(effect.estimate(_scale(measure) / 100), "difference")  # which is shown times 100
-
-
-def _scale(measure: str) -> float:
-    """From shares to points."""
-    return 100 if measure == "bought" else 1
+    # A difference is shown times 100: a share in points.
+    return format_cell(effect.estimate(1 if measure == "bought" else 0.01), "difference")

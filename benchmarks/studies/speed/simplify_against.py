@@ -26,7 +26,7 @@ import tyro
 from benchmarks.studies.speed.measurement import find_pages
 from benchmarks.studies.speed.study import show_results
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
 
 _HERE = Path(__file__).resolve().parents[3]
@@ -96,8 +96,7 @@ def measure(other: Path, folder: Path, runs: int) -> dict[str, Any]:
     pages = find_pages(folder)
     if not (other / "replay_sessions" / "simplify").is_dir():
         raise BadConfig(f"no replay_sessions/simplify in {other}: give another working tree of this project")
-    if runs < 1:
-        raise BadConfig(f"runs is {runs}; at least 1")
+    check_at_least(1, runs=runs)
     seconds: Seconds = {name: {tree: [] for tree in _TREES} for name in _PASSES}
     for run in range(runs):
         _measure_once(other.resolve(), pages, run, seconds)

@@ -20,7 +20,7 @@ from benchmarks.studies.statistics.error_rates import TESTS, ErrorRate, error_ra
 from benchmarks.studies.statistics.worlds import WORLDS
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import write_results
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Column, Table
 
@@ -43,8 +43,7 @@ class Simulate(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.pairs < 1:
-            raise BadConfig(f"--pairs is {self.pairs}; it must be at least 1.")
+        check_at_least(1, pairs=self.pairs)
 
 
 def _run(options: Simulate) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.studies.page_names.measure import numbered, stability
+from benchmarks.studies.page_names.__main__ import numbered, stability
 
 # What still fails, by the beginning of the page's name and the change, with the cause.
 EXCEPTIONS = {

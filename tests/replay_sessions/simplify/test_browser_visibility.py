@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.studies.page_names.measure import agreement
+from benchmarks.studies.page_names.__main__ import agreement
 from tests.oracles.browser_visibility import chromium, see
 
 _TRUTH = Path(__file__).parents[2] / "fixtures" / "browser_visibility.json"
