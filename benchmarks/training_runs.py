@@ -29,6 +29,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.metrics import StepRecord
+from train.config import SftConfig
 from train.run.config import TrainConfig
 from train.run.extension import check_store
 from train.run.options import prepare
@@ -257,5 +258,11 @@ def format_steps(config: TrainConfig, name: str) -> str:
         return f"as long as {phase.same_time_as} takes"
     if phase.method == "grpo":
         return f"{config.grpo_of(name).steps:,} steps"
-    stages = config.sft_of(name).stages
-    return " + ".join(f"{one.steps:,} steps" if one.steps is not None else f"{one.epochs:g} epochs" for one in stages)
+    return format_stages(config.sft_of(name))
+
+
+def format_stages(sft: SftConfig) -> str:
+    """Steps or epochs, stage by stage."""
+    return " + ".join(
+        f"{one.steps:,} steps" if one.steps is not None else f"{one.epochs:g} epochs" for one in sft.stages
+    )

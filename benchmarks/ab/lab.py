@@ -74,7 +74,10 @@ def run_lab(config: LabConfig) -> LabResults:
     for label in config.visits_of:
         if label not in labels:
             raise BadConfig(f"--visits-of names {label!r}, which is none of the agents. {did_you_mean(label, labels)}")
-    store = _logs(config)
+    path = config.out / f"logs-{config.logs}"  # sessions of the shop as it is
+    if not path.exists():
+        write_demo_store(path, config.logs, LOGS_SEED, PAGE_SIZE)
+    store = SessionStore.open(path)
     decided_by = {"visits": config.true_visits, "logs": store.fingerprint}  # another shop has other logs
     truth = _get_outcomes(config, SHOPPERS, lambda: OracleAgent(1.0), decided_by, [TRUTH_SEED])
     true = {name: {m: effect_of(truth[A], truth[name], m) for m in MEASURES} for name in config.changes}
@@ -192,11 +195,3 @@ def _check_same(file: Path, decided_by: dict[str, Any]) -> None:
         old, new = msgspec.json.decode(before), msgspec.json.decode(content)
         changes = "; ".join(f"{name}: {old.get(name)}, now {new[name]}" for name in new if old.get(name) != new[name])
         raise BadConfig(f"'{file.parent}' holds visits of other options ({changes}): give another --out.")
-
-
-def _logs(config: LabConfig) -> SessionStore:
-    """Sessions of the shop as it is."""
-    path = config.out / f"logs-{config.logs}"
-    if not path.exists():
-        write_demo_store(path, config.logs, LOGS_SEED, PAGE_SIZE)
-    return SessionStore.open(path)

@@ -172,17 +172,14 @@ def _run(config: LiveConfig) -> None:
         if row.errors
     ]
     scores = [
-        f"{row.label}: {', '.join(_score(row.scores.get(name), words) for name, words in SCORES.items())} "
-        "(other shoppers 1, chance 0)"
+        f"{row.label}: "
+        + ", ".join(f"{words} {format_cell(row.scores.get(name), 'ratio')}" for name, words in SCORES.items())
+        + " (other shoppers 1, chance 0)"
         for row in rows
         if row.scores
     ]
     written = f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl"
     print_results(visits_table(rows), *failures, *scores, written)
-
-
-def _score(score: float | None, words: str) -> str:
-    return f"{words} {format_cell(score, 'ratio')}"
 
 
 main = command(LiveConfig, _run, program="python -m benchmarks.live", text=__doc__)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.paper.published import PaperTable, Variant
-from benchmarks.training_runs import PlannedRun, TrainingOptions, find_store, parse_seeds, plan_run
+from benchmarks.training_runs import PlannedRun, TrainingOptions, find_store, format_stages, parse_seeds, plan_run
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from shop_env.evaluation.log import read_log
 from shop_env.evaluation.pooling import Tested
@@ -177,8 +177,7 @@ def _context(config: TrainConfig, phases: Sequence[str]) -> str:
 
 
 def _sft(sft: SftConfig) -> str:
-    stages = [f"{one.steps:,} steps" if one.steps is not None else f"{one.epochs:g} epochs" for one in sft.stages]
-    return f"{' + '.join(stages)}, at most {sft.sessions_per_batch} sessions a batch, lr {sft.optimizer.lr:g}"
+    return f"{format_stages(sft)}, at most {sft.sessions_per_batch} sessions a batch, lr {sft.optimizer.lr:g}"
 
 
 def _rl(config: TrainConfig) -> str:

@@ -58,7 +58,8 @@ def _sections(result: TableResult, table: PaperTable, *, full: bool) -> Iterator
     yield "\n".join(f"- {note}" for note in result.notes)
     first, *others = result.models
     for view in result.views:
-        yield f"## {_view_title(view)}"
+        titles = {"by row": "Sampled at each row's temperature", "greedy": "Decoded greedily"}
+        yield f"## {titles.get(view.decoding, f'Sampled at {view.decoding}')}"
         yield Table(
             columns=[Column("row"), *_columns(result, [first])],
             rows=_rows(view, [first]),
@@ -136,8 +137,3 @@ def _summary(result: TableResult) -> str:
         f"Preset {result.preset}, seeds {', '.join(map(str, result.seeds))}, metrics as {result.metrics}; percent, "
         f"means over seeds with 95% intervals{time}. Nothing was tuned to agree."
     )
-
-
-def _view_title(view: View) -> str:
-    titles = {"by row": "Sampled at each row's temperature", "greedy": "Decoded greedily"}
-    return titles.get(view.decoding, f"Sampled at {view.decoding}")

@@ -114,7 +114,11 @@ class _Agent:
                         probabilities=by_probabilities,
                         progress=f"{self.spec.label}, {side}",
                     )
-                if by_probabilities and not any(_has_probabilities(caches[0], key) for key in self.changed.keys):
+                first_cache = caches[0]
+                if by_probabilities and all(
+                    first_cache.probabilities(key) is None and first_cache.probabilities_error(key) is None
+                    for key in self.changed.keys
+                ):
                     break
                 self._count(answers, side, version, caches)
         else:
@@ -149,10 +153,6 @@ class _Agent:
                     answers.first_error = answers.first_error or str(error)
                 advance(1)
         answers.all_shares[side] = np.array(list(rows.values()))
-
-
-def _has_probabilities(cache: ReplyCache, key: StepKey) -> bool:
-    return cache.probabilities(key) is not None or cache.probabilities_error(key) is not None
 
 
 def _weighed(caches: Sequence[ReplyCache], key: StepKey) -> Distribution:

@@ -50,10 +50,9 @@ class Kinds:
             return LEAVE
         if action is None or action.name not in names:
             return IMPOSSIBLE
-        return SEARCH if isinstance(action, TypeAndSubmit) else self._click(action.name) or OTHER
-
-    def _click(self, name: str) -> str | None:
-        return next((label for label, patterns in self.clicks.items() if _fits(name, patterns)), None)
+        if isinstance(action, TypeAndSubmit):
+            return SEARCH
+        return next((label for label, patterns in self.clicks.items() if _fits(action.name, patterns)), OTHER)
 
     def shares(self, distribution: Distribution, names: Collection[str]) -> Floats:
         """How much of a distribution each kind has, (kinds,)."""
