@@ -94,7 +94,7 @@ def build_ways(shape: str) -> dict[str, Way]:
     return {
         "packed": over_packs(_pack_session, attention=merged_where_long),
         "depth_first": over_packs(_pack_session, chunk_tokens=CHUNK_TOKENS),
-        "prefix": over_packs(_pack_prompts),
+        "prefix": over_packs(pack_prompts),
         "trie": over_packs(_pack_session, attention=Dense),
         "rows": lambda tree: run_rows(get_model(), tree, _row_log_probs),
     }
@@ -104,11 +104,12 @@ def _pack_session(tree: SessionTree) -> list[PackedTrees]:
     return [pack([tree])]
 
 
-def _pack_prompts(tree: SessionTree) -> list[PackedTrees]:
-    """Each prompt once with its own replies."""
+def pack_prompts(tree: SessionTree, *, rows: bool = False) -> list[PackedTrees]:
+    """Each prompt once with its own replies; as rows, once for each reply."""
     return [
-        pack([SessionTree(tree.trunk[:fork], [fork], [replies])])
+        pack([SessionTree(tree.trunk[:fork], [fork], [group])])
         for fork, replies in zip(tree.forks, tree.replies, strict=True)
+        for group in ([[reply] for reply in replies] if rows else [replies])
     ]
 
 

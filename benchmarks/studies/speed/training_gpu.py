@@ -31,6 +31,7 @@ from benchmarks.studies.speed.passes import (
     build_session,
     choose_shapes,
     find_device,
+    pack_prompts,
     run_packs,
 )
 from replay_sessions.foundation.errors import BadConfig
@@ -38,7 +39,7 @@ from train.attention.check import find_fault
 from train.attention.choice import PACKED_ATTENTIONS, get_shape, names_for
 from train.attention.names import DEFAULT_CHUNK_TOKENS
 from train.policy import Policy
-from train.session_tree import PackedTrees, SessionTree, pack
+from train.session_tree import PackedTrees, pack
 
 _RUNS = 3
 _DEFAULT_SHAPES = ("qwen0.5b", "qwen3b")
@@ -65,8 +66,9 @@ def measure(options: Options) -> Iterator[Measurement]:
         for name, trunk in (_QUICK if options.quick else _TRUNKS).items():
             tree = build_session(_get_size(trunk), SHAPES[shape]["vocab_size"])
             for way, policy_options in ways.items():
+                packs = pack_prompts(tree, rows=True) if way == "rows" else [pack([tree])]
                 try:
-                    figures = _measure_way(model, policy_options, _split(tree, rows=way == "rows"), runs)
+                    figures = _measure_way(model, policy_options, packs, runs)
                 except torch.cuda.OutOfMemoryError:
                     torch.cuda.empty_cache()
                     sys.stderr.write(f"training_gpu: {shape} {name} {way} does not fit this GPU's memory\n")
@@ -93,17 +95,6 @@ def _find_ways(model: Any) -> dict[str, dict[str, Any]]:
         else:
             sys.stderr.write(f"training_gpu: {name} is left out: {reason}\n")
     return {**ways, "depth_first": {"chunk_tokens": DEFAULT_CHUNK_TOKENS}, "rows": {}}
-
-
-def _split(tree: SessionTree, *, rows: bool) -> list[PackedTrees]:
-    """The session in one pack, or every reply by itself behind its whole prompt."""
-    if not rows:
-        return [pack([tree])]
-    return [
-        pack([SessionTree(tree.trunk[:fork], [fork], [[reply]])])
-        for fork, replies in zip(tree.forks, tree.replies, strict=True)
-        for reply in replies
-    ]
 
 
 def _measure_way(
