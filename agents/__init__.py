@@ -1,7 +1,7 @@
 """Agents: whatever answers an observation with a reply.
 
-    registry.py       a name, class or checkpoint -> an agent     train_view.py   what an agent sees of a store
-    adapted.py        functions, policies, distributions as agentsagent_code.py   what an agent consists of, as a digest
+    registry.py       a name, class or checkpoint -> an agent     agent_code.py   what an agent consists of, as a digest
+    adapted.py        what an agent sees of a store; functions, policies, distributions as agents
     conformance.py    checks for authors of agents                templates/      an agent to begin with, and its test
     baselines/        agents without a language model
     human/            people as agents

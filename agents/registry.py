@@ -27,12 +27,11 @@ from urllib.parse import unquote
 
 import msgspec
 
-from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, check_arguments, is_policy
+from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
 from agents.baselines.fitted import ContextMajority, Nearest, Ngram
 from agents.baselines.oracle import OracleAgent
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, RandomAgent, RepeatLastAgent
 from agents.human.recording import HumanAgent
-from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, load, load_file, member, requires_extra
 from replay_sessions.store import SessionStore
@@ -131,7 +130,7 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
     Args:
         spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with arguments if need be (see above).
         store: What the agent will be evaluated on; a constructor with a parameter called `store` gets its train split
-            (agents/train_view.py): the other splits hold the answers.
+            (agents/adapted.py): the other splits hold the answers.
         arguments: For the constructor; they override those in the spec.
 
     Raises:

@@ -22,7 +22,7 @@ import tyro
 from agents.agent_code import code_digest
 from agents.registry import parse_spec
 from benchmarks.training_processes import StopForwarder, run_measured
-from replay_sessions.demo_shop.cached_store import DEMO_SESSIONS, write_demo_store
+from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
 from replay_sessions.foundation.durable_files import replace_file, working_alone_in
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, check_at_least
 from replay_sessions.foundation.plugins import requires_extra

@@ -1,12 +1,9 @@
 """Logged shopping sessions at rest: records, stores, importers, the demo shop."""
 
-from pathlib import Path
-
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
-from replay_sessions.store.reader import BUILT_IN_STORES
 
 __all__ = [
     "Action",
@@ -22,12 +19,3 @@ __all__ = [
     "TypeAndSubmit",
     "find_elements",
 ]
-
-
-def _demo_store() -> Path:
-    from replay_sessions.demo_shop.cached_store import demo_store_path  # noqa: PLC0415 - start-up time
-
-    return demo_store_path()
-
-
-BUILT_IN_STORES["demo"] = _demo_store

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
-from agents.train_view import TrainView
+from agents.adapted import TrainView
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.candidates import candidate_phrases

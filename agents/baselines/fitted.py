@@ -30,9 +30,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from agents.adapted import DistributionAgent, Floats
+from agents.adapted import DistributionAgent, Floats, TrainView
 from agents.baselines.choices import Choice, Example, Page, Reader
-from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.observation import Observation

@@ -3,8 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 
-from agents.adapted import SeededAgent
-from agents.train_view import TrainView
+from agents.adapted import SeededAgent, TrainView
 from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action

@@ -5,9 +5,8 @@ from collections import Counter
 
 import msgspec
 
-from agents.adapted import SeededAgent
+from agents.adapted import SeededAgent, TrainView
 from agents.baselines.choices import match_words
-from agents.train_view import TrainView
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action

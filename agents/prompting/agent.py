@@ -25,12 +25,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.adapted import SeededAgent
+from agents.adapted import SeededAgent, TrainView
 from agents.prompting.answers import NoAnswer
 from agents.prompting.chat import Chat
 from agents.prompting.formats import CHOICE_INSTRUCTIONS, choice_format, numbered, reply_format, reply_of_choice
 from agents.prompting.options import History, PromptingOptions, read_options
-from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, reply_action
 from shop_env.candidates import candidate_actions

@@ -21,7 +21,7 @@ from benchmarks.ab.purchase_model import PurchaseModel
 from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
 from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.demo_shop import SESSIONS_PER_USER
-from replay_sessions.demo_shop.cached_store import write_demo_store
+from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.store import SessionStore

@@ -23,7 +23,6 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, Click, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.click_types import CLICK_TYPES, click_type_of
 from shop_env.evaluation.comparing import adjusted, compare_records
 from shop_env.evaluation.scored_steps import StepKey, scored_steps, sessions_at, steps_at
 from shop_env.metrics import ActionTrace, MetricChoices, StepRecord, checked_distribution
@@ -43,6 +42,7 @@ from shop_env.metrics.people.two_sample import two_sample_auc
 from shop_env.metrics.populations import wasserstein
 from shop_env.metrics.skill import TypeRankPrior, bits_saved, calibration_of, product_hits, sharpness, will_buy
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
+from shop_env.reward.similarity import CLICK_TYPES, click_type_of
 
 COMPARED = ("action_mix", "transitions")  # on logged pages every session is as long as the log's
 LEARNT_FROM = 300  # first sessions of the train split that the prior and the base are counted on

@@ -1,7 +1,7 @@
 """The embedded default: two seeded shops and shoppers with personas; they need no download.
 
     catalogue ─► shop (which page follows an action) ─► pages
-    shopper (how likely each action is, and why) ─► visits ─► generate_sessions ─► Session
+    visits (how likely each action of a shopper is, and why) ─► generate_sessions ─► Session
 
 `small` is what a tiny model can learn; `realistic/` is a shop with fixed prices, search, and shoppers who compare. The
 policy of the shoppers is known in both, so the best achievable accuracy is too: see `action_probabilities`.

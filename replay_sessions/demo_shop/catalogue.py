@@ -13,28 +13,16 @@ BRANDS: list[str] = PHRASES["brands"]
 STYLES: list[str] = PHRASES["styles"]
 SIZES: list[str] = PHRASES["sizes"]
 DEPARTMENTS: dict[str, list[str]] = PHRASES["departments"]
-NOUNS = [noun for nouns in DEPARTMENTS.values() for noun in nouns]
+DEPARTMENT_OF = {noun: department for department, nouns in DEPARTMENTS.items() for noun in nouns}
+NOUNS = list(DEPARTMENT_OF)
 
 
 class Product(NamedTuple):
-    """One article; `slug` is what element names call it."""
+    """One article; element names call it "_".join(product), pages " ".join(product)."""
 
     brand: str
     style: str
     noun: str
-
-    @property
-    def slug(self) -> str:
-        return "_".join(self)
-
-    @property
-    def title(self) -> str:
-        return " ".join(self)
-
-
-def department_of(noun: str) -> str:
-    """The department that sells `noun`."""
-    return next(department for department, nouns in DEPARTMENTS.items() if noun in nouns)
 
 
 def other_products(wanted: Product, count: int, random: Random) -> list[Product]:

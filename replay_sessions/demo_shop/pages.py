@@ -28,7 +28,7 @@ def results_page(query: str, note: MatchNote, products: list[Product], brand: st
         f'<li name="refinements.{kind}.{value}" role="checkbox">{kind}</li>'
         for kind, value in (("brand", brand), ("style", style))
     )
-    rows = "".join(f'<a name="search_results.{product.slug}.view_product">view</a>' for product in products)
+    rows = "".join(f'<a name="search_results.{"_".join(product)}.view_product">view</a>' for product in products)
     body = f'{SEARCH.format(query=escape(query))}<h1>{note}</h1>{refinements}{rows}<a name="pagination.next">next</a>'
     return _page("results", body)
 
@@ -41,7 +41,7 @@ def product_page(product: Product, price: PriceNote, chosen_size: str | None) ->
         for chosen in [' aria-checked="true"' if option == chosen_size else ""]
     )
     body = (
-        f"<h1>{product.title}</h1><p>{price}</p>{options}"
+        f"<h1>{' '.join(product)}</h1><p>{price}</p>{options}"
         '<a name="product.reviews">reviews</a><button name="product.add_to_cart">add to cart</button>'
         '<button name="product.buy_now">buy now</button><a name="product.back_to_results">back to results</a>'
     )
@@ -59,7 +59,7 @@ def reviews_page(note: ReviewNote) -> str:
 def cart_page(product: Product) -> str:
     """The cart with one product in it."""
     body = (
-        f"<h1>cart</h1><p>{product.title}</p>"
+        f"<h1>cart</h1><p>{' '.join(product)}</p>"
         '<button name="cart.checkout">checkout</button><button name="cart.remove">remove</button>'
     )
     return _page("cart", body)

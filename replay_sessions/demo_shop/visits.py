@@ -1,24 +1,174 @@
-"""One visit of a shopper to a demo shop: who comes, for what, and to which shop; and the sessions of many visits.
+"""The shoppers of the demo shops and their visits: who comes, for what, to which shop, and how likely each action is.
+
+A shopper's policy is a function of what an observation shows (persona, goal, page, history) and of nothing else, so
+the best achievable accuracy is known: for the small shop `policy.toml` is the policy itself, not a copy. Traits there:
+
+    price    thrifty terminates when the price is high and pays through the cart; easy buys at once
+    care     quick gives up when nothing fits; picky turns the page and chooses a size first; reviewer searches anew
+             and reads reviews first
+    search   exact types brand, style and noun; brief starts from a department and refines by brand
+
+The likeliest action has a probability of 0.64 to 0.84 and mostly follows from words the shopper has already given.
 
 A population is the seed of its shoppers; visit n of it is always of the same shopper with the same need. In the small
 shop one stream of random numbers serves the shopper and the shop. In the realistic one the shop draws nothing, and each
 choice has a stream of its own, so that the same visit to two variants of the shop differs only by what they show.
+
+The store called "demo" holds sessions of the small shop, generated on first use and kept in the user's cache. The
+folder's name carries a hash of the shop's code and phrases, so another version of the shop makes another store.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from replay_sessions.demo_shop import realistic, shopper
+from replay_sessions.demo_shop import realistic
+from replay_sessions.demo_shop.catalogue import BRANDS, DEPARTMENT_OF, NOUNS, SIZES, STYLES, Product
 from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.phrases import PHRASES, POLICY, personas, reason_for
 from replay_sessions.demo_shop.shop import DemoShop, Shop
+from replay_sessions.foundation.durable_files import cache_folder
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, Persona, Session, Step, reply_action
+from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.schema import (
+    SCHEMA_VERSION,
+    Action,
+    Click,
+    Persona,
+    Session,
+    Step,
+    Terminate,
+    TypeAndSubmit,
+    reply_action,
+)
+from replay_sessions.store.writer import StoreWriter
 
 SESSIONS_PER_USER = 4
+DEMO_SESSIONS = 8000
+DEMO_SEED = 0
 SOURCE = "demo_shop"
+MAX_STEPS = 10  # then a shopper gives up
+
+SMALL_PERSONAS = personas("small")
+RULES = {page: list(rules) for page, rules in groupby(POLICY["rule"], key=lambda rule: rule["when"]["page"])}
+
+
+class Goal(NamedTuple):
+    """What a shopper wants in one session."""
+
+    product: Product
+    size: str
+
+    def text(self) -> str:
+        return f"Buy a {' '.join(self.product)}, size {self.size}."
+
+
+def draw_goal(random: Random) -> Goal:
+    """One product and size, all equally likely."""
+    product = Product(random.choice(BRANDS), random.choice(STYLES), random.choice(NOUNS))
+    return Goal(product, random.choice(SIZES))
+
+
+def _small_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str]], list[tuple[Action, float]]]:
+    """What a shopper may do next: a function of the shopper's traits to actions with their probabilities.
+
+    Raises:
+        ValueError: The goal or page is not one of the small demo shop.
+    """
+    view = _view_of(observation)
+    page = view.facts["page"]
+    if page not in RULES:
+        raise ValueError(f"the demo shop has no {page!r} page")
+
+    def options(traits: Mapping[str, str]) -> list[tuple[Action, float]]:
+        if len(observation["history"]) >= MAX_STEPS:
+            return [(Terminate(), 1.0)]
+        facts = {**view.facts, **traits}
+        rule = next(rule for rule in RULES[page] if rule["when"].items() <= facts.items())
+        return [(_parse_action(text.format_map(view.words)), weight) for text, weight in rule["options"].items()]
+
+    return options
+
+
+def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
+    """The one first-person sentence that the shopper would give for `action`."""
+    view = _view_of(observation)
+    noun = view.words["noun"]
+    match action:
+        case Terminate():
+            reason: str = PHRASES["small"]["terminate"].get(view.facts["note"], "I have looked long enough.")
+            return reason
+        case TypeAndSubmit():
+            return f"I search for the {noun} I want."
+        case Click(name=name) if name == view.words["target"]:
+            return f"This {noun} is just what I want."
+        case Click(name=name):
+            return reason_for("small", name)
+
+
+class _View(NamedTuple):
+    """What the policy sees in an observation.
+
+    Attributes:
+        facts: What the rules ask for.
+        words: What stands in the actions of the rules.
+    """
+
+    facts: dict[str, str | bool]
+    words: dict[str, str]
+
+
+def _view_of(observation: Mapping[str, Any]) -> _View:
+    page, (product, size) = observation["page"], _parse_goal(observation["goal"])
+    title, heading, paragraph = (
+        match and match[1] for match in (re.search(f"<{tag}>(.*?)</{tag}>", page) for tag in ("title", "h1", "p"))
+    )
+    if title is None:
+        raise ValueError("this page is not one of the demo shop: it has no <title>")
+    target = f"search_results.{'_'.join(product)}.view_product"
+    names = re.findall(r'name="(search_results\.[^"]*)"', page)
+    past = [msgspec.json.decode(step["action"]).get("name", "") for step in observation["history"]]
+    opened = max((index for index, name in enumerate(past) if name.endswith(".view_product")), default=0)
+    facts = {
+        "page": title,
+        "note": (paragraph if title in ("product", "cart") else heading) or "",
+        "is_wanted": heading == " ".join(product),
+        "size_chosen": 'aria-checked="true"' in page,
+        "reviews_read": "product.reviews" in past[opened:],
+    }
+    words = {
+        **product._asdict(),
+        "size": size,
+        "department": DEPARTMENT_OF[product.noun],
+        "target": target,
+        "other": next((name for name in names if name != target), ""),
+    }
+    return _View(facts, words)
+
+
+def _parse_goal(text: str) -> Goal:
+    match = re.fullmatch(r"Buy a (\w+) (\w+) (\w+), size (\w+)\.", text)
+    if match is None or match[3] not in NOUNS:
+        raise ValueError(f"the goal {text!r} is not one of the demo shop: 'Buy a BRAND STYLE NOUN, size SIZE.'")
+    return Goal(Product(match[1], match[2], match[3]), match[4])
+
+
+def _parse_action(text: str) -> Action:
+    """An action as policy.toml writes it.
+
+    >>> _parse_action("type red kettle")
+    TypeAndSubmit(name='search_input', text='red kettle', submitted=True)
+    """
+    verb, _, rest = text.partition(" ")
+    if verb == "terminate":
+        return Terminate()
+    return Click(name=rest) if verb == "click" else TypeAndSubmit(name="search_input", text=rest)
 
 
 class ShopVisit:
@@ -48,7 +198,7 @@ class ShopVisit:
         if page_size == "small":
             if variant != realistic.CONTROL:
                 raise BadConfig("the small demo shop has no variants; ask for page_size 'compact' or 'realistic'.")
-            goal = shopper.draw_goal(random)
+            goal = draw_goal(random)
             self.goal, self.shop = goal.text(), DemoShop(random, goal.product)
         else:
             self.goal = realistic.draw_need(random).text()
@@ -66,7 +216,7 @@ class ShopVisit:
 
 def draw_persona(random: Random, page_size: PageSize) -> Persona:
     """One of the twelve kinds of shopper that come to this shop, all equally likely."""
-    return random.choice(shopper.PERSONAS if page_size == "small" else realistic.PERSONAS)
+    return random.choice(SMALL_PERSONAS if page_size == "small" else realistic.PERSONAS)
 
 
 def generate_sessions(
@@ -105,10 +255,10 @@ def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
         ValueError: The goal or page is not one of a demo shop.
     """
     if _is_realistic(observation):
-        options_of, personas = realistic.action_options(observation), realistic.PERSONAS
+        options_of, shoppers = realistic.action_options(observation), realistic.PERSONAS
     else:
-        options_of, personas = shopper.action_options(observation), shopper.PERSONAS
-    people = [persona for persona in personas if persona.text == observation["persona"]] or personas
+        options_of, shoppers = _small_options(observation), SMALL_PERSONAS
+    people = [persona for persona in shoppers if persona.text == observation["persona"]] or shoppers
     probabilities: dict[Action, float] = {}
     for persona in people:
         weights = options_of(persona.traits)
@@ -120,9 +270,40 @@ def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
     """The one first-person sentence that the shopper would give for `action`."""
-    explain = realistic.rationale_for if _is_realistic(observation) else shopper.rationale_for
+    explain = realistic.rationale_for if _is_realistic(observation) else _small_rationale
     return explain(observation, action)
 
 
 def _is_realistic(observation: Mapping[str, Any]) -> bool:
     return str(observation["goal"]).startswith("Find ")
+
+
+def demo_store_path() -> Path:
+    """Where the demo store lies; generates it when it is not there yet."""
+    path = cache_folder() / f"demo-{_shop_version()}"
+    if not path.is_dir():
+        try:
+            write_demo_store(path, DEMO_SESSIONS, DEMO_SEED)
+        except BadConfig:
+            if not path.is_dir():  # else another process was quicker, with the same sessions
+                raise
+    return path
+
+
+def write_demo_store(path: Path, sessions: int, seed: int, page_size: PageSize = "small") -> None:
+    """Generates a store of the demo shop."""
+    options = {"sessions": str(sessions), "seed": str(seed), "page_size": page_size}
+    with (
+        StoreWriter(path, source=SOURCE, options=options) as writer,
+        progress_bar(f"demo shop {seed}", sessions) as advance,
+    ):
+        for session in generate_sessions(sessions, seed, page_size):
+            writer.write(session)
+            advance(1)
+
+
+def _shop_version() -> str:
+    digest = blake2b(f"{SCHEMA_VERSION} {DEMO_SESSIONS} {DEMO_SEED}".encode(), digest_size=6)
+    for path in sorted(Path(__file__).parent.glob("*.*")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

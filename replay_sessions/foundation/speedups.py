@@ -7,31 +7,14 @@ SHOP_R1_INTERPRETED is set. This module is to be imported before those.
 
 import contextlib
 import gc
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
 
-_PACKAGE = "replay_sessions.simplify"
 _FOLDER = Path(__file__).parents[1] / "simplify"
-_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]  # of this version of Python on this machine
-
-
-class _Sources(importlib.abc.MetaPathFinder):
-    """Finds the source of a module, also where it is compiled beside."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        package, _, name = fullname.rpartition(".")
-        if not package.startswith(_PACKAGE):
-            return None
-        compiled = [Path(folder, name + _SUFFIX) for folder in path or () if Path(folder, name + _SUFFIX).exists()]
-        return importlib.util.spec_from_file_location(fullname, _source(compiled[0])) if compiled else None
+_SUFFIX = EXTENSION_SUFFIXES[0]  # of this version of Python on this machine
 
 
 def _source(compiled: Path) -> Path:
@@ -67,5 +50,6 @@ def paused_collection() -> Iterator[None]:
 
 
 IS_COMPILED = _is_compiled()
-if not IS_COMPILED:
-    sys.meta_path.insert(0, _Sources())
+if not IS_COMPILED:  # Python then finds only sources in these folders
+    for folder, _, _ in os.walk(_FOLDER):
+        sys.path_importer_cache[folder] = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))

@@ -12,23 +12,32 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal, Self
 
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from replay_sessions.foundation.durable_files import check_name
-from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound, did_you_mean
+from replay_sessions.foundation.errors import (
+    BadConfig,
+    BadSession,
+    ShopR1Error,
+    StoreNotFound,
+    did_you_mean,
+    first_line,
+)
 from replay_sessions.schema import Session, Split
 from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, SPLITS, IndexRow, Manifest, read_index, read_manifest
-from replay_sessions.store.shards import ShardReader, file_digest, session_digest
+from replay_sessions.store.shards import file_digest, session_digest
 from replay_sessions.store.work_folder import put_back
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
 _REMEDY_OR_REPAIR = f"{REMEDY}; `python -m replay_sessions check STORE --repair` keeps what can be read"
-
-
-# Stores that are opened by a name instead of a path -> where they lie; what makes them registers them, since it needs
-# this module.
-BUILT_IN_STORES: dict[str, Callable[[], Path]] = {}
+# Stores that are opened by a name instead of a path -> what gives their path, imported on use: it needs this module.
+BUILT_IN_STORES = {"demo": "replay_sessions.demo_shop.visits:demo_store_path"}
 
 
 class SessionStore:
@@ -62,7 +71,7 @@ class SessionStore:
             BadConfig: Its name is no text.
         """
         if (built_in := BUILT_IN_STORES.get(str(path_or_name))) is not None:
-            return cls(built_in(), salvage=salvage)
+            return cls(resolve_name(built_in)(), salvage=salvage)
         path = Path(path_or_name).expanduser()
         check_name(path)
         if not path.exists() and not put_back(path):
@@ -187,7 +196,7 @@ class SessionStore:
                 )
             yield session
 
-    def _shard(self, number: int) -> ShardReader:
+    def _shard(self, number: int) -> "ShardReader":
         if number not in self._shards:
             try:
                 self._shards[number] = ShardReader(self.path / self.manifest.shards[number].file)
@@ -208,6 +217,32 @@ class SessionStore:
 
     def _replaced(self) -> BadSession:
         return BadSession(f"store '{self.path}' was replaced by another while it was open: open it again")
+
+
+class ShardReader:
+    """Reads sessions of one shard by row group; pages' checksums are verified."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._parquet = pq.ParquetFile(path, page_checksum_verification=True)
+        except (OSError, pa.ArrowException) as error:
+            raise self._damaged(error) from error
+
+    def read(self, row_groups: list[int]) -> Iterator[Session]:
+        try:
+            table = self._parquet.read_row_groups(row_groups, columns=["session", "pages"], use_threads=False)
+            for record, pages in zip(*(column.to_pylist() for column in table.itercolumns()), strict=True):
+                session = msgspec.json.decode(record, type=Session)
+                steps = zip(session.steps, pages, strict=True)
+                yield msgspec.structs.replace(
+                    session, steps=tuple(msgspec.structs.replace(step, page=page) for step, page in steps)
+                )
+        except (OSError, pa.ArrowException, LookupError, ValueError, TypeError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> BadSession:
+        return BadSession(f"'{self.path}' is damaged ({first_line(error)}): copy the store again or write it anew")
 
 
 def _check_size(shard: Path, size_bytes: int) -> None:

@@ -2,12 +2,11 @@
 
 Columns: `session_id`, `session` (the session as JSON, its pages left empty), `pages` (list of text). Everything but the
 pages is small, and JSON through msgspec checks each field strictly when it is read; the pages, nearly all of the bytes,
-stand together so that neighbouring pages, which are nearly equal, compress against each other.
+stand together so that neighbouring pages, which are nearly equal, compress against each other. `reader.py` reads them.
 """
 
 import hashlib
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay_sessions.foundation.durable_files import sync_file, writing
-from replay_sessions.foundation.errors import BadSession, WriteFailed, first_line
+from replay_sessions.foundation.errors import WriteFailed
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Shard
 
@@ -83,32 +82,6 @@ class ShardWriter:
             self._parquet.close()
         self._parquet.is_open = False  # or it would be tried again, and complained of, when the object goes
         self._path.unlink(missing_ok=True)
-
-
-class ShardReader:
-    """Reads sessions of one shard by row group; pages' checksums are verified."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._parquet = pq.ParquetFile(path, page_checksum_verification=True)
-        except (OSError, pa.ArrowException) as error:
-            raise self._damaged(error) from error
-
-    def read(self, row_groups: list[int]) -> Iterator[Session]:
-        try:
-            table = self._parquet.read_row_groups(row_groups, columns=["session", "pages"], use_threads=False)
-            for record, pages in zip(*(column.to_pylist() for column in table.itercolumns()), strict=True):
-                session = msgspec.json.decode(record, type=Session)
-                steps = zip(session.steps, pages, strict=True)
-                yield msgspec.structs.replace(
-                    session, steps=tuple(msgspec.structs.replace(step, page=page) for step, page in steps)
-                )
-        except (OSError, pa.ArrowException, LookupError, ValueError, TypeError) as error:
-            raise self._damaged(error) from error
-
-    def _damaged(self, error: Exception) -> BadSession:
-        return BadSession(f"'{self.path}' is damaged ({first_line(error)}): copy the store again or write it anew")
 
 
 def file_digest(path: Path) -> str:

@@ -59,9 +59,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_sessions.schema import Action, reply_action
-from shop_env.click_types import click_type_of
 from shop_env.metrics.action_likelihood import SMALLEST
 from shop_env.metrics.step_table import ACTION_TYPES
+from shop_env.reward.similarity import click_type_of
 
 Floats = NDArray[np.float64]
 

@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.schema import Action, Click, Session, reply_action
-from shop_env.click_types import CLICK_TYPES, click_type_of
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
-from shop_env.reward.similarity import rouge_l, unlogged_fields
+from shop_env.reward.similarity import CLICK_TYPES, click_type_of, rouge_l, unlogged_fields
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -203,7 +202,7 @@ class StepTable:
         weights: What a step counts: 1, or 1/steps of its session where sessions are to count alike.
         logged_type, predicted_type: Codes of ACTION_TYPES; INVALID where the reply could not be read.
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
-        rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by click_types.py is the
+        rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by similarity.py is the
             log's; NaN elsewhere.
         fine_known: Whether the log tells the kind: not where a click has neither a kind nor a name.
         scorable: Whether the log knows every field of its action.

@@ -51,9 +51,8 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-from shop_env.click_types import click_type_of
 from shop_env.replies import MalformedReply, Reply, parse_reply
-from shop_env.reward.similarity import SIMILARITIES, SimilarityName, exact_match, is_wrong_click
+from shop_env.reward.similarity import SIMILARITIES, SimilarityName, click_type_of, exact_match, is_wrong_click
 
 RewardKind = Literal["hierarchical", "binary", "customer_r1"]
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]

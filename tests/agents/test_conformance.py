@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from agents.__main__ import main
+from agents.adapted import TrainView
 from agents.conformance import Report, check_agent
-from agents.train_view import TrainView
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Click, Terminate

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from agents.adapted import TrainView
 from agents.registry import make_agent
-from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate

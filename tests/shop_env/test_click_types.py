@@ -2,7 +2,7 @@
 
 import pytest
 
-from shop_env.click_types import CLICK_TYPES, click_type_of
+from shop_env.reward.similarity import CLICK_TYPES, click_type_of
 
 
 @pytest.mark.parametrize(

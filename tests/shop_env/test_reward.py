@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
-from shop_env.click_types import CLICK_TYPES
 from shop_env.replies import MalformedReply, format_reply, parse_reply
 from shop_env.reward import (
     REWARD_PRESETS,
@@ -22,6 +21,7 @@ from shop_env.reward import (
     reward_preset,
     score_reply,
 )
+from shop_env.reward.similarity import CLICK_TYPES
 
 ROWS = json.loads((Path(__file__).parents[1] / "golden" / "reward_table.json").read_text(encoding="utf-8"))
 NAMES = (

@@ -32,11 +32,11 @@ class Article(NamedTuple):
 
     @property
     def slug(self) -> str:
-        return self.product.slug
+        return "_".join(self.product)
 
     @property
     def title(self) -> str:
-        return self.product.title.title()
+        return " ".join(self.product).title()
 
 
 @cache

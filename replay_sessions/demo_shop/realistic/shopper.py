@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from replay_sessions.demo_shop.catalogue import SIZES, department_of
+from replay_sessions.demo_shop.catalogue import DEPARTMENT_OF, SIZES
 from replay_sessions.demo_shop.phrases import personas, reason_for
 from replay_sessions.demo_shop.realistic.goals import Need, need_of
 from replay_sessions.demo_shop.realistic.read import Offer, View, view_of
@@ -135,7 +135,7 @@ class _Mind(NamedTuple):
     def _on_home(self) -> Iterator[Option]:
         yield from self._queries()
         yield _click(f"nav_bar.{self.noun}"), 0.6
-        yield _click(f"departments.{department_of(self.noun)}"), 0.3
+        yield _click(f"departments.{DEPARTMENT_OF[self.noun]}"), 0.3
         if self.view.in_cart and not self.unmet:
             yield _click("nav_bar.cart"), 3.0
         yield self.terminate(-4.0)

@@ -20,7 +20,7 @@ from itertools import pairwise
 import msgspec
 
 from replay_sessions.elements import find_elements
-from shop_env.click_types import click_type_of
+from shop_env.reward.similarity import click_type_of
 
 Doing = Mapping[str, str] | None  # an action as a reply carries it; None: nothing that could be read
 LEADS_BACK = ("back", "previous", "return_to")

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agents.adapted import TrainView
 from agents.baselines.choices import Page, Reader
 from agents.baselines.fitted import K1, B, FittedBaseline, Nearest, WittenBell, _terms
 from agents.registry import GROUPS, make_agent
-from agents.train_view import TrainView
 from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit, reply_action

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from agents.adapted import TrainView
 from agents.conformance import check_agent
 from agents.prompting.agent import PromptingAgent, examples_text, prompt_messages
 from agents.prompting.formats import reply_of_choice
 from agents.prompting.options import PromptingOptions, read_options
 from agents.registry import make_agent
-from agents.train_view import TrainView
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore

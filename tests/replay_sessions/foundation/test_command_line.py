@@ -98,7 +98,7 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("replay_sessions.demo_shop.cached_store.DEMO_SESSIONS", 2)
+    monkeypatch.setattr("replay_sessions.demo_shop.visits.DEMO_SESSIONS", 2)
     assert run(*words) == 2
     error = capsys.readouterr().err
     assert told in error

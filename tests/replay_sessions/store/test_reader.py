@@ -213,7 +213,7 @@ class TestDamage:
 
 def test_the_demo_store_is_made_once_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path))
-    monkeypatch.setattr("replay_sessions.demo_shop.cached_store.DEMO_SESSIONS", 12)
+    monkeypatch.setattr("replay_sessions.demo_shop.visits.DEMO_SESSIONS", 12)
     first = SessionStore.open("demo")
     made = first.path.stat().st_mtime_ns
     assert len(first) == 12
