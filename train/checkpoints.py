@@ -54,22 +54,16 @@ class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     precision: Precision = "float32"
 
 
-def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo) -> None:
+def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None = None) -> None:
     """Writes a checkpoint folder, in place of an older one.
+
+    Args:
+        info: None writes a model to start from.
 
     Raises:
         BadConfig: The folder exists and is no checkpoint.
         WriteFailed: The system refused; the older one is unchanged.
     """
-    _save_folder(path, model, tokenizer, info)
-
-
-def save_model(path: Path, model: Any, tokenizer: Any) -> None:
-    """Writes a model to start from, in place of an older one."""
-    _save_folder(path, model, tokenizer, None)
-
-
-def _save_folder(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None) -> None:
     with WorkFolder(path, marker="config.json" if info is None else CHECKPOINT_FILE) as work:
         with writing(path):
             if has_adapter(model):

@@ -26,12 +26,11 @@ class Optimizer:
     def __init__(self, model: Any, config: OptimizerConfig, total_steps: int, ranks: Ranks = SINGLE_PROCESS) -> None:
         self._config, self._ranks = config, ranks
         self._total_steps = total_steps
-        self._names, self._parameters = zip(
-            *[(name, p) for name, p in model.named_parameters() if p.requires_grad], strict=True
-        )
-        decayed = [p for p in self._parameters if p.dim() >= 2]
-        others = [p for p in self._parameters if p.dim() < 2]
-        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        groups = [
+            {"params": [p for p in self._parameters.values() if (p.dim() >= 2) == is_matrix], "weight_decay": decay}
+            for is_matrix, decay in ((True, config.weight_decay), (False, 0.0))
+        ]
         self._adamw = torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2))
 
     def step(self, step: int) -> dict[str, float]:
@@ -43,8 +42,9 @@ class Optimizer:
         lr = learning_rate(step, self._total_steps, self._config)
         for group in self._adamw.param_groups:
             group["lr"] = lr
-        self._ranks.all_reduce_gradients(self._parameters)
-        norm = float(full_tensor(torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)))
+        parameters = self._parameters.values()
+        self._ranks.all_reduce_gradients(parameters)
+        norm = float(full_tensor(torch.nn.utils.clip_grad_norm_(parameters, self._config.max_grad_norm)))
         if not math.isfinite(norm):
             raise TrainingDiverged(
                 f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}. Start anew with a "
@@ -58,16 +58,15 @@ class Optimizer:
         """AdamW's moments by parameter, each sharded over the ranks as that is."""
         return {
             f"{name}/{key}": value
-            for name, parameter in zip(self._names, self._parameters, strict=True)
+            for name, parameter in self._parameters.items()
             for key, value in self._adamw.state.get(parameter, {}).items()
         }
 
     def load(self, tensors: Iterable[tuple[str, Tensor]]) -> None:
         """Restores the items of `state`, each tensor unsharded."""
-        parameters = dict(zip(self._names, self._parameters, strict=True))
         for key, value in tensors:
             name, _, moment = key.rpartition("/")
-            parameter = parameters[name]
+            parameter = self._parameters[name]
             # AdamW counts its steps on the CPU, wherever the parameter is.
             self._adamw.state[parameter][moment] = (
                 value.clone() if moment == "step" else distribute_like(value, parameter)

@@ -14,7 +14,6 @@ vocabulary size, U = 1/V):
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -58,9 +57,7 @@ def log_probabilities(
     temperature: float = 1.0,
 ) -> Tensor:
     """(N,) of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H), and nothing else."""
-    chunk = partial(_chunk_stats, temperature=temperature, definition=None)
-    (log_probs,) = _in_chunks(chunk, hidden, output_weight, targets)
-    return log_probs
+    return _in_chunks(hidden, output_weight, targets, temperature, None)[0]
 
 
 def policy_stats(
@@ -72,17 +69,14 @@ def policy_stats(
     definition: SelfCertainty = "kl_uniform_policy",
 ) -> PolicyStats:
     """Statistics of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H)."""
-    chunk = partial(_chunk_stats, temperature=temperature, definition=definition)
-    return PolicyStats(*_in_chunks(chunk, hidden, output_weight, targets))
+    return PolicyStats(*_in_chunks(hidden, output_weight, targets, temperature, definition))
 
 
 def _in_chunks(
-    function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]],
-    hidden: Tensor,
-    output_weight: Tensor,
-    targets: Tensor,
+    hidden: Tensor, output_weight: Tensor, targets: Tensor, temperature: float, definition: SelfCertainty | None
 ) -> list[Tensor]:
-    """The columns of `function`, for few rows at a time; their logits are computed again in the backward pass."""
+    """`_chunk_stats` of few rows at a time; their logits are computed again in the backward pass."""
+    function = partial(_chunk_stats, temperature=temperature, definition=definition)
     rows = max(1, CHUNK_BYTES // (4 * output_weight.shape[0]))
     if torch.is_grad_enabled() and len(hidden) > rows:
         function = partial(checkpoint, function, use_reentrant=False)

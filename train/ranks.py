@@ -48,6 +48,11 @@ class Ranks:
         """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
+    @property
+    def share(self) -> slice:
+        """Which of the items that all processes share out are this one's."""
+        return slice(self.rank, None, self.world_size)
+
     def sum_metrics(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """Each metric summed over all processes, which pass the same names in the same order."""
         return dict(zip(metrics, self._all_reduce(list(metrics.values()), dist.ReduceOp.SUM), strict=True))
@@ -94,7 +99,7 @@ class Ranks:
 
     def shard(self, items: Sequence[T]) -> Sequence[T]:
         """This process's share of the items."""
-        return items[self.rank :: self.world_size]
+        return items[self.share]
 
     def all_reduce_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Sums the gradients of parameters that every process holds completely; where no process has one, none is left.

@@ -19,6 +19,7 @@ Balance = Literal["uniform", "balanced"]
 BALANCED = {"click": 1.1, "type_and_submit": 1.1, "terminate": 1.0}
 
 T = TypeVar("T")
+ALL = slice(None)
 SessionSteps = tuple[SessionTokens, list[ReplySpan]]  # steps of one session, in their order
 
 
@@ -54,14 +55,13 @@ class SessionPlan:
     batches. Batches do not reach across epochs.
 
     Args:
-        rank, ranks: This process's number (from 0), of the `ranks` that share each batch.
+        share: Which items of each batch are this process's.
     """
 
     def __init__(
-        self, trunks: Sequence[SessionTokens], size: int, max_tokens: int, key: str, *, rank: int = 0, ranks: int = 1
+        self, trunks: Sequence[SessionTokens], size: int, max_tokens: int, key: str, share: slice = ALL
     ) -> None:
-        self._trunks, self._size, self._max_tokens, self._key = trunks, size, max_tokens, key
-        self._share = slice(rank, None, ranks)
+        self._trunks, self._size, self._max_tokens, self._key, self._share = trunks, size, max_tokens, key, share
         self._epochs = count()
         self._batches: list[list[int]] = []
 
@@ -91,14 +91,13 @@ class StepPlan:
         balance: `uniform` takes every step once an epoch. `balanced` draws the type of each by the papers' shares, then
             the next step of that type; rare types come round more often, and a step that comes twice in one batch is
             taken once.
-        rank, ranks: As in SessionPlan.
+        share: As in SessionPlan.
     """
 
     def __init__(
-        self, trunks: Sequence[SessionTokens], size: int, balance: Balance, key: str, *, rank: int = 0, ranks: int = 1
+        self, trunks: Sequence[SessionTokens], size: int, balance: Balance, key: str, share: slice = ALL
     ) -> None:
-        self._trunks, self._size = trunks, size
-        self._share = slice(rank, None, ranks)
+        self._trunks, self._size, self._share = trunks, size, share
         pairs = [(index, position) for index, t in enumerate(trunks) for position in range(len(t.replies))]
         self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._by_type(pairs), key)
         self._drawn: list[tuple[int, int]] = []

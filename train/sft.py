@@ -15,7 +15,7 @@ from train.ranks import SINGLE_PROCESS, Ranks
 from train.sampler import SessionPlan, SessionSteps, split_batches
 from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
 from train.sharding import same_passes
-from train.tokens import ReplySpan, SessionTokens
+from train.tokens import SessionTokens
 
 
 class SftTrainer:
@@ -34,7 +34,7 @@ class SftTrainer:
             raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
         self._policy, self._config, self._ranks = policy.train(), config.in_steps(trunks), ranks
         size, tokens = config.sessions_per_batch, config.tokens_per_batch
-        self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", rank=ranks.rank, ranks=ranks.world_size)
+        self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", ranks.share)
         self.total_steps = self._config.total_steps
         self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps, ranks)
 
@@ -42,10 +42,9 @@ class SftTrainer:
         """One optimizer step; returns its metrics. Depends on the weights and `step` only."""
         stage_replies = self._config.replies_at(step)
         batch = [(trunk, replies[:stage_replies]) for trunk, replies in self._plan.batch(step)]
-        own_tokens = sum(_target_tokens(reply) for _, replies in batch for reply in replies)
-        reply_tokens = self._ranks.all_reduce_sum(own_tokens)
-        metrics = {"loss": 0.0, "tokens": 0.0}
         packs = list(sft_packs(batch, self._config.max_batch_tokens))
+        reply_tokens = self._ranks.all_reduce_sum(sum(len(packed.targets) for packed in packs))
+        metrics = {"loss": 0.0, "tokens": 0.0}
         with same_passes(self._ranks, len(packs), self._policy):
             for packed in packs:
                 for output in self._policy.forward_chunks(packed.to(self._policy.device), log_probabilities):
@@ -65,10 +64,6 @@ def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[Packed
         return (replies[-1].end + sum(len(reply.target or ()) for reply in replies),)
 
     return map(_pack, split_batches(batch, cost, max_tokens))
-
-
-def _target_tokens(reply: ReplySpan) -> int:
-    return reply.end - reply.start if reply.target is None else len(reply.target)
 
 
 def _pack(sessions: Sequence[SessionSteps]) -> PackedTrees:

@@ -22,10 +22,9 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from train.attention.structured import Structured
 from train.policy import Policy
 from train.ranks import Ranks, full_tensor
-from train.session_tree import TreeAttention, pack_trunks
+from train.session_tree import pack_trunks
 
 
 class ShardedPolicy(Policy):
@@ -37,10 +36,9 @@ class ShardedPolicy(Policy):
         ranks: Ranks,
         *,
         autocast: torch.dtype | None = None,
-        gradient_checkpointing: bool = False,
-        attention: TreeAttention = Structured,
+        **options: Any,
     ) -> None:
-        super().__init__(model, autocast=autocast, gradient_checkpointing=gradient_checkpointing, attention=attention)
+        super().__init__(model, autocast=autocast, **options)
         self._ranks = ranks
         self._gathered = (Policy(_without_weights(model), autocast=autocast),)  # in a tuple: no submodule
         mesh = init_device_mesh(self.device.type, (ranks.world_size,))

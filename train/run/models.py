@@ -7,7 +7,7 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.store import SessionStore
-from train.checkpoints import save_model
+from train.checkpoints import save_checkpoint
 from train.models import load_model
 from train.ranks import Ranks
 from train.rollouts.vllm import VllmEngine
@@ -43,7 +43,7 @@ def load_base_model(
         model.name_or_path = path  # what an adapter names as its base, wherever the run is moved
     elif is_gguf:
         if ranks.is_main:
-            save_model(copy, model, tokenizer)
+            save_checkpoint(copy, model, tokenizer)
         ranks.barrier()
     return model, tokenizer
 

@@ -9,8 +9,7 @@ it may be cut off.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,7 +17,6 @@ from types import FrameType
 from typing import Any, Protocol
 
 import msgspec
-from torch import Tensor
 
 from replay_sessions.foundation.command_line import handling
 from train.checkpoints import load_state, model_tensors, save_state
@@ -91,13 +89,15 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
     progress = _restore(phase, phase.trainer, folder)
     log.start_phase(phase.name, phase.total_steps, progress.logged)
     clock = SaveSchedule(save_every_s)
-    with _stop_after_step(phase.ranks) as stop:
+    stop = _Stop(phase.ranks)
+    with handling(stop.note):
         while not _is_over(phase, progress):
             if progress.unvalidated is None:
                 _step(phase, phase.trainer, progress, log)
             else:
-                with stop.at_once():
-                    exact = phase.validate()
+                stop.at_once = True
+                exact = phase.validate()
+                stop.at_once = False
                 _keep_better(phase, progress, exact, log)
             is_due = phase.ranks.is_main and clock.is_due()
             stop_wanted, save_wanted = phase.ranks.any(stop.wanted, is_due)  # all do the same
@@ -191,42 +191,25 @@ def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Progress:
     tensors, state = saved
     for name, tensor in model_tensors(phase.model).items():
         tensor.copy_(distribute_like(tensors[f"model/{name}"], tensor))
-    trainer.optimizer.load(_moments(tensors))
+    trainer.optimizer.load((name.removeprefix(MOMENTS), tensors[name]) for name in tensors if name.startswith(MOMENTS))
     return msgspec.convert({key: value for key, value in state.items() if key != "phase"}, Progress)
-
-
-def _moments(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    return ((name.removeprefix(MOMENTS), tensors[name]) for name in tensors if name.startswith(MOMENTS))
 
 
 class _Stop:
     """What SIGINT (Ctrl-C) and SIGTERM do: the first is noted until the step has ended, a second one stops at once.
 
     Among several ranks a second one is not heard: a launcher hands each on that the terminal has sent already.
+
+    Attributes:
+        at_once: The first one stops at once too, for nothing would be lost.
     """
 
     def __init__(self, ranks: Ranks) -> None:
         self.wanted = False
         self._ranks = ranks
-        self._nothing_to_lose = False
+        self.at_once = False
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        if self._nothing_to_lose or (self.wanted and self._ranks.is_single):
+        if self.at_once or (self.wanted and self._ranks.is_single):
             raise Stopped
         self.wanted = True
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Here the first one stops at once too."""
-        self._nothing_to_lose = True
-        try:
-            yield
-        finally:
-            self._nothing_to_lose = False
-
-
-@contextmanager
-def _stop_after_step(ranks: Ranks) -> Iterator[_Stop]:
-    stop = _Stop(ranks)
-    with handling(stop.note):
-        yield stop
