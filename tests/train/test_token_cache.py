@@ -9,7 +9,7 @@ import pytest
 from shop_env.observation import ContextConfig
 from tests.train.conftest import COMPACT, Tiny
 from train.config import SftConfig
-from train.token_cache import cache_key, cached_trunks
+from train.run.data import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 
 

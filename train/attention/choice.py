@@ -87,9 +87,9 @@ def names_for(device: torch.device) -> tuple[str, ...]:
     return ("flex" if device.type == "cuda" else "merged", "structured")
 
 
-def get_traceable_attention(name: str, device: torch.device) -> TreeAttention:
+def get_traceable_attention(name: str) -> TreeAttention:
     """What stands for an attention where memory is counted without running a kernel (train/memory.py)."""
-    merged = name == "merged" or (name == "auto" and device.type != "cuda")
+    merged = name == "merged" or (name == "auto" and not torch.cuda.is_available())
     return merged_where_long if merged else Structured
 
 

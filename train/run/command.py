@@ -19,7 +19,7 @@ from train.ranks import Ranks
 from train.run.agents import RunAgents
 from train.run.config import TrainConfig
 from train.run.dry_run import dry_run
-from train.run.export import export_for_trl, export_for_verl
+from train.run.export import export_phase
 from train.run.extension import check_store, record_extension
 from train.run.options import PROGRAM, RunOptions
 from train.run.table import evaluate_run
@@ -51,9 +51,9 @@ def _run(
         call = shlex.join(word for word in words if word != "--dry-run")
         return _print(chain(dry_run(config, store), [f"To train: {PROGRAM} {call}"]))
     if options.for_verl is not None:
-        return _print(export_for_verl(config, store, options.for_verl, folder))
+        return _print(export_phase(config, store, "verl", options.for_verl, folder))
     if options.for_trl is not None:
-        return _print(export_for_trl(config, store, options.for_trl, folder))
+        return _print(export_phase(config, store, "trl", options.for_trl, folder))
     trackers = load_trackers(config.watch)
     advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
     requested, config = config, config if ranks.is_single else config.with_seeds_by_prompt()

@@ -1,78 +1,68 @@
 """The train split as tokens: what every phase of a run learns from, tokenised once for each context.
 
-store ─► observations in a phase's context ─► trunks (train.tokens) ─► a file in the run's folder (train.token_cache)
+    store ─► observations in a phase's context ─► trunks (train.tokens) ─► tokens-KEY.uint32 (all trunks end to end)
+                                                                         · trunks-KEY.json (what else is in them)
+
+The files lie in the run's folder and are mapped into memory as they are read, four bytes a token. As Python lists the
+tokens of a large log would take nine times the memory, all of it at once; a run that resumes finds the files instead
+of tokenizing again. The JSON is written last: without it the tokens count as not written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
+from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import render_prompt
 from shop_env.reward.similarity import unlogged_fields
-from train.checkpoints import CheckpointInfo
 from train.run.config import TrainConfig
-from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
-
-
-def first_info(config: TrainConfig, store: SessionStore) -> CheckpointInfo:
-    """How the model that a run starts from is prompted."""
-    return CheckpointInfo(
-        made_by="start",
-        store_fingerprint=store.fingerprint,
-        context=config.context,
-        prompt=config.prompt,
-        temperature=config.evaluation.temperature,
-        max_new_tokens=config.model.max_new_tokens,
-        max_tokens=config.model.max_tokens,
-        own_tokenizer=config.model.path is None,
-        precision=config.model.computed_in,
-    )
-
-
-def info_of_phase(config: TrainConfig, store: SessionStore, name: str) -> CheckpointInfo:
-    """How the policy of a phase is prompted, where nothing was trained yet."""
-    return msgspec.structs.replace(first_info(config, store), context=config.context_of(name))
 
 
 class TrainingData:
     """The training sessions of `store`, tokenised in `folder`; `log` gets a line on how many there are."""
 
-    def __init__(self, store: SessionStore, folder: Path, log: Callable[[str], None]) -> None:
-        self._store, self._folder, self._log = store, folder, log
+    def __init__(self, config: TrainConfig, store: SessionStore, folder: Path, log: Callable[[str], None]) -> None:
+        self._config, self._store, self._folder, self._log = config, store, folder, log
         self._trunks: dict[tuple[ContextConfig, bool, int], list[SessionTokens]] = {}
 
-    def trunks(
-        self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool, limit: int | None = None
-    ) -> list[SessionTokens]:
-        """The sessions as a checkpoint of this kind sees them; logs what did not fit.
+    def trunks(self, phase: str, tokenizer: Any, limit: int | None = None) -> list[SessionTokens]:
+        """The sessions as the policy of a phase sees them; logs what did not fit.
 
         Args:
-            limit: The longest prompt, in tokens; None: what the checkpoint's longest path leaves beside a reply.
+            limit: The longest prompt, in tokens; None: what the configuration leaves beside the replies.
         """
-        if limit is None:
-            limit = info.max_tokens - info.max_new_tokens
-        key = info.context, teach_rationales, limit
+        key = (
+            self._config.context_of(phase),
+            self._config.phases[phase].teach_rationales,
+            self._config.prompt_tokens_of(phase) if limit is None else limit,
+        )
         if key not in self._trunks:
-            self._trunks[key] = self._read(tokenizer, info, teach_rationales, limit)
+            self._trunks[key] = self._read(tokenizer, *key)
         return self._trunks[key]
 
-    def _read(self, tokenizer: Any, info: CheckpointInfo, teach_rationales: bool, limit: int) -> list[SessionTokens]:
+    def _read(self, tokenizer: Any, context: ContextConfig, teach_rationales: bool, limit: int) -> list[SessionTokens]:
         # All that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them.
+        prompt = self._config.prompt
         first = next(iter(self._store.sessions("train")), None)
-        instructions = "" if first is None else render_prompt(observe(first, 0), info.prompt)[0]["content"]
-        settings = (info.context, info.prompt, limit, teach_rationales, self._store.fingerprint)
+        instructions = "" if first is None else render_prompt(observe(first, 0), prompt)[0]["content"]
+        settings = (context, prompt, limit, teach_rationales, self._store.fingerprint)
         key = cache_key(tokenizer.backend_tokenizer.to_str(), tokenizer.chat_template, instructions, settings)
 
         def tokenize() -> Iterator[SessionTokens]:
-            personas = persona_texts(self._store, info.context)
+            personas = persona_texts(self._store, context)
             for session in self._store.sessions("train"):
                 yield from tokenize_session(
-                    tokenizer, session, info.context, info.prompt, limit, personas, teach_rationales=teach_rationales
+                    tokenizer, session, context, prompt, limit, personas, teach_rationales=teach_rationales
                 )
 
         trunks = cached_trunks(self._folder, key, tokenize)
@@ -81,7 +71,7 @@ class TrainingData:
 
     def _log_size(self, trunks: Sequence[SessionTokens], limit: int) -> None:
         ids = self._store.session_ids("train")
-        steps = sum(self._store.step_count(session_id) for session_id in ids)
+        steps = sum(map(self._store.step_count, ids))
         included = sum(len(trunk.replies) for trunk in trunks)
         tokens = sum(len(trunk.tokens) for trunk in trunks)
         self._log(f"train split: {len(ids)} sessions, {included} steps, {tokens:,} tokens")
@@ -93,3 +83,55 @@ class TrainingData:
             unlogged = sum(bool(unlogged_fields(step.action)) for session in logged for step in session.steps)
             too_long = f"{steps - included - unlogged} steps whose page does not fit {limit} tokens"
             self._log(f"left out: {too_long}, {unlogged} whose target was not logged")
+
+
+class MappedTokens(Sequence[int]):
+    """A trunk's tokens in the file; a slice of them is a list."""
+
+    def __init__(self, array: npt.NDArray[np.uint32]) -> None:
+        self._array = array
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        tokens: int | list[int] = self._array[index].tolist()
+        return tokens
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+
+def cache_key(*parts: object) -> str:
+    """A hash of `parts`, each a str or what msgspec can encode."""
+    encoded = [part.encode() if isinstance(part, str) else msgspec.json.encode(part, order="sorted") for part in parts]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in encoded)).hexdigest()[:32]
+
+
+def cached_trunks(folder: Path, key: str, build: Callable[[], Iterable[SessionTokens]]) -> list[SessionTokens]:
+    """The trunks that were written under `key`; else those of `build`, after writing them."""
+    tokens, index = folder / f"tokens-{key}.uint32", folder / f"trunks-{key}.json"
+    if not index.exists():
+        _write(tokens, index, build())
+    # Where a trunk's tokens begin and end in the file, and the trunk without them.
+    entries = msgspec.json.decode(index.read_bytes(), type=list[tuple[int, int, SessionTokens]])
+    if not entries:
+        return []
+    array = np.memmap(tokens, dtype=np.uint32, mode="r")
+    return [replace(trunk, tokens=MappedTokens(array[start:end])) for start, end, trunk in entries]
+
+
+def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
+    tokens.parent.mkdir(parents=True, exist_ok=True)
+    entries = []
+    end = 0
+    with tokens.with_name(tokens.name + ".partial").open("wb") as file:
+        for trunk in trunks:
+            start, end = end, end + len(trunk.tokens)
+            file.write(np.asarray(trunk.tokens, dtype=np.uint32).tobytes())
+            entries.append((start, end, replace(trunk, tokens=())))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, tokens)
+    replace_file(index, msgspec.json.encode(entries))

@@ -18,7 +18,6 @@ from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
 from train.attention.choice import get_traceable_attention
 from train.attention.names import resolve_chunk_tokens
-from train.config import SftConfig
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import Group, micro_batches, score_group
 from train.grpo.trainer import grpo_plan
@@ -28,7 +27,7 @@ from train.policy import autocast_dtype
 from train.rollouts.engine import SampledReply, StopReason
 from train.rollouts.local import token_bytes, trunk_batches
 from train.run.config import TrainConfig
-from train.run.data import TrainingData, info_of_phase
+from train.run.data import TrainingData
 from train.sampler import SessionPlan, SessionSteps, StepPlan
 from train.session_tree import PackedTrees
 from train.sft import sft_packs
@@ -71,20 +70,16 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[Table | str]:
         gradient_checkpointing=config.model.gradient_checkpointing,
         chunk_tokens=resolve_chunk_tokens(config.model.attention, config.model.chunk_tokens),
         lora=config.model.lora,
-        attention=get_traceable_attention(
-            config.model.attention, torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        ),
+        attention=get_traceable_attention(config.model.attention),
     )
     cache_bytes = token_bytes(model_config, options.autocast or torch.float32)
     rows: list[list[str | int]] = []
     memory: dict[str, MemoryParts] = {}
     trained = {name: phase for name, phase in config.phases.items() if phase.method != "none"}
     with tempfile.TemporaryDirectory() as folder, progress_bar("phases", len(trained)) as advance:
-        data = TrainingData(store, Path(folder), lambda _text: None)
+        data = TrainingData(config, store, Path(folder), lambda _text: None)
         for name, phase in trained.items():
-            info = info_of_phase(config, store, name)
-            limit = config.prompt_tokens_of(name)
-            trunks = data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales, limit=limit)
+            trunks = data.trunks(name, tokenizer)
             if phase.method == "sft":
                 work = _sft(config, name, trunks)
             else:
@@ -107,22 +102,20 @@ def _model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
 
 
 def _sft(config: TrainConfig, name: str, trunks: Sequence[SessionTokens]) -> _Work:
-    sft: SftConfig = config.sft_of(name).in_steps(trunks)
+    sft = config.sft_of(name).in_steps(trunks)
     seed = config.seed + config.phases[name].seed
     plan = SessionPlan(trunks, sft.sessions_per_batch, sft.tokens_per_batch, f"{seed} sft")
-    largest, typical = _batches(plan, sft.total_steps)
-    tokens = sum(packed.input_ids.numel() for packed in sft_packs(typical, sft.max_batch_tokens))
-    packs = list(sft_packs(largest, sft.max_batch_tokens))
-    return _Work(sft.total_steps, tokens, max(packs, key=_length))
+    largest, typical = (sft_packs(batch, sft.max_batch_tokens) for batch in _batches(plan, sft.total_steps))
+    return _Work(sft.total_steps, sum(map(_length, typical)), max(largest, key=_length))
 
 
 def _grpo(config: TrainConfig, name: str, trunks: Sequence[SessionTokens], tokenizer: Any, cache_bytes: int) -> _Work:
     grpo, reward = config.grpo_of(name), config.reward_of(name)
     plan = grpo_plan(trunks, grpo, config.seed + config.phases[name].seed)
-    largest, typical = (_groups(batch, grpo, tokenizer, reward) for batch in _batches(plan, grpo.steps))
-    tokens = sum(_length(micro_batch.packed) for micro_batch in micro_batches(typical, grpo.max_batch_tokens))
-    packs = [micro_batch.packed for micro_batch in micro_batches(largest, grpo.max_batch_tokens)]
-    return _Work(grpo.steps, tokens, max(packs, key=_length), _rollouts(largest, grpo, tokenizer, cache_bytes))
+    batches = [_groups(batch, grpo, tokenizer, reward) for batch in _batches(plan, grpo.steps)]
+    largest, typical = ((each.packed for each in micro_batches(own, grpo.max_batch_tokens)) for own in batches)
+    rollouts = _rollouts(batches[0], grpo, tokenizer, cache_bytes)
+    return _Work(grpo.steps, sum(map(_length, typical)), max(largest, key=_length), rollouts)
 
 
 def _batches(plan: SessionPlan | StepPlan, steps: int) -> tuple[list[SessionSteps], list[SessionSteps]]:

@@ -51,16 +51,17 @@ def table_rows(
         demo_shop: Whether the shoppers' own policy, the oracle, is known.
     """
     rows = [(spec.label, spec, config.context) for spec in agents]
-    for name, phase in config.phases.items():
-        for decoding in decodings_of(config, name):
-            spec = AgentSpec(
-                target=name, arguments={"temperature": decoding.temperature}, label=decoding.label(phase.label)
-            )
-            rows.append((decoding.file_name(name), spec, config.context_of(name)))
-    for decoding in decodings(config.evaluation) if demo_shop else ():
-        arguments = {"temperature": decoding.temperature}
-        oracle = AgentSpec(target="oracle", arguments=arguments, label=decoding.label("oracle"))
-        rows.append((decoding.file_name("oracle"), oracle, config.context))
+    sampled = [
+        (name, phase.label, config.context_of(name), decodings_of(config, name))
+        for name, phase in config.phases.items()
+    ]
+    if demo_shop:
+        sampled.append(("oracle", "oracle", config.context, decodings(config.evaluation)))
+    for name, label, context, ways in sampled:
+        for decoding in ways:
+            arguments = {"temperature": decoding.temperature}
+            spec = AgentSpec(target=name, arguments=arguments, label=decoding.label(label))
+            rows.append((decoding.file_name(name), spec, context))
     return rows
 
 

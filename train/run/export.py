@@ -7,7 +7,7 @@ store ─► the phase's steps in its context ─► train.parquet, its order �
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
@@ -18,8 +18,8 @@ from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
 from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
-from train.run.config import PhaseConfig, TrainConfig
-from train.run.data import TrainingData, info_of_phase
+from train.run.config import TrainConfig
+from train.run.data import TrainingData
 from train.tokens import tokenize_session
 
 LAUNCH = """\
@@ -33,71 +33,48 @@ exec python -m verl.trainer.main_ppo \\
 """
 
 
-def export_for_trl(config: TrainConfig, store: SessionStore, name: str, folder: Path) -> Iterator[str]:
-    """Writes a phase for TRL into `folder`, and yields a line for each file.
+def export_phase(
+    config: TrainConfig, store: SessionStore, trainer: Literal["trl", "verl"], name: str, folder: Path
+) -> Iterator[str]:
+    """Writes a phase for another trainer into `folder`, and yields a line for each file.
 
     Raises:
-        BadConfig: No such phase of GRPO, a tiny model, or numbers that TRL has no counterpart of.
+        BadConfig: No such phase of GRPO, a tiny model, or numbers that the trainer has no counterpart of.
     """
-    phase = _find_phase(config, name, "--for-trl")
-    run = trl_run(
-        config.grpo_of(name),
-        model=str(config.model.path),
-        folder=folder,
-        max_tokens=config.model.max_tokens,
-        bf16=config.model.computed_in == "bfloat16_autocast",
-        gradient_checkpointing=config.model.gradient_checkpointing,
-        lora=config.model.lora,
-        seed=config.seed + phase.seed,
-    )
-    yield from _write_steps(config, store, name, folder, validation=False)
-    replace_json(folder / RUN_FILE, run)
-    yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
-    yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
-    yield from _start_note(phase, name)
-
-
-def export_for_verl(config: TrainConfig, store: SessionStore, name: str, folder: Path) -> Iterator[str]:
-    """Writes a phase for verl into `folder`, and yields a line for each file.
-
-    Raises:
-        BadConfig: No such phase of GRPO, a tiny model, or numbers that verl has no counterpart of.
-    """
-    phase = _find_phase(config, name, "--for-verl")
-    folder = folder.resolve()  # Ray's workers run in another folder
-    words = overrides(
-        config.grpo_of(name),
-        model=str(config.model.path),
-        folder=folder,
-        max_tokens=config.model.max_tokens,
-        lora=config.model.lora,
-        seed=config.seed + phase.seed,
-    )
-    yield from _write_steps(config, store, name, folder, validation=True)
-    title = f"{phase.label} of {config.store} in verl 0.9, as `python -m agents.llm_grpo.train` would train it."
-    launch = folder / "launch.sh"
-    replace_file(launch, LAUNCH.format(title=title, words=" \\\n".join(f"  {_word(*each)}" for each in words.items())))
-    launch.chmod(0o755)
-    yield f"{launch}: starts it, with verl installed and a Ray cluster or one machine's GPUs"
-    yield from _start_note(phase, name)
-
-
-def _word(key: str, value: Any) -> str:
-    return shlex.quote(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
-
-
-def _find_phase(config: TrainConfig, name: str, flag: str) -> PhaseConfig:
-    phase = config.phases.get(name)
+    phase, model = config.phases.get(name), config.model
     if phase is None or phase.method != "grpo":
         names = [other for other, one in config.phases.items() if one.method == "grpo"]
-        raise BadConfig(f"{flag} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
-    if config.model.path is None:
-        raise BadConfig(f"{flag} needs a model that others can load; give --model.path.")
-    return phase
-
-
-def _start_note(phase: PhaseConfig, name: str) -> Iterator[str]:
-    """Where a phase begins with other weights than the run's first."""
+        raise BadConfig(f"--for-{trainer} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
+    if model.path is None:
+        raise BadConfig(f"--for-{trainer} needs a model that others can load; give --model.path.")
+    options: dict[str, Any] = {
+        "model": model.path,
+        "max_tokens": model.max_tokens,
+        "lora": model.lora,
+        "seed": config.seed + phase.seed,
+    }
+    if trainer == "trl":
+        run = trl_run(
+            config.grpo_of(name),
+            folder=folder,
+            bf16=model.computed_in == "bfloat16_autocast",
+            gradient_checkpointing=model.gradient_checkpointing,
+            **options,
+        )
+        yield from _write_steps(config, store, name, folder)
+        replace_json(folder / RUN_FILE, run)
+        yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
+        yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
+    else:
+        folder = folder.resolve()  # Ray's workers run in another folder
+        words = overrides(config.grpo_of(name), folder=folder, **options)
+        yield from _write_steps(config, store, name, folder, validation=True)
+        title = f"{phase.label} of {config.store} in verl 0.9, as `python -m agents.llm_grpo.train` would train it."
+        launch = folder / "launch.sh"
+        lines = " \\\n".join(f"  {_word(*each)}" for each in words.items())
+        replace_file(launch, LAUNCH.format(title=title, words=lines))
+        launch.chmod(0o755)
+        yield f"{launch}: starts it, with verl installed and a Ray cluster or one machine's GPUs"
     if phase.start != "model":
         yield (
             f"'{name}' starts from '{phase.start}', and --model.path is what it begins with here: give a checkpoint "
@@ -105,8 +82,12 @@ def _start_note(phase: PhaseConfig, name: str) -> Iterator[str]:
         )
 
 
+def _word(key: str, value: Any) -> str:
+    return shlex.quote(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+
+
 def _write_steps(
-    config: TrainConfig, store: SessionStore, name: str, folder: Path, *, validation: bool
+    config: TrainConfig, store: SessionStore, name: str, folder: Path, *, validation: bool = False
 ) -> Iterator[str]:
     """Writes the steps of a phase as rows.
 
@@ -115,14 +96,13 @@ def _write_steps(
     """
     phase = config.phases[name]
     tokenizer = load_tokenizer(str(config.model.path))
-    info = info_of_phase(config, store, name)
+    context, limit = config.context_of(name), config.model.max_tokens - config.model.max_new_tokens
     lines: list[str] = []
-    data = TrainingData(store, folder / "tokens", lines.append)
-    splits = {"train": scored_trunks(data.trunks(tokenizer, info, teach_rationales=phase.teach_rationales))}
+    data = TrainingData(config, store, folder / "tokens", lines.append)
+    splits = {"train": scored_trunks(data.trunks(name, tokenizer, limit))}
     yield from lines
     write_order(folder / "train.parquet", splits["train"], config.grpo_of(name), config.seed + phase.seed)
-    personas = persona_texts(store, info.context)
-    limit = info.max_tokens - info.max_new_tokens
+    personas = persona_texts(store, context)
     if validation:
         rule = phase.validation or config.validation
         sessions = [store.session(session_id) for session_id in store.session_ids("validation")[: rule.sessions]]
@@ -134,7 +114,7 @@ def _write_steps(
             [
                 trunk
                 for session in sessions
-                for trunk in tokenize_session(tokenizer, session, info.context, config.prompt, limit, personas)
+                for trunk in tokenize_session(tokenizer, session, context, config.prompt, limit, personas)
             ]
         )
     for split, trunks in splits.items():
@@ -142,7 +122,7 @@ def _write_steps(
             store.session,
             tokenizer,
             trunks,
-            info.context,
+            context,
             config.prompt,
             config.reward_of(name),
             split=split,

@@ -19,7 +19,7 @@ from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
-from train.attention.choice import AttentionChoice, choose_attention
+from train.attention.choice import choose_attention
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
 from train.grpo.trainer import GrpoTrainer
@@ -31,7 +31,7 @@ from train.ranks import SINGLE_PROCESS, Ranks
 from train.rollouts.vllm import VllmEngine
 from train.run.agents import RunAgents
 from train.run.config import TrainConfig
-from train.run.data import TrainingData, first_info
+from train.run.data import TrainingData
 from train.run.evaluation import evaluate_shared
 from train.run.models import build_tiny, load_base_model, start_vllm
 from train.run.phases import Phase, PhaseResult, Trainer, run_phase
@@ -67,7 +67,7 @@ class TrainingRun:
         self.agents, self.ranks = agents, ranks
         self.results = self._finished_phases()
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._data = TrainingData(store, folder / "tokens", log.info)
+        self._data = TrainingData(config, store, folder / "tokens", log.info)
         self._vllm: VllmEngine | None = None
         self._passes_line = ""
 
@@ -78,10 +78,6 @@ class TrainingRun:
         for name in self.config.phases:
             if name not in self.results:
                 self._run(name)
-
-    def checkpoint(self, name: str) -> Path:
-        """Where a phase's checkpoint lies."""
-        return self.folder / name
 
     def _run(self, name: str) -> None:
         phase = self._phase(name)
@@ -100,8 +96,8 @@ class TrainingRun:
         if self.config.model.lora is not None and config.method != "none" and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         info = msgspec.structs.replace(started_from, context=self.config.context_of(name))
-        policy = self._policy(name, model, info) if config.method != "none" else Policy(model)
-        trainer, total_steps = self._trainer(name, policy, tokenizer, info)
+        policy = self._policy(name, model) if config.method != "none" else Policy(model)
+        trainer, total_steps = self._trainer(name, policy, tokenizer)
         rule = config.validation or self.config.validation
         validation_sessions = len(self.store.session_ids("validation"))
 
@@ -131,33 +127,42 @@ class TrainingRun:
         validate_at = validation_steps(total_steps, times, throughout=rule.when == "throughout") if times else set()
         return Phase(name, model, trainer, total_steps, validate_at, rule.patience, validate, save, self.ranks)
 
-    def _policy(self, name: str, model: Any, info: CheckpointInfo) -> Policy:
-        """What learns: a whole model in each process, or one sharded over all."""
-        config, passes = self.config.model, self._passes(name, model)
+    def _policy(self, name: str, model: Any) -> Policy:
+        """What learns: a whole model in each process, or one sharded over all.
+
+        How it attends is logged where it differs from the phase before.
+        """
+        config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
+        numbers = self.config.sft_of(name) if self.config.phases[name].method == "sft" else self.config.grpo_of(name)
         options: dict[str, Any] = {
-            "autocast": autocast_dtype(info.precision),
+            "autocast": autocast_dtype(config.computed_in),
             "gradient_checkpointing": config.gradient_checkpointing,
-            "attention": passes.attention,
         }
-        if self._is_sharded:
-            return ShardedPolicy(model, self.ranks, **options)
-        return Policy(model, chunk_tokens=passes.chunk_tokens, **options)
+        passes = choose_attention(
+            model,
+            config.attention,
+            chunk_tokens=config.chunk_tokens,
+            tokens=numbers.max_batch_tokens,
+            packed_only=is_sharded,
+            **options,
+        )
+        if passes.line != self._passes_line:
+            self.log.info(passes.line)
+        self._passes_line = passes.line
+        if is_sharded:
+            return ShardedPolicy(model, self.ranks, attention=passes.attention, **options)
+        return Policy(model, chunk_tokens=passes.chunk_tokens, attention=passes.attention, **options)
 
-    @property
-    def _is_sharded(self) -> bool:
-        return self.config.model.sharded and not self.ranks.is_single
-
-    def _trainer(self, name: str, policy: Policy, tokenizer: Any, info: CheckpointInfo) -> tuple[Trainer | None, int]:
+    def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
         """What takes the steps of a phase, and how many; none where weights are evaluated as they are."""
         config = self.config.phases[name]
         if config.method == "none":
             return None, 0
-        limit = self.config.prompt_tokens_of(name)
         seed, ranks = self.config.seed + config.seed, self.ranks
         if ranks.is_main:
-            self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales, limit=limit)
+            self._data.trunks(name, tokenizer)
         ranks.barrier()  # from here on the tokens are in a file
-        trunks = self._data.trunks(tokenizer, info, teach_rationales=config.teach_rationales, limit=limit)
+        trunks = self._data.trunks(name, tokenizer)
         if config.method == "sft":
             sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed, ranks=ranks)
             return sft, sft.total_steps
@@ -167,24 +172,6 @@ class TrainingRun:
         reference, engine = policy.frozen(), self._vllm
         trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine, ranks=ranks)
         return trainer, grpo.steps
-
-    def _passes(self, name: str, model: Any) -> AttentionChoice:
-        """How a phase's policy attends; logged where it differs from the phase before."""
-        config = self.config.model
-        numbers = self.config.sft_of(name) if self.config.phases[name].method == "sft" else self.config.grpo_of(name)
-        passes = choose_attention(
-            model,
-            config.attention,
-            chunk_tokens=config.chunk_tokens,
-            autocast=autocast_dtype(config.computed_in),
-            gradient_checkpointing=config.gradient_checkpointing,
-            tokens=numbers.max_batch_tokens,
-            packed_only=self._is_sharded,
-        )
-        if passes.line != self._passes_line:
-            self.log.info(passes.line)
-        self._passes_line = passes.line
-        return passes
 
     def _sft_config(self, name: str) -> SftConfig:
         config, phase = self.config.sft_of(name), self.config.phases[name]
@@ -202,12 +189,22 @@ class TrainingRun:
 
     def _start(self, start: str) -> tuple[Any, Any, CheckpointInfo]:
         """The model that a phase starts from, its tokenizer, and how it was prompted so far."""
-        config = self.config
+        config, store = self.config, self.store
         if start != "model":
             return load_checkpoint(self.folder / start, self._device)
-        info = first_info(config, self.store)
+        info = CheckpointInfo(
+            made_by="start",
+            store_fingerprint=store.fingerprint,
+            context=config.context,
+            prompt=config.prompt,
+            temperature=config.evaluation.temperature,
+            max_new_tokens=config.model.max_new_tokens,
+            max_tokens=config.model.max_tokens,
+            own_tokenizer=config.model.path is None,
+            precision=config.model.computed_in,
+        )
         if config.model.path is None:
-            return *build_tiny(config, self.store, self._device, self.log), info
+            return *build_tiny(config, store, self._device, self.log), info
         limit = config.model.max_tokens
         loaded = load_base_model(config.model.path, self.folder, self._device, self.log, self.ranks, max_tokens=limit)
         return *loaded, info

@@ -40,7 +40,6 @@ from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.observation import Observation, observe
 from shop_env.replies import format_reply
-from train.checkpoints import CheckpointInfo
 from train.metrics_file import METRICS_FILE, read_metrics
 from train.run.command import begin_run
 from train.run.config import PhaseConfig, TrainConfig, ValidationConfig
@@ -85,6 +84,7 @@ class SpamData(TrainingData):
 
     def __init__(
         self,
+        config: TrainConfig,
         store: SessionStore,
         folder: Path,
         say: Callable[[str], None],
@@ -93,14 +93,12 @@ class SpamData(TrainingData):
         share: float,
         seed: int,
     ) -> None:
-        super().__init__(store, folder, say)
+        super().__init__(config, store, folder, say)
         self._sessions, self._policy, self._share, self._seed = store, policy, share, seed
 
-    def trunks(
-        self, tokenizer: Any, info: CheckpointInfo, *, teach_rationales: bool, limit: int | None = None
-    ) -> list[SessionTokens]:
+    def trunks(self, phase: str, tokenizer: Any, limit: int | None = None) -> list[SessionTokens]:
         """The sessions with other targets."""
-        logged = super().trunks(tokenizer, info, teach_rationales=teach_rationales, limit=limit)
+        logged = super().trunks(phase, tokenizer, limit)
         sessions = {session.session_id: session for session in self._sessions.sessions("train")}
         return [
             replace(
@@ -134,12 +132,12 @@ class SpamRun(TrainingRun):
         super().__init__(config, store, folder, log, run_agents)
         self._as_logged = self._data
         self._spam = SpamData(
-            store, folder / "tokens", lambda _text: None, policy=policy, share=share, seed=config.seed
+            config, store, folder / "tokens", lambda _text: None, policy=policy, share=share, seed=config.seed
         )
 
-    def _trainer(self, name: str, model: Any, tokenizer: Any, info: CheckpointInfo) -> tuple[Trainer | None, int]:
+    def _trainer(self, name: str, model: Any, tokenizer: Any) -> tuple[Trainer | None, int]:
         self._data = self._spam if self.config.phases[name].method == "sft" else self._as_logged
-        return super()._trainer(name, model, tokenizer, info)
+        return super()._trainer(name, model, tokenizer)
 
 
 @dataclass(frozen=True)

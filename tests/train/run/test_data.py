@@ -7,7 +7,7 @@ import pytest
 
 from replay_sessions.foundation.errors import BadConfig
 from tests.demo_stores import demo_store_at
-from tests.train.conftest import COMPACT, Tiny, checkpoint_info
+from tests.train.conftest import Tiny
 from train.run.config import ModelConfig, TrainConfig
 from train.run.data import TrainingData
 from train.run.presets import load_preset
@@ -41,12 +41,12 @@ def test_a_tree_that_replies_fill_alone_is_refused() -> None:
 def test_sessions_over_a_limit_lose_their_earliest_pages_and_are_counted(tiny: Tiny, tmp_path: Path) -> None:
     store = demo_store_at(tmp_path / "store", 24, seed=3)
     told: list[str] = []
-    data = TrainingData(store, tmp_path / "tokens", told.append)
-    info = checkpoint_info(prompt=COMPACT)
-    whole = data.trunks(tiny.tokenizer, info, teach_rationales=True)
+    config = limited(None)
+    data = TrainingData(config, store, tmp_path / "tokens", told.append)
+    whole = data.trunks("sft", tiny.tokenizer)
     assert not any(line.startswith("cut") for line in told)
     longest = sorted(reply.start for trunk in whole for reply in trunk.replies)[-5] - 1
-    cut = data.trunks(tiny.tokenizer, info, teach_rationales=True, limit=longest)
+    cut = data.trunks("sft", tiny.tokenizer, longest)
     assert max(reply.start for trunk in cut for reply in trunk.replies) <= longest
     assert sum(len(trunk.replies) for trunk in cut) == sum(len(trunk.replies) for trunk in whole)
     sessions = {trunk.session_id for trunk in whole if any(reply.start > longest for reply in trunk.replies)}
@@ -55,6 +55,6 @@ def test_sessions_over_a_limit_lose_their_earliest_pages_and_are_counted(tiny: T
     assert (
         told[-1] == f"cut: {len(sessions)} sessions above {longest:,} tokens lose up to {pages} of their earliest pages"
     )
-    again = TrainingData(store, tmp_path / "tokens", lambda _: None)
-    read = again.trunks(tiny.tokenizer, info, teach_rationales=True, limit=longest)
+    again = TrainingData(config, store, tmp_path / "tokens", lambda _: None)
+    read = again.trunks("sft", tiny.tokenizer, longest)
     assert [trunk.pages_left_out for trunk in read] == [trunk.pages_left_out for trunk in cut]

@@ -14,7 +14,7 @@ from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alon
 from replay_sessions.store import SessionStore
 from shop_env.observation import observe
 from shop_env.replies import Reply, parse_reply
-from train.run.data import TrainingData, first_info
+from train.run.data import TrainingData
 from train.tiny import train_tokenizer
 from train.tokens import decode_replies
 
@@ -51,11 +51,10 @@ def test_a_share_of_the_targets_is_the_policy_s_action_and_every_history_is_as_l
 ) -> None:
     store = SessionStore.open(store_path)
     config = run_config(str(preset), store, ["binary"], 1)
-    info = first_info(config, store)
     tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt)
-    logged = TrainingData(store, tmp_path / "one", lambda _text: None).trunks(tokenizer, info, teach_rationales=True)
-    data = SpamData(store, tmp_path / "two", lambda _text: None, policy=policy, share=0.6, seed=3)
-    taught = data.trunks(tokenizer, info, teach_rationales=True)
+    logged = TrainingData(config, store, tmp_path / "one", lambda _text: None).trunks("taught", tokenizer)
+    data = SpamData(config, store, tmp_path / "two", lambda _text: None, policy=policy, share=0.6, seed=3)
+    taught = data.trunks("taught", tokenizer)
     sessions = {session.session_id: session for session in store.sessions("train")}
     replaced = steps = 0
     for ours, theirs in zip(taught, logged, strict=True):
@@ -73,7 +72,7 @@ def test_a_share_of_the_targets_is_the_policy_s_action_and_every_history_is_as_l
             assert parsed.action == get_action(policy, observe(session, reply.step_index))
             assert parsed.rationale == session.steps[reply.step_index].rationale
     assert replaced / steps == pytest.approx(0.6, abs=0.1)
-    again = data.trunks(tokenizer, info, teach_rationales=True)
+    again = data.trunks("taught", tokenizer)
     assert [[reply.target for reply in trunk.replies] for trunk in again] == [
         [reply.target for reply in trunk.replies] for trunk in taught
     ]
