@@ -1,21 +1,25 @@
-"""The numbers of training, as a preset gives them: optimiser, SFT, LoRA, precision, a tiny model and its tokenizer.
+"""The numbers of training, as a preset gives them: optimiser, SFT, sampling, LoRA, attention, a tiny model.
 
-Those of GRPO, of sampling and of attention stand in those rooms (grpo/config.py, rollouts/config.py,
-attention/names.py); train/run/config.py makes one configuration of all. No such module loads torch, so that a
-command tells its help, or what is wrong with a call, at once.
+Those of GRPO stand in grpo/config.py; train/run/config.py makes one configuration of all. No such module loads torch,
+so that a command tells its help, or what is wrong with a call, at once.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from train.sampler import SessionPlan
 from train.tokens import SessionTokens
 
 Precision = Literal["float32", "bfloat16_autocast"]
 AskedPrecision = Literal["auto", "float32", "bfloat16_autocast"]
+# The attentions that a configuration may name; train/attention/choice.py selects one.
+PACKED = ("flex", "merged", "structured")  # they pass over a whole pack at once
+ATTENTIONS = ("auto", *PACKED, "depth_first")
+DEFAULT_CHUNK_TOKENS = 2048
 
 
 class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,3 +194,63 @@ class TinyModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
                 f"model: hidden_size {self.hidden_size} must be a multiple of heads {self.heads}, and heads of "
                 f"key_value_heads {self.key_value_heads}."
             )
+
+
+class RolloutsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who samples the replies of GRPO.
+
+    Attributes:
+        engine: `local`, the policy itself, or `vllm`, which has to be installed (train/rollouts/vllm.py).
+        gpu_memory_utilization: The share of the GPU's memory that vLLM takes for itself.
+        tensor_parallel_size: Over so many GPUs vLLM lays each product.
+    """
+
+    engine: Literal["local", "vllm"] = "local"
+    gpu_memory_utilization: float = 0.3
+    tensor_parallel_size: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gpu_memory_utilization < 1:
+            raise BadConfig(
+                f"rollouts.gpu_memory_utilization is {self.gpu_memory_utilization}; it must lie between 0 and 1."
+            )
+        if self.tensor_parallel_size < 1:
+            raise BadConfig(f"rollouts.tensor_parallel_size is {self.tensor_parallel_size}; it must be at least 1.")
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How replies are sampled.
+
+    Attributes:
+        temperature: 0 is greedy.
+        max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
+        num_generations: How many replies to each prompt.
+        max_batch_tokens: Trunk tokens plus reply rows that are read at once.
+        max_kept_bytes: Keys and values of those trunks and of their replies, at their longest; bounds memory.
+    """
+
+    temperature: float
+    max_new_tokens: int
+    end_token: int
+    num_generations: int = 1
+    max_batch_tokens: int = 32_768
+    max_kept_bytes: int = 8 << 30
+
+
+def check_attention_name(name: str, chunk_tokens: int | None) -> None:
+    """Raises BadConfig for an unknown name, or one that contradicts `chunk_tokens`."""
+    if name == "cudnn":
+        raise BadConfig(f"model.attention 'cudnn' was removed; choose one of {', '.join(ATTENTIONS)}.")
+    if name not in ATTENTIONS:
+        raise BadConfig(f"model.attention is {name!r}. {did_you_mean(name, ATTENTIONS)}")
+    if chunk_tokens is not None and name in PACKED:
+        raise BadConfig(
+            f"model.attention is {name!r}, which passes whole packs, and model.chunk_tokens {chunk_tokens} asks "
+            "for depth-first passes; leave one of them out."
+        )
+
+
+def resolve_chunk_tokens(name: str, chunk_tokens: int | None) -> int | None:
+    """How many tokens of a trunk depth-first passes take at a time; None: passes are not depth-first."""
+    return DEFAULT_CHUNK_TOKENS if name == "depth_first" and chunk_tokens is None else chunk_tokens

@@ -201,7 +201,7 @@ def _own_mask(lengths: Sequence[int]) -> Tensor:
 
 
 def enable_tree_attention(model: Any) -> None:
-    """Makes `model` attend by the `layout` of each pass; train.architectures says which models support it."""
+    """Makes `model` attend by the `layout` of each pass; train.models says which models support it."""
     AttentionInterface.register(IMPLEMENTATION, _tree_attention)
     model.set_attn_implementation(IMPLEMENTATION)
 

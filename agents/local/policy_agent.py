@@ -30,8 +30,8 @@ from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import Reply, format_reply, parse_reply
 from train.checkpoints import CheckpointInfo, load_checkpoint
+from train.config import SamplingConfig
 from train.policy import Policy, autocast_dtype
-from train.rollouts.config import SamplingConfig
 from train.rollouts.local import draw_uniforms, generate
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, prompt_tokens, reply_tokens, stop_token

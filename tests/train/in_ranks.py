@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny, make_tiny
 from train.checkpoints import model_tensors
-from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
+from train.config import LoraConfig, OptimizerConfig, SamplingConfig, SftConfig, SftStage
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import GrpoTrainer
 from train.lora import add_adapter
@@ -30,7 +30,6 @@ from train.models import load_model
 from train.policy import Policy
 from train.process_group import process_group
 from train.ranks import SINGLE_PROCESS, Ranks, full_tensor
-from train.rollouts.config import SamplingConfig
 from train.rollouts.engine import SampledReply, StopReason
 from train.run.phases import Phase, Stopped, run_phase
 from train.run_log import NoLog, RunLog

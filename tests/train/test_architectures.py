@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from replay_sessions.foundation.errors import CheckpointMismatch
-from train.architectures import enable_checked_tree_attention
+from train.models import enable_checked_tree_attention
 
 MAX_TOKENS = 512
 SMALL = {

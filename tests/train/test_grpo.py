@@ -16,7 +16,7 @@ from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny
-from train.config import OptimizerConfig
+from train.config import OptimizerConfig, SamplingConfig
 from train.grpo.config import GrpoConfig, KlEstimator, LossType, ScaleRewards
 from train.grpo.groups import Group, Rollout, micro_batches, score_group
 from train.grpo.loss import (
@@ -31,7 +31,6 @@ from train.grpo.metrics import certainty_metrics, rollout_metrics
 from train.grpo.trainer import GrpoTrainer
 from train.policy import Policy
 from train.policy_stats import PolicyStats
-from train.rollouts.config import SamplingConfig
 from train.rollouts.engine import SampledReply, StopReason
 from train.rollouts.local import LocalEngine
 from train.session_tree import enable_tree_attention

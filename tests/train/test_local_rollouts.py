@@ -7,9 +7,9 @@ import torch
 
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
+from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts import kv_cache
-from train.rollouts.config import SamplingConfig
 from train.rollouts.engine import StopReason
 from train.rollouts.local import LocalEngine, generate, token_bytes, trunk_batches
 

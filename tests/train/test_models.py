@@ -13,9 +13,9 @@ from shop_env.observation import ContextConfig
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.tiny_gguf import END, write_gguf
 from train.checkpoints import load_checkpoint, save_checkpoint
+from train.config import SamplingConfig
 from train.models import load_model
 from train.policy import Policy
-from train.rollouts.config import SamplingConfig
 from train.rollouts.local import generate
 from train.session_tree import pack_trunks
 from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session

@@ -10,9 +10,9 @@ from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
 from train import machine as machine_module
 from train.attention.structured import Structured
+from train.config import SamplingConfig
 from train.machine import default_precision, format_precision
 from train.policy import Policy, autocast_dtype
-from train.rollouts.config import SamplingConfig
 from train.rollouts.local import generate
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 

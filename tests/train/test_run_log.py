@@ -12,8 +12,7 @@ from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
 from train.metrics_file import COLLAPSE_STEPS, MetricsFile, Row, read_metrics
 from train.run.phases import run_phase
-from train.run_log import RunLog
-from train.trackers import load_trackers
+from train.run_log import RunLog, load_trackers
 
 pytestmark = pytest.mark.long
 

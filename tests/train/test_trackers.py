@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from train.run_log import RunLog
-from train.trackers import load_trackers
+from train.run_log import RunLog, load_trackers
 
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages warn of is theirs
 

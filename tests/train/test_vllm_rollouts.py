@@ -17,11 +17,10 @@ from shop_env.observation import ContextConfig, observe
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT
 from train.checkpoints import save_checkpoint
-from train.config import LoraConfig, TinyModelConfig, TinyTokenizerConfig
+from train.config import LoraConfig, SamplingConfig, TinyModelConfig, TinyTokenizerConfig
 from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
-from train.rollouts.config import SamplingConfig
 from train.rollouts.engine import SampledReply, StopReason
 from train.rollouts.local import LocalEngine
 from train.rollouts.vllm import VllmEngine

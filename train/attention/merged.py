@@ -8,7 +8,7 @@ No key is copied to the groups that see it, no mask is read, and only queries, k
 Partial results are merged by the log-sum-exp of their softmaxes. The backward pass of each part receives the merged
 result and log-sum-exp, so that the gradients of the parts add up (as in FlashAttention, Dao et al. 2205.14135, section
 3.1). torch's flash attention for CPU returns and takes both, by operators that are not public: whether they still
-behave so is tried before they are used (check.py).
+behave so is tried before they are used (choice.py).
 """
 
 from collections.abc import Iterator, Sequence

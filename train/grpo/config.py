@@ -5,8 +5,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig
-from train.config import OptimizerConfig
-from train.rollouts.config import SamplingConfig
+from train.config import OptimizerConfig, SamplingConfig
 from train.sampler import Balance
 
 ScaleRewards = Literal["group", "batch", "none"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from train.config import SamplingConfig
 from train.policy import Policy
-from train.rollouts.config import SamplingConfig
 
 
 class StopReason(Enum):

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from train.config import SamplingConfig
 from train.policy import Policy
-from train.rollouts.config import SamplingConfig
 from train.rollouts.engine import SampledReply, make_reply
 from train.rollouts.kv_cache import BranchAttention, prefill
 from train.sampler import split_batches

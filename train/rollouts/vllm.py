@@ -21,11 +21,10 @@ import msgspec
 import torch
 
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
-from train.config import Precision
+from train.config import Precision, SamplingConfig
 from train.lora import ADAPTER_FILE, has_adapter, save_adapter
 from train.models import GGUF, PACKAGE
 from train.policy import Policy
-from train.rollouts.config import SamplingConfig
 from train.rollouts.engine import SampledReply, make_reply
 
 LARGEST_SEED = 2**31

@@ -16,16 +16,15 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.process_group import process_group
 from train.ranks import Ranks
-from train.run.agents import RunAgents
 from train.run.config import TrainConfig
 from train.run.dry_run import dry_run
+from train.run.evaluation import RunAgents
 from train.run.export import export_phase
 from train.run.extension import check_store, record_extension
 from train.run.options import PROGRAM, RunOptions
 from train.run.table import evaluate_run
 from train.run.training_run import TrainingRun
-from train.run_log import NoLog, RunLog
-from train.trackers import load_trackers
+from train.run_log import NoLog, RunLog, load_trackers
 
 
 def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainConfig]], agents: RunAgents) -> int:

@@ -15,11 +15,19 @@ from shop_env.evaluation import scored_steps
 from shop_env.observation import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
-from train.attention.names import check_attention_name, resolve_chunk_tokens
-from train.config import AskedPrecision, LoraConfig, Precision, SftConfig, TinyModelConfig, TinyTokenizerConfig
+from train.config import (
+    AskedPrecision,
+    LoraConfig,
+    Precision,
+    RolloutsConfig,
+    SftConfig,
+    TinyModelConfig,
+    TinyTokenizerConfig,
+    check_attention_name,
+    resolve_chunk_tokens,
+)
 from train.grpo.config import GrpoConfig
 from train.machine import default_precision
-from train.rollouts.config import RolloutsConfig
 
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
 

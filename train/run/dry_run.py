@@ -17,7 +17,7 @@ from replay_sessions.foundation.table import Table, columns
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
 from train.attention.choice import get_traceable_attention
-from train.attention.names import resolve_chunk_tokens
+from train.config import resolve_chunk_tokens
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import Group, micro_batches, score_group
 from train.grpo.trainer import grpo_plan

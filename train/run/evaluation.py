@@ -10,7 +10,7 @@ records are those of one process that runs all of them.
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.schema import Split
@@ -19,14 +19,42 @@ from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate,
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles, Entry
 from shop_env.evaluation.protocol import Agent
-from shop_env.evaluation.reply_cache import merge_parts
+from shop_env.evaluation.reply_cache import Identity, merge_parts
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
+from train.checkpoints import CheckpointInfo
 from train.ranks import Ranks
-from train.run.agents import RunAgents
 from train.run.config import TrainConfig
 from train.run.rows import decodings, decodings_of
+
+
+class RunAgents(Protocol):
+    """Makes the agents that a run validates with and ranks; a module with these functions will do.
+
+    Training imports no agent: `agents.llm_grpo.run_agents` provides these, and the command hands them in.
+    """
+
+    def spec(self, text: str) -> AgentSpec:
+        """The agent that a text names, checked before hours of work.
+
+        Raises:
+            UnknownAgent: There is none of that name.
+            MissingExtra: What it needs is not installed.
+        """
+        ...
+
+    def identity(self, spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int) -> Identity:
+        """Everything that decides its replies: an agent that was edited, or has other arguments, has another."""
+        ...
+
+    def make(self, spec: AgentSpec, store: SessionStore) -> Agent:
+        """The agent, made for the store."""
+        ...
+
+    def policy(self, model: Any, tokenizer: Any, info: CheckpointInfo) -> Agent:
+        """The policy that is in memory, at the temperature of its info."""
+        ...
 
 
 def evaluate_shared(

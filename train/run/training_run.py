@@ -29,10 +29,9 @@ from train.machine import format_precision
 from train.policy import Policy, autocast_dtype
 from train.ranks import SINGLE_PROCESS, Ranks
 from train.rollouts.vllm import VllmEngine
-from train.run.agents import RunAgents
 from train.run.config import TrainConfig
 from train.run.data import TrainingData
-from train.run.evaluation import evaluate_shared
+from train.run.evaluation import RunAgents, evaluate_shared
 from train.run.models import build_tiny, load_base_model, start_vllm
 from train.run.phases import Phase, PhaseResult, Trainer, run_phase
 from train.run_log import RunLog

@@ -20,8 +20,8 @@ from transformers import GenerationConfig
 
 from benchmarks.studies.speed.measurement import Measurement, Options, compare_rates, median_times
 from benchmarks.studies.speed.passes import QUICK, SHAPES, Size, build_model, build_session, choose_shapes, find_device
+from train.config import SamplingConfig
 from train.policy import Policy
-from train.rollouts.config import SamplingConfig
 from train.rollouts.local import generate
 
 _RUNS = 3

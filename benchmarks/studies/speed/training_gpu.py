@@ -35,9 +35,8 @@ from benchmarks.studies.speed.passes import (
     run_packs,
 )
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.check import find_fault
-from train.attention.choice import PACKED_ATTENTIONS, get_shape, names_for
-from train.attention.names import DEFAULT_CHUNK_TOKENS
+from train.attention.choice import PACKED_ATTENTIONS, find_fault, get_shape, names_for
+from train.config import DEFAULT_CHUNK_TOKENS
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
 

@@ -12,7 +12,7 @@ from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.attention.test_depth_first import learnt, own_model
 from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
-from train.attention.check import Shape, find_fault
+from train.attention.choice import Shape, find_fault
 from train.attention.flex import Flex, block_mask, visible_ranges
 from train.attention.merged import Merged, merged_where_long
 from train.attention.structured import Structured
