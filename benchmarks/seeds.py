@@ -20,9 +20,8 @@ from benchmarks.training_runs import TrainingOptions, find_store, parse_seeds, p
 from replay_sessions.foundation.command_line import command, terminable
 from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell, print_results
-from shop_env.evaluation.comparing import Comparison
+from shop_env.evaluation.comparing import Comparison, Measured
 from shop_env.evaluation.log import read_log, read_records
-from shop_env.evaluation.pooling import Measured
 from shop_env.evaluation.results import COLUMNS, difference_unit
 from shop_env.metrics import StepRecord
 

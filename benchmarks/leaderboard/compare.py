@@ -16,7 +16,7 @@ import msgspec
 import tyro
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.table import Column, Table, format_cell
+from replay_sessions.foundation.table import Column, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.log import EvaluationLog, read_log, read_records
 from shop_env.evaluation.results import METRIC_COLUMNS, difference_unit, errors_as_misses
@@ -96,10 +96,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
     return Table(
         title=f"{options.first} less {second}" + (f" in {other}" if options.second_folder else ""),
         columns=[
-            Column("metric"),
-            *(Column(name, "count") for name in (options.first, second, "difference")),
-            Column("p", "p"),
-            Column("Holm p", "p"),
+            *columns("metric", count=(options.first, second, "difference"), p=("p", "Holm p")),
             Column("verdict"),
         ],
         rows=[

@@ -238,7 +238,7 @@ def _differences(recorded: Any, recomputed: Any, name: str) -> Iterator[str]:
         or (
             isinstance(recorded, float)
             and isinstance(recomputed, float)
-            and math.isclose(recorded, recomputed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+            and math.isclose(recorded, recomputed, abs_tol=TOLERANCE)
         )
     ):
         yield f"{name}: recorded {recorded!r}, recomputed {recomputed!r}"

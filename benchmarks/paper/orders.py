@@ -14,7 +14,7 @@ import msgspec
 
 from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
 from replay_sessions.foundation.table import format_cell
-from shop_env.evaluation.pooling import Measured, Pooled
+from shop_env.evaluation.comparing import Measured, Pooled
 
 Verdict = Literal["as in the paper", "opposite", "not significant"]
 

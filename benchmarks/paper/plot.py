@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Plot
 
 from benchmarks.paper.published import PaperTable
 from benchmarks.paper.result import TableResult
-from shop_env.evaluation.pooling import Pooled
+from shop_env.evaluation.comparing import Pooled
 from train.show.plot_style import COLOURS, REFERENCE, plot_style, save_plot
 
 WIDTH = 6.3  # inches

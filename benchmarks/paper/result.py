@@ -26,7 +26,7 @@ from benchmarks.paper.published import PaperRow, PaperTable
 from benchmarks.paper.runs import Aspect, PaperOptions, Runs, aspects
 from benchmarks.training_runs import PlannedRun
 from replay_sessions.foundation.provenance import provenance
-from shop_env.evaluation.pooling import Measured, Pooled, Tested
+from shop_env.evaluation.comparing import Measured, Pooled, Tested
 from shop_env.metrics import StepRecord
 from shop_env.metrics.all_metrics import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID

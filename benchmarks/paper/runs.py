@@ -18,8 +18,8 @@ import msgspec
 from benchmarks.paper.published import PaperTable, Variant
 from benchmarks.training_runs import PlannedRun, TrainingOptions, find_store, format_stages, parse_seeds, plan_run
 from replay_sessions.foundation.errors import BadConfig, check_at_least
+from shop_env.evaluation.comparing import Tested
 from shop_env.evaluation.log import read_log
-from shop_env.evaluation.pooling import Tested
 from train.config import SftConfig
 from train.run.config import TrainConfig
 from train.run.options import prepare

@@ -26,6 +26,7 @@ from shop_env.candidates import candidate_actions
 from shop_env.evaluation.comparing import adjusted, compare_records
 from shop_env.evaluation.scored_steps import StepKey, scored_steps, sessions_at, steps_at
 from shop_env.metrics import ActionTrace, MetricChoices, StepRecord, checked_distribution
+from shop_env.metrics.action_likelihood import persona_picks
 from shop_env.metrics.people import (
     facts_of_sessions,
     independent_traces,
@@ -36,10 +37,8 @@ from shop_env.metrics.people import (
     session_vectors,
 )
 from shop_env.metrics.people.from_records import KINDS, traces_by_user
-from shop_env.metrics.people.persona_use import persona_picks
-from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
 from shop_env.metrics.people.two_sample import two_sample_auc
-from shop_env.metrics.populations import wasserstein
+from shop_env.metrics.populations import TRACE_DISTANCES, wasserstein
 from shop_env.metrics.skill import TypeRankPrior, bits_saved, calibration_of, product_hits, sharpness, will_buy
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
 from shop_env.reward.similarity import CLICK_TYPES, click_type_of

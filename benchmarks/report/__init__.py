@@ -1,6 +1,6 @@
 """One HTML file that shows what a training run or a leaderboard found, and a viewer for every session behind it.
 
-    RUN | BOARD ─► evidence.py ─► judged_steps.py ─► comparisons.py, step_figures.py ─┐
+    RUN | BOARD ─► evidence.py ─► comparisons.py, step_figures.py ────────────────────┐
     store ─► session_data.py (deduplicated, deflated) ────────────────────────────────┤
     metrics.jsonl ─► train/show/curves.py ────────────────────────────────────────────┤
                                                       page.py, templates/ (the file) ◄┤

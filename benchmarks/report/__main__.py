@@ -20,8 +20,7 @@ import msgspec
 import tyro
 
 from benchmarks.report.comparisons import differences, headline
-from benchmarks.report.evidence import Evidence, read_evidence
-from benchmarks.report.judged_steps import JudgedStep, judge
+from benchmarks.report.evidence import Evidence, JudgedStep, judge, read_evidence
 from benchmarks.report.session_data import SessionData, session_data
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file

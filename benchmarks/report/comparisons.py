@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from benchmarks.report.evidence import Evidence
-from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
+from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, JudgedStep
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
-from shop_env.evaluation.results import ResultRow, errors_as_misses, results_table
+from shop_env.evaluation.results import ResultRow, errors_as_misses
 
 COMPARED = {"exact_accuracy": "exact match", "type_f1_macro": "macro-F1"}
 
@@ -26,11 +25,12 @@ def leader(evidence: Evidence) -> ResultRow | None:
 
 def differences(evidence: Evidence) -> list[Comparison]:
     """Each row less the best one, then what the run itself has compared; steps without a reply count as misses."""
-    best, config = leader(evidence), evidence.config
+    best, config, training = leader(evidence), evidence.config, evidence.log.training
+    own = training.comparisons if training else []
     if best is None:
-        return list(evidence.declared)
+        return own
     others = [label for label in evidence.labels if label != best.label]
-    records = {label: errors_as_misses(own) for label, own in evidence.records.items()}
+    records = {label: errors_as_misses(steps) for label, steps in evidence.records.items()}
     compared = []
     with progress_bar("differences", len(others) * len(COMPARED)) as advance:
         for label, metric in product(others, COMPARED):
@@ -39,8 +39,7 @@ def differences(evidence: Evidence) -> list[Comparison]:
             )
             advance(1)
     pairs = {(test.first, test.second, test.metric) for test in compared}
-    declared = [test for test in evidence.declared if (test.first, test.second, test.metric) not in pairs]
-    return adjusted(compared + declared)
+    return adjusted(compared + [test for test in own if (test.first, test.second, test.metric) not in pairs])
 
 
 def headline(evidence: Evidence, compared: Sequence[Comparison], judged: dict[str, list[JudgedStep]]) -> list[str]:
@@ -92,13 +91,6 @@ def _where_wrong(judged: Sequence[JudgedStep]) -> list[str]:
         return []
     parts = [f"it {OUTCOMES[outcome]} in {100 * count / total:.0f}% of them" for outcome, count in wrong.most_common(3)]
     return [f"It is wrong at {total:,} steps: {'; '.join(parts)}."]
-
-
-def ranking_table(evidence: Evidence) -> Table:
-    """Every column that a row has, as the run's own table shows them."""
-    cluster = evidence.config.cluster
-    notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {cluster}s)."]
-    return results_table(evidence.rows, title="All agents", notes=notes)
 
 
 def differences_table(comparisons: Sequence[Comparison]) -> Table:

@@ -1,26 +1,31 @@
-"""An evaluation with its records: all that the figures of a report are made from.
+"""An evaluation with its records, and what each answer was: all that the figures of a report are made from.
 
-    results.json, agents/*/steps.jsonl, agents/*/replies ─► read_evidence ─► Evidence ─► figures.py, session_data.py
+    results.json, agents/*/steps.jsonl, agents/*/replies ─► read_evidence ─► Evidence ─► judge ─► JudgedStep
+        ─► comparisons.py, step_figures.py (counted), session_data.py (shown)
 
 The figures are those of results.json. They are computed again from the records, so that a report never shows a table
-beside sessions that contradict it.
+beside sessions that contradict it. An answer is right, or wrong in one of several ways. What each term of the reward
+gave it is scored again from the kept replies, and must add up to the reward that was recorded.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
-from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import EvaluationLog, read_log, read_records
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
 from shop_env.metrics import StepRecord, step_metrics
-from shop_env.reward.score import RewardConfig
+from shop_env.metrics.step_table import StepTable
+from shop_env.replies import parse_reply
+from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
 from train.show.curves import PhaseCurves, phase_curves, read_run
 
 ORACLE = "oracle"  # the demo shop's own policy (agents.registry)
@@ -44,16 +49,8 @@ class Evidence:
     phases: Sequence[PhaseCurves] = ()
 
     @property
-    def kind(self) -> str:
-        return self.log.kind
-
-    @property
     def config(self) -> EvaluationConfig:
         return self.log.config
-
-    @property
-    def reward(self) -> RewardConfig:
-        return self.config.reward_config
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -73,11 +70,6 @@ class Evidence:
     def references(self) -> frozenset[str]:
         """Labels of rows that know what no agent can: the demo shop's own policy."""
         return frozenset(entry.label for entry in self.log.entries if entry.spec.target == ORACLE)
-
-    @property
-    def declared(self) -> Sequence[Comparison]:
-        """The paired differences that the run itself has drawn."""
-        return self.log.training.comparisons if self.log.training else ()
 
     @property
     def personas_shown(self) -> str:
@@ -151,9 +143,95 @@ def _check_row(evidence: Evidence, row: ResultRow) -> None:
     values = {name: figure.value for name, figure in row.figures.items() if name in computed}
     values |= {"steps": row.steps, "sessions": row.sessions, "errors": row.errors}
     for name, value in values.items():
-        if not math.isclose(value, computed[name], rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        if not math.isclose(value, computed[name], abs_tol=TOLERANCE):
             raise BadConfig(
                 f"'{evidence.folder}/results.json' says {name} {value:.6g} of '{row.label}', and its records give "
                 f"{computed[name]:.6g}: there is no report of figures that do not follow. "
                 f"`python -m benchmarks.leaderboard verify {evidence.folder}` finds what was changed."
             )
+
+
+# Code -> what an agent did, in the order of bars and lists: right first, then what it did instead.
+OUTCOMES = {
+    "right": "did as the shopper",
+    "other_element": "clicked another element",
+    "other_text": "typed something else",
+    "left_early": "left too early",
+    "stayed": "did not leave",
+    "clicked": "clicked where the shopper typed",
+    "typed": "typed where the shopper clicked",
+    "unreadable": "wrote nothing readable",
+    "no_reply": "gave no reply",
+    "unknown": "cannot be judged: the log lacks the target",
+}
+RIGHT = "right"
+
+
+class JudgedStep(NamedTuple):
+    """One answer.
+
+    Attributes:
+        outcome: A code of OUTCOMES.
+        terms: What each term gave, those that gave nothing left out; None where there is no reply.
+    """
+
+    record: StepRecord
+    outcome: str
+    terms: dict[str, float] | None
+
+
+def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
+    """Every step of an agent, in the order of its records.
+
+    Raises:
+        BadConfig: A kept reply does not earn today what was recorded.
+    """
+    records = evidence.records[label]
+    # Whether the metrics' choices count an answer as exact, not a number where nobody can say.
+    exact = iter(StepTable(records, evidence.config.metrics).exact)
+    judged = []
+    for record in records:
+        terms = None if record.reply is None or record.error else _terms(record, evidence)
+        outcome = "no_reply" if record.error is not None else _outcome(record, next(exact))
+        judged.append(JudgedStep(record, outcome, terms))
+    return judged
+
+
+def terms_of(breakdown: RewardBreakdown) -> dict[str, float]:
+    """The terms that gave something."""
+    return {name: value for name in TERM_NAMES if (value := getattr(breakdown, name))}
+
+
+def _outcome(record: StepRecord, exact: float) -> str:
+    if exact == 1:
+        return RIGHT
+    if record.predicted is None:
+        return "unreadable"
+    match record.logged["type"], record.predicted["type"]:
+        case logged, predicted if logged == predicted and np.isnan(exact):
+            return "unknown"
+        case "click", "click":
+            return "other_element"
+        case logged, predicted if logged == predicted:
+            return "other_text"
+        case _, "terminate":
+            return "left_early"
+        case "terminate", _:
+            return "stayed"
+        case _, "click":
+            return "clicked"
+        case _:
+            return "typed"
+
+
+def _terms(record: StepRecord, evidence: Evidence) -> dict[str, float]:
+    assert record.reply is not None
+    parsed = parse_reply(record.reply, evidence.config.extraction)
+    breakdown = score_reply(parsed, record.logged_action, evidence.config.reward_config)
+    if record.reward is None or not math.isclose(breakdown.total, record.reward, abs_tol=TOLERANCE):
+        raise BadConfig(
+            f"the reply to step {record.step_index} of session {record.session_id!r} earned {record.reward} when "
+            f"'{evidence.folder}' was made, and earns {breakdown.total:g} today: make the report with the code of "
+            f"commit {evidence.provenance.get('commit')}"
+        )
+    return terms_of(breakdown)

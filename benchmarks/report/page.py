@@ -17,9 +17,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from benchmarks.report.comparisons import COMPARED, differences_table, leader, ranking_table
-from benchmarks.report.evidence import Evidence
-from benchmarks.report.judged_steps import OUTCOMES, RIGHT, JudgedStep
+from benchmarks.report.comparisons import COMPARED, differences_table, leader
+from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, JudgedStep
 from benchmarks.report.plots import embed_calibration
 from benchmarks.report.session_data import SessionData
 from benchmarks.report.step_figures import (
@@ -34,7 +33,7 @@ from benchmarks.report.step_figures import (
 )
 from replay_sessions.foundation.table import Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type
+from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
 from train.show.curves import PhaseCurves
 from train.show.drawing import embed_panels
 from train.show.panels import Panel
@@ -48,7 +47,9 @@ Judged = Mapping[str, Sequence[JudgedStep]]
 
 def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[Table]:
     """Every table of the report, for the page and for --tables."""
-    tables = [ranking_table(evidence), outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
+    notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {evidence.config.cluster}s)."]
+    ranking = results_table(evidence.rows, title="All agents", notes=notes)
+    tables = [ranking, outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if compared:
         tables.insert(1, differences_table(compared))
     if calibrated := calibrations(evidence):
@@ -83,6 +84,7 @@ def render_page(
     script = "\n".join(_source(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     calibrated = calibrations(evidence)
+    records = next(iter(evidence.records.values()))
     return environment.get_template("report.html.jinja").render(
         evidence=evidence,
         headline=headline,
@@ -102,9 +104,9 @@ def render_page(
         phases=[(curves, _phase_charts(curves)) for curves in evidence.phases],
         rationales=sample_rationales(judged),
         labels=list(judged),
-        people=len({step.record.user_id for step in next(iter(judged.values()))}),
-        sessions=len({step.record.session_id for step in next(iter(judged.values()))}),
-        steps=len(next(iter(judged.values()))),
+        people=len({record.user_id for record in records}),
+        sessions=len({record.session_id for record in records}),
+        steps=len(records),
         data=data,
         no_sessions=no_sessions,
     )
@@ -175,18 +177,16 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
         from_best = [test for test in tests if best is not None and test.second == best.label]
         others = [test for test in tests if test not in from_best]
         if best is not None and from_best:
-            charts.append(_whisker_chart(f"{words.capitalize()}, each less {best.label}", from_best))
+            charts.append(_whisker_chart(f"{words.capitalize()}, each less {best.label}", from_best, False))
         if others:
-            charts.append(
-                _whisker_chart(f"{words.capitalize()}, the run's own comparisons", others) | {"names_second": True}
-            )
+            charts.append(_whisker_chart(f"{words.capitalize()}, the run's own comparisons", others, True))
     return [chart | {"open": index == 0} for index, chart in enumerate(charts)]
 
 
-def _whisker_chart(title: str, comparisons: Sequence[Comparison]) -> dict[str, Any]:
+def _whisker_chart(title: str, comparisons: Sequence[Comparison], names_second: bool) -> dict[str, Any]:
     """A row that is far away would press all others together: an arrow and its numbers stand for it."""
     farthest = [max(abs(end or 0.0) for end in (test.difference, test.low, test.high)) for test in comparisons]
     near = [end for end in farthest if end <= NEAR] or farthest
     reach = max(0.01, math.ceil(max(near) / 0.01) * 0.01)
     rows = [(test, far <= reach) for test, far in zip(comparisons, farthest, strict=True)]
-    return {"title": title, "reach": reach, "rows": rows, "names_second": False}
+    return {"title": title, "reach": reach, "rows": rows, "names_second": names_second}

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.report.evidence import Evidence
-from benchmarks.report.judged_steps import OUTCOMES, JudgedStep
+from benchmarks.report.evidence import OUTCOMES, Evidence, JudgedStep
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, Click, Session, reply_action

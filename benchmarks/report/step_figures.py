@@ -15,16 +15,15 @@ from itertools import chain
 
 import numpy as np
 
-from benchmarks.report.evidence import Evidence
-from benchmarks.report.judged_steps import OUTCOMES, JudgedStep, best_terms
-from replay_sessions.foundation.table import Cell, Column, Table
+from benchmarks.report.evidence import OUTCOMES, Evidence, JudgedStep, terms_of
+from replay_sessions.foundation.table import Cell, Column, Table, columns
 from shop_env.evaluation.results import errors_as_misses
 from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
 from shop_env.metrics.people import people_figures
 from shop_env.metrics.people.from_records import KIND_NAMES, traces_by_user
 from shop_env.metrics.skill import Calibration, calibration_of
 from shop_env.metrics.step_table import ACTION_TYPES
-from shop_env.reward.score import TERM_NAMES
+from shop_env.reward.score import TERM_NAMES, best_breakdown
 
 Judged = Mapping[str, Sequence[JudgedStep]]
 THE_LOG = "the shoppers"
@@ -61,15 +60,17 @@ def confusion(judged: Judged) -> Table:
             (record.logged["type"], record.predicted["type"] if record.predicted else UNREADABLE) for record in answered
         )
         rows += [[label, logged, *(counts[logged, predicted] for predicted in PREDICTED)] for logged in ACTION_TYPES]
-    columns = [Column("agent"), Column("logged"), *(Column(name, "count") for name in PREDICTED)]
     title = "Logged type of action against the answered one, in steps"
-    return Table(name="confusion", title=title, columns=columns, rows=rows)
+    return Table(name="confusion", title=title, columns=columns("agent", "logged", count=PREDICTED), rows=rows)
 
 
 def reward_terms(evidence: Evidence, judged: Judged) -> Table:
     """What each term gave on average, and what repeating the log would have earned."""
     scored = {label: [step.terms for step in steps if step.terms is not None] for label, steps in judged.items()}
-    scored[THE_LOG] = [best_terms(step.record, evidence.reward) for step in next(iter(judged.values()))]
+    reward = evidence.config.reward_config
+    scored[THE_LOG] = [
+        terms_of(best_breakdown(step.record.logged_action, reward)) for step in next(iter(judged.values()))
+    ]
     means = {
         label: {term: sum(terms.get(term, 0.0) for terms in steps) / max(len(steps), 1) for term in TERM_NAMES}
         for label, steps in scored.items()
@@ -122,9 +123,9 @@ def fidelity(evidence: Evidence) -> Table:
     )
 
 
-def _agent_table(name: str, title: str, columns: Sequence[Column], cells: Mapping[str, Sequence[Cell]]) -> Table:
+def _agent_table(name: str, title: str, numbers: Sequence[Column], cells: Mapping[str, Sequence[Cell]]) -> Table:
     rows = [[label, *row] for label, row in cells.items()]
-    return Table(name=name, title=title, columns=[Column("agent"), *columns], rows=rows)
+    return Table(name=name, title=title, columns=[Column("agent"), *numbers], rows=rows)
 
 
 def _logged_traces(evidence: Evidence) -> list[ActionTrace]:

@@ -27,20 +27,19 @@ replies of another machine. Exit codes: 0 done, 1 an agent gave no reply at all,
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import tyro
 
 from benchmarks.leaderboard.ranking import run_leaderboard
-from benchmarks.series.config import Board, Series, boards_of, read_series
-from benchmarks.series.pooled import tables_of
-from benchmarks.series.tables import markdown, sentences, series_table
+from benchmarks.series.config import Board, boards_of, read_series
+from benchmarks.series.tables import markdown, sentences, series_table, tables_of
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
-from shop_env.evaluation.log import VERSIONS, EvaluationLog, merge
+from shop_env.evaluation.log import VERSIONS, merge
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +70,10 @@ def _run(options: Options) -> int:
             print(f"{other}: {merge(out, other)} files of replies hold something new")
         results = [run_leaderboard(board.config) for board in boards]
         tables = tables_of(boards, series.compare)
-        record = {"versions": VERSIONS, "tables": tables, "provenance": _provenance(series, boards, results)}
+        # Of the series; that of each leaderboard lies in its folder.
+        stores = {board.config.store: result.provenance["store"] for board, result in zip(boards, results, strict=True)}
+        described = provenance(msgspec.to_builtins(series)) | {"stores": stores}
+        record = {"versions": VERSIONS, "tables": tables, "provenance": described}
         write_results(out, "series", record, markdown(tables))
     for table in tables:
         print_results(series_table(table), *sentences(table))
@@ -85,12 +87,6 @@ def _plan(boards: Sequence[Board]) -> Iterator[str]:
         finished = " (finished before)" if (config.folder / "results.json").exists() else ""
         yield f"{config.folder}: {config.store}, {config.split}, seed {config.seed}{finished}"
         yield from (f"    {agent}" for agent in config.agents)
-
-
-def _provenance(series: Series, boards: Sequence[Board], results: Sequence[EvaluationLog]) -> dict[str, Any]:
-    """Of the series; that of each leaderboard lies in its folder."""
-    stores = {board.config.store: result.provenance["store"] for board, result in zip(boards, results, strict=True)}
-    return provenance(msgspec.to_builtins(series)) | {"stores": stores}
 
 
 main = command(Options, _run, program="python -m benchmarks.series", text=__doc__)

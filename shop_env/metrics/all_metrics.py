@@ -51,7 +51,6 @@ from functools import partial
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.metrics.action_likelihood import SMALLEST
@@ -59,14 +58,13 @@ from shop_env.metrics.step_table import (
     ACTION_TYPES,
     FINE_TYPES,
     INVALID,
+    Codes,
+    Floats,
     MetricChoices,
     StepRecord,
     StepTable,
 )
 from shop_env.reward.similarity import rouge_l
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 class Metric(msgspec.Struct, frozen=True):

@@ -14,7 +14,6 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
@@ -29,11 +28,9 @@ from shop_env.metrics.statistics import (
     p_value,
     smallest_difference,
 )
-from shop_env.metrics.step_table import MetricChoices, StepRecord, StepTable
+from shop_env.metrics.step_table import Codes, Floats, MetricChoices, StepRecord, StepTable
 
 Cluster = Literal["session", "user"]
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 _NUDGE = 1e-4
 
 

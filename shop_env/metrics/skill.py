@@ -60,10 +60,8 @@ from numpy.typing import NDArray
 
 from replay_sessions.schema import Action, reply_action
 from shop_env.metrics.action_likelihood import SMALLEST
-from shop_env.metrics.step_table import ACTION_TYPES
+from shop_env.metrics.step_table import ACTION_TYPES, Floats
 from shop_env.reward.similarity import click_type_of
-
-Floats = NDArray[np.float64]
 
 # Most actions of a page are unlikely: bins of one width would hold nearly all of them in the first.
 EDGES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -245,7 +243,7 @@ def will_buy(scores: Sequence[Sequence[float]], bought: Sequence[bool]) -> list[
     return precisions
 
 
-def average_precision(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+def average_precision(scores: Floats, labels: NDArray[np.bool_]) -> float:
     """The area under the curve of precision and recall, in steps; equal scores are one threshold.
 
     >>> average_precision(np.array([0.9, 0.8, 0.3]), np.array([True, False, True]))  # 1/2 · 1 + 1/2 · 2/3

@@ -120,9 +120,9 @@ def p_value(value: float, error: ClusteredError | None) -> float | None:
     return None if error is None or error.clusters < MIN_CLUSTERS else t_p_value(value, error)
 
 
-def t_interval(value: float, error: ClusteredError, confidence: float = 0.95) -> tuple[float, float]:
-    """value ± t(df) · SE, however few the clusters."""
-    margin = float(stdtrit(error.degrees_of_freedom, (1 + confidence) / 2)) * error.standard_error
+def t_interval(value: float, error: ClusteredError) -> tuple[float, float]:
+    """The 95% interval value ± t(df) · SE, however few the clusters."""
+    margin = float(stdtrit(error.degrees_of_freedom, 0.975)) * error.standard_error
     return value - margin, value + margin
 
 
@@ -205,10 +205,10 @@ def effective_steps(correlation: float, clusters: Codes) -> float:
     return float(total / (1 + (np.sum(sizes**2) / total - 1) * max(0.0, correlation)))
 
 
-def smallest_difference(error: ClusteredError, *, power: float = 0.8, level: float = 0.05) -> float:
-    """The smallest true difference that a t test at `level` would have found with probability `power`."""
-    threshold = stdtrit(error.degrees_of_freedom, 1 - level / 2)
-    return float(nctdtrinc(error.degrees_of_freedom, 1 - power, threshold)) * error.standard_error
+def smallest_difference(error: ClusteredError) -> float:
+    """The smallest true difference that a t test at 5% would have found with a probability of 80%."""
+    threshold = stdtrit(error.degrees_of_freedom, 0.975)
+    return float(nctdtrinc(error.degrees_of_freedom, 1 - 0.8, threshold)) * error.standard_error
 
 
 class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):

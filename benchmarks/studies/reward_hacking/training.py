@@ -35,7 +35,7 @@ from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alon
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session, reply_action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.pooling import Measured
+from shop_env.evaluation.comparing import Measured
 from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.observation import Observation, observe

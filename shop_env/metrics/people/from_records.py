@@ -53,15 +53,11 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from shop_env.metrics.populations import ActionTrace, trace_of
 from shop_env.metrics.statistics import user_variance, variance_components
-from shop_env.metrics.step_table import FINE_TYPES, MetricChoices, StepRecord, StepTable
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from shop_env.metrics.step_table import FINE_TYPES, Codes, Floats, MetricChoices, StepRecord, StepTable
 
 TELLS_USERS_APART = 0.1
 PEOPLE_DIFFER = 0.02
@@ -102,7 +98,7 @@ def entropy_within(kinds: Codes, users: Codes) -> float:
 NEIGHBOURS = 5
 
 
-def session_vectors(kinds: Codes, sessions: Codes, count: int) -> NDArray[np.float64]:
+def session_vectors(kinds: Codes, sessions: Codes, count: int) -> Floats:
     """One row of counts for each session, in the order of first appearance; columns are kinds, then pairs.
 
     Args:
@@ -124,7 +120,7 @@ def session_vectors(kinds: Codes, sessions: Codes, count: int) -> NDArray[np.flo
     return rows
 
 
-def coverage(human: NDArray[np.float64], simulated: NDArray[np.float64], neighbours: int = NEIGHBOURS) -> float:
+def coverage(human: Floats, simulated: Floats, neighbours: int = NEIGHBOURS) -> float:
     """The share of human sessions that are covered, from session_vectors; NaN with no more than k of them.
 
     >>> human = np.array([[0.0], [1.0], [2.0], [9.0]])
@@ -189,7 +185,7 @@ def traces_by_user(records: Sequence[StepRecord]) -> tuple[dict[str, list[Action
     return sides
 
 
-def _one_hot(kinds: NDArray[np.int64]) -> NDArray[np.float64]:
+def _one_hot(kinds: Codes) -> Floats:
     return np.eye(KINDS)[kinds]
 
 

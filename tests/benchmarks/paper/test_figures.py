@@ -10,7 +10,7 @@ from benchmarks.paper.orders import find_orders, further_differences, sentences,
 from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
 from benchmarks.paper.result import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
-from shop_env.evaluation.pooling import Measured, Pooled
+from shop_env.evaluation.comparing import Measured, Pooled
 from shop_env.metrics import StepRecord
 
 T_2, T_8 = 4.30265, 2.30600  # the 97.5% points of Student's t with two and eight degrees of freedom

@@ -16,8 +16,7 @@ from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from benchmarks.report.comparisons import differences, leader
-from benchmarks.report.evidence import read_evidence
-from benchmarks.report.judged_steps import OUTCOMES, judge
+from benchmarks.report.evidence import OUTCOMES, judge, read_evidence
 from benchmarks.report.session_data import session_data
 from replay_sessions.foundation.table import format_cell
 from replay_sessions.simplify.page_view import page_document

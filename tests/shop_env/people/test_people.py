@@ -21,8 +21,8 @@ from shop_env.metrics.people import (
     user_variance,
 )
 from shop_env.metrics.people.from_records import KINDS, traces_by_user
-from shop_env.metrics.people.scaled_distances import TRACE_DISTANCES
 from shop_env.metrics.people.two_sample import two_sample_auc
+from shop_env.metrics.populations import TRACE_DISTANCES
 from shop_env.metrics.statistics import intraclass_correlation
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
 from tests.shop_env.planted_people import AGENTS, People

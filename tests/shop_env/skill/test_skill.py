@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.metrics import StepRecord, paired_test
-from shop_env.metrics.people.persona_use import persona_picks, session_log_likelihoods
+from shop_env.metrics.action_likelihood import persona_picks, session_log_likelihoods
 from shop_env.metrics.skill import (
     TypeRankPrior,
     average_precision,
