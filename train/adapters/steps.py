@@ -37,26 +37,16 @@ SOURCE = "shop_r1"
 ROWS_PER_GROUP = 64
 
 
-_MESSAGE = pa.struct([("role", pa.string()), ("content", pa.large_string())])
+_MESSAGE = pa.struct({"role": "string", "content": "large_string"})
+_EXTRA_INFO = {"index": "int64", "split": "string", "session_id": "string", "step": "int64", "reward": "string"}
 _COLUMNS = pa.schema(
-    [
-        ("data_source", pa.string()),
-        ("prompt", pa.large_list(_MESSAGE)),
-        ("ability", pa.string()),
-        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-        (
-            "extra_info",
-            pa.struct(
-                [
-                    ("index", pa.int64()),
-                    ("split", pa.string()),
-                    ("session_id", pa.string()),
-                    ("step", pa.int64()),
-                    ("reward", pa.string()),
-                ]
-            ),
-        ),
-    ]
+    {
+        "data_source": "string",
+        "prompt": pa.large_list(_MESSAGE),
+        "ability": "string",
+        "reward_model": pa.struct({"style": "string", "ground_truth": "string"}),
+        "extra_info": pa.struct(_EXTRA_INFO),
+    }
 )
 
 

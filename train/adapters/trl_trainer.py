@@ -7,7 +7,7 @@ KEY=VALUE words override the arguments of trl.GRPOConfig. The same call resumes 
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from shop_env.replies import parse_reply
 from shop_env.reward import RewardConfig
 from shop_env.reward.score import SelfCertainty
-from train.adapters.trl import RUN_FILE, TrlRun, action_reward, certainty_reward, planned_rows
+from train.adapters.trl import RUN_FILE, Completions, TrlRun, action_reward, certainty_reward, planned_rows
 from train.config import OptimizerConfig
 from train.grpo.trainer import rationale_certainty
 from train.loop import learning_rate
@@ -35,8 +35,6 @@ from train.models import load_tokenizer
 from train.policy_stats import self_certainty
 from train.sampler import split_batches
 from train.tokens import stop_token
-
-Completions = Sequence[Sequence[Mapping[str, str]]]
 
 
 class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]

@@ -29,11 +29,6 @@ from train.rollouts.engine import SampledReply, make_reply
 
 LARGEST_SEED = 2**31
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM can make room for
-# On CPU vLLM 0.32 cannot sample with a seed after a chunked prefill, and compiling takes minutes.
-_DEVICE_OPTIONS: dict[bool, dict[str, Any]] = {
-    True: {},
-    False: {"enable_chunked_prefill": False, "enforce_eager": True},
-}
 
 
 class VllmEngine:
@@ -69,10 +64,13 @@ class VllmEngine:
         self._adapter: Any = None
         if adapter is not None:
             lora_rank = msgspec.json.decode((Path(adapter) / ADAPTER_FILE).read_bytes())["r"]
-        lora: dict[str, Any] = {}
+        further = dict(options or {})
         if lora_rank is not None:
             max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
-            lora = {"enable_lora": True, "max_lora_rank": max_rank}
+            further |= {"enable_lora": True, "max_lora_rank": max_rank}
+        if not torch.cuda.is_available():
+            # On CPU vLLM 0.32 cannot sample with a seed after a chunked prefill, and compiling takes minutes.
+            further |= {"enable_chunked_prefill": False, "enforce_eager": True}
         with _requires_vllm():
             from vllm import LLM  # noqa: PLC0415 - may be missing, and takes seconds to load
         self._llm = LLM(
@@ -82,9 +80,7 @@ class VllmEngine:
             skip_tokenizer_init=True,  # tokens go in and come out
             enable_prefix_caching=True,
             logprobs_mode="processed_logprobs",  # at the sampling temperature
-            **lora,
-            **_DEVICE_OPTIONS[torch.cuda.is_available()],
-            **(options or {}),
+            **further,
         )
         if adapter is not None:
             self._take_adapter(adapter)

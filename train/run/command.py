@@ -1,6 +1,5 @@
 """What `python -m agents.llm_grpo.train` does with its options (options.py): training ─► evaluation."""
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -11,7 +10,7 @@ import msgspec
 import torch
 from rich.console import Console, RenderableType
 
-from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_file, working_alone_in
+from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_json, working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.process_group import process_group
@@ -88,4 +87,4 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    replace_file(folder / "run.json", json.dumps(record, indent=2) + "\n")
+    replace_json(folder / "run.json", record)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
@@ -100,7 +100,7 @@ def record_extension(folder: Path, config: TrainConfig, store: SessionStore) -> 
     }
     record["config"] = now["config"]
     record.setdefault("extended", []).append(added | {key: now[key] for key in ("time", "commit", "dirty")})
-    replace_file(folder / "run.json", json.dumps(record, indent=2) + "\n")
+    replace_json(folder / "run.json", record)
 
 
 def _union(first: Iterable[T], second: Iterable[T]) -> tuple[T, ...]:

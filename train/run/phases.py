@@ -111,9 +111,9 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
     log.flush()
     if progress.best_step is None:
         phase.save(progress.done)
-    best_step = progress.done if progress.best_step is None else progress.best_step
+        progress.best_step = progress.done
     return PhaseResult(
-        steps=progress.done, seconds=progress.seconds, best_step=best_step, best_exact=progress.best_exact
+        steps=progress.done, seconds=progress.seconds, best_step=progress.best_step, best_exact=progress.best_exact
     )
 
 

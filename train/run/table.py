@@ -12,7 +12,6 @@ import msgspec
 
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
-from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
@@ -31,63 +30,65 @@ def evaluate_run(run: TrainingRun) -> None:
     config, store = run.config, run.store
     entries = [entry for entry, _ in results.values()]
     comparisons, over_best = compare_rows({label: records for label, (_, records) in results.items()}, entries, config)
+    trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
+    training = TrainingPart(
+        phases=msgspec.to_builtins(run.results),
+        comparisons=comparisons,
+        over_best_agent=over_best,
+        users_held_out=trained.isdisjoint(tested),
+    )
     log = EvaluationLog(
         provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
         config=config.evaluation_config,
         entries=entries,
         ceilings=ceiling_rows(store, config.evaluation_config, temperature=config.evaluation.temperature),
-        training=TrainingPart(
-            phases=msgspec.to_builtins(run.results),
-            comparisons=comparisons,
-            over_best_agent=over_best,
-            users_held_out=_users_held_out(store),
-        ),
+        training=training,
     )
-    _print(run, log)
+    users = "held-out users" if training.users_held_out else "held-out sessions"
+    rows = [entry.row for entry in entries]
+    title = (
+        f"{store.path.name}, {log.config.split} split: {rows[0].sessions} sessions, {users}; 95% intervals over users"
+    )
+    written = f"Written: {run.folder}/results.md, results.json"
+    print_results(results_table(rows, title=title), *_sentences(log, config), written)
     write_log(run.folder, log, markdown(log, config))
 
 
 def compare_rows(
     records: Mapping[str, Sequence[StepRecord]], entries: Sequence[Entry], config: TrainConfig
 ) -> tuple[list[Comparison], list[Comparison]]:
-    """Phases with those that they name, and every policy with the best agent that is none."""
+    """Phases with those that they name, and every policy with the best agent that is none.
+
+    Phases are compared sampled and greedy, by exact match and by macro-F1.
+    """
+    comparisons = [
+        compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
+        for phase in config.phases.values()
+        for decoding in decodings(config.evaluation)
+        for other in phase.against
+        for metric in ("exact_accuracy", "type_f1_macro")
+    ]
     agents = [entry.row for entry in entries[: len(config.evaluation.agents)]]
-    return _comparisons(records, config), over_best_agent(records, agents, config)
+    return adjusted(comparisons), over_best_agent(records, agents, config)
 
 
 def markdown(log: EvaluationLog, config: TrainConfig) -> str:
     """results.md."""
-    assert log.training is not None, "the log of a training run"
-    lines = [
-        "# Training run\n",
-        results_table([entry.row for entry in log.entries]).markdown(),
-        *(f"- {comparison.sentence()}" for comparison in log.training.comparisons),
-        *(f"- {sentence}" for sentence in _sentences(log, config)),
-    ]
+    table = results_table([entry.row for entry in log.entries]).markdown()
+    lines = ["# Training run\n", table, *(f"- {sentence}" for sentence in _sentences(log, config))]
     return "\n".join(lines) + "\n"
 
 
 def _sentences(log: EvaluationLog, config: TrainConfig) -> Iterator[str]:
-    """The last lines, which sum up the comparisons."""
+    """The comparisons of the table, and the last lines, which sum them up."""
     assert log.training is not None, "the log of a training run"
+    yield from (comparison.sentence() for comparison in log.training.comparisons)
     yield from verdicts(log.training.comparisons, config)
     policies = set(_policies(config))
     yield from (f"{e.label}: {remark}." for e in log.entries if e.label in policies for remark in e.remarks)
-    if log.training.over_best_agent:
-        yield _what_is_added(log.training.over_best_agent)
-
-
-def _comparisons(records: Mapping[str, Sequence[StepRecord]], config: TrainConfig) -> list[Comparison]:
-    """Each phase against those that it names, sampled and greedy; exact match and macro-F1."""
-    comparisons = []
-    for phase in config.phases.values():
-        for decoding in decodings(config.evaluation):
-            for other in (config.phases[name] for name in phase.against):
-                first, second = decoding.label(phase.label), decoding.label(other.label)
-                comparisons += [
-                    compare_records(records, first, second, metric) for metric in ("exact_accuracy", "type_f1_macro")
-                ]
-    return adjusted(comparisons)
+    if over_best := log.training.over_best_agent:
+        added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
+        yield f"Exact match over {over_best[0].second}, the best agent beside the policies: {added}."
 
 
 def over_best_agent(
@@ -109,12 +110,6 @@ def _policies(config: TrainConfig) -> list[str]:
     return [
         decoding.label(phase.label) for name, phase in config.phases.items() for decoding in decodings_of(config, name)
     ]
-
-
-def _what_is_added(comparisons: Sequence[Comparison]) -> str:
-    """One sentence."""
-    added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in comparisons)
-    return f"Exact match over {comparisons[0].second}, the best agent beside the policies: {added}."
 
 
 def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str]:
@@ -149,33 +144,15 @@ def _reading(comparisons: Sequence[Comparison]) -> str:
     signs = {comparison.sign for comparison in comparisons}
     if len(signs) > 1:
         return "is " + ", ".join(f"{RELATIONS[comparison.sign]} {comparison.second}" for comparison in comparisons)
-    return {1: BETTER, 0: NOT_SIGNIFICANT, -1: "is significantly worse than each that it is compared with"}[signs.pop()]
+    return {
+        1: BETTER,
+        0: "is not significantly different",
+        -1: "is significantly worse than each that it is compared with",
+    }[signs.pop()]
 
 
-NOT_SIGNIFICANT = "is not significantly different"
 RELATIONS = {
     1: "significantly better than",
     0: "not significantly different from",
     -1: "significantly worse than",
 }
-
-
-def _print(run: TrainingRun, log: EvaluationLog) -> None:
-    assert log.training is not None, "the log of a training run"
-    users = "held-out users" if log.training.users_held_out else "held-out sessions"
-    rows = [entry.row for entry in log.entries]
-    title = (
-        f"{run.store.path.name}, {log.config.split} split: {rows[0].sessions} sessions, {users}; "
-        "95% intervals over users"
-    )
-    print_results(
-        results_table(rows, title=title),
-        *(comparison.sentence() for comparison in log.training.comparisons),
-        *_sentences(log, run.config),
-        f"Written: {run.folder}/results.md, results.json",
-    )
-
-
-def _users_held_out(store: SessionStore) -> bool:
-    trained = {store.user_id(session_id) for session_id in store.session_ids("train")}
-    return not any(store.user_id(session_id) in trained for session_id in store.session_ids("test"))
