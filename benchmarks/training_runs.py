@@ -34,7 +34,7 @@ from train.run.config import TrainConfig
 from train.run.extension import check_store
 from train.run.options import prepare
 from train.run.presets import load_preset
-from train.run.rows import decodings_of, record_file
+from train.run.rows import decodings_of
 
 
 class TrainingOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class PlannedRun:
 
     def records_file(self, row: str) -> Path:
         """The records of a row: an agent's label, or a decoding's file name of a phase."""
-        return self.folder / record_file(row)
+        return AgentFiles.of(self.folder, row).steps
 
     def missing_rows(self) -> list[Path]:
         """The records of wanted rows that are not there, or are those of an agent that was edited since."""

@@ -31,10 +31,9 @@ def add_adapter(model: Any, config: LoraConfig, *, seed: int) -> Any:
     """
     if not model.name_or_path:
         raise BadConfig("lora is for a model that can be loaded again beside its adapter; give model.path.")
-    with requires_extra("lora"):
-        from peft import get_peft_model  # noqa: PLC0415 - an extra that may be missing
-
     peft_config = build_peft_config(config)
+    from peft import get_peft_model  # noqa: PLC0415 - an extra, which the line above has met
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:

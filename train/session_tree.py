@@ -189,11 +189,6 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
     )
 
 
-def pack_trunks(trunks: Sequence[tuple[Sequence[int], Sequence[tuple[int, int]]]]) -> PackedTrees:
-    """Packs trunks alone, each with the (start, end) of the replies on it that are targets."""
-    return pack([SessionTree(trunk, targets=targets) for trunk, targets in trunks])
-
-
 def _own_mask(lengths: Sequence[int]) -> Tensor:
     """(n, n): True for tokens of the same reply at or before."""
     branch = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))

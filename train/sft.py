@@ -13,7 +13,7 @@ from train.policy import Policy
 from train.policy_stats import log_probabilities
 from train.ranks import SINGLE_PROCESS, Ranks
 from train.sampler import SessionPlan, SessionSteps, split_batches
-from train.session_tree import PackedTrees, SessionTree, pack, pack_trunks
+from train.session_tree import PackedTrees, SessionTree, pack
 from train.sharding import same_passes
 from train.tokens import SessionTokens
 
@@ -69,8 +69,11 @@ def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[Packed
 def _pack(sessions: Sequence[SessionSteps]) -> PackedTrees:
     """Trunks whose own replies are the targets; where a target differs from what histories show, all are branches."""
     if all(reply.target is None for _, replies in sessions for reply in replies):
-        return pack_trunks(
-            [(trunk.tokens[: replies[-1].end], [(r.start, r.end) for r in replies]) for trunk, replies in sessions]
+        return pack(
+            [
+                SessionTree(trunk.tokens[: replies[-1].end], targets=[(r.start, r.end) for r in replies])
+                for trunk, replies in sessions
+            ]
         )
     trees = []
     for trunk, replies in sessions:

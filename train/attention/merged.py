@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from train.attention.structured import Structured, attention_dtype
+from train.attention.structured import Structured, attention_dtype, repeat_heads
 from train.session_tree import Attention, PackedTrees
 
 LONG = 160  # tokens of a chunk in the mean: below, each group's own product is faster (measured)
@@ -88,7 +88,7 @@ class _Merge(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, parts: Merged, scale: float) -> Tensor:
         flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-        inputs = query, _repeat_heads(key, query), _repeat_heads(value, query)
+        inputs = query, repeat_heads(key, query), repeat_heads(value, query)
         merged = _accumulator(query)
         log_sums = merged.new_empty(query.shape[:3])  # log-sum-exp of the scores that each token has met so far
         for trunk in parts.trunks:
@@ -113,7 +113,7 @@ class _Merge(torch.autograd.Function):
         query, key, value, *outputs = ctx.saved_tensors
         parts: Merged = ctx.parts
         gradient = gradients[0].transpose(1, 2).contiguous().transpose(1, 2)
-        repeated = _repeat_heads(key, query), _repeat_heads(value, query)
+        repeated = repeat_heads(key, query), repeat_heads(value, query)
         sums = [_accumulator(query) for _ in range(3)]
         for trunk in parts.trunks:
             partials = _flash_backward(*_at(trunk, gradient, query, *repeated, *outputs), 0.0, True, scale=ctx.scale)
@@ -151,12 +151,6 @@ def _accumulator(query: Tensor) -> Tensor:
     _, heads, length, width = query.shape
     exact = torch.promote_types(query.dtype, torch.float32)
     return query.new_empty(1, length, heads, width, dtype=exact).transpose(1, 2)
-
-
-def _repeat_heads(tensor: Tensor, query: Tensor) -> Tensor:
-    """Keys or values, once for every query head that shares them."""
-    times = query.shape[1] // tensor.shape[1]
-    return tensor if times == 1 else tensor.repeat_interleave(times, dim=1)
 
 
 def _sum_heads(gradient: Tensor, tensor: Tensor) -> Tensor:

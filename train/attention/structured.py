@@ -88,8 +88,13 @@ def _group_heads(query: Tensor, key: Tensor, value: Tensor, *, masked: bool) -> 
     On CUDA only flash attention shares heads, and it supports neither masks nor float32. torch would fall back to
     products that hold all scores (69 GB a layer at 32k tokens and 16 heads), so there the heads are repeated.
     """
-    times = query.shape[1] // key.shape[1]
     by_flash = not masked and attention_dtype(query) != torch.float32
-    if times == 1 or not query.is_cuda or by_flash:
-        return key, value, times > 1
-    return key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1), False
+    if not query.is_cuda or by_flash:
+        return key, value, query.shape[1] > key.shape[1]
+    return repeat_heads(key, query), repeat_heads(value, query), False
+
+
+def repeat_heads(tensor: Tensor, query: Tensor) -> Tensor:
+    """Keys or values, once for every query head that shares them."""
+    times = query.shape[1] // tensor.shape[1]
+    return tensor if times == 1 else tensor.repeat_interleave(times, dim=1)

@@ -15,7 +15,7 @@ from torch import Tensor
 from train.attention.structured import Structured
 from train.policy import Policy
 from train.sampler import split_batches
-from train.session_tree import PackedTrees, pack_trunks
+from train.session_tree import PackedTrees, SessionTree, pack
 
 PREFILL_TOKENS = 8192  # in one pass: more would take memory, and time where processor caches are small
 MAX_MASKED_SCORES = 16_384  # up to so many masked scores cost less than a product of their own for rows of another fork
@@ -32,7 +32,7 @@ def prefill(policy: Policy, trunks: Sequence[Sequence[int]], forks: Sequence[Seq
     logits: list[Tensor] = []
     pairs = zip(trunks, forks, strict=True)
     for batch in split_batches(pairs, lambda _, pair: (len(pair[0]),), PREFILL_TOKENS):
-        packed = pack_trunks([(trunk, ()) for trunk, _ in batch]).to(policy.device)
+        packed = pack([SessionTree(trunk) for trunk, _ in batch]).to(policy.device)
         attention = _CachingAttention(packed)
         ends = [span.start + fork - 1 for span, (_, own) in zip(packed.spans, batch, strict=True) for fork in own]
         sources = torch.tensor(ends, device=policy.device)

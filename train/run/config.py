@@ -165,10 +165,9 @@ class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         if self.reward is not None:
             reward_preset(self.reward)
-            if self.method != "grpo":
-                raise BadConfig(f"phase '{self.label}' has a reward, but its method is {self.method!r}, not 'grpo'.")
-        if self.same_time_as is not None and self.method != "sft":
-            raise BadConfig(f"phase '{self.label}' has same_time_as, but its method is {self.method!r}, not 'sft'.")
+        for key, value, method in (("a reward", self.reward, "grpo"), ("same_time_as", self.same_time_as, "sft")):
+            if value is not None and self.method != method:
+                raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {method!r}.")
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,9 +1,7 @@
 """The labels of the rows of a run's final table, and the files of their records (evaluation.py writes them)."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from shop_env.evaluation.log import AgentFiles
 from train.run.config import EvaluationConfig, TrainConfig
 
 
@@ -33,8 +31,3 @@ def decodings_of(config: TrainConfig, phase: str) -> list[Decoding]:
     """How a phase's policy is tested: as all are, and at temperatures of its own."""
     further = [Decoding(f"T {temperature:g}", temperature) for temperature in config.phases[phase].temperatures]
     return list(dict.fromkeys([*decodings(config.evaluation), *further]))
-
-
-def record_file(name: str) -> Path:
-    """Where the records of a row lie in a run's folder, by an agent's label or Decoding.file_name."""
-    return AgentFiles.of(Path(), name).steps

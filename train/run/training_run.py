@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import torch
 
-from replay_sessions.foundation.durable_files import replace_json
+from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
@@ -26,19 +26,22 @@ from train.grpo.trainer import GrpoTrainer
 from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
+from train.models import load_model
 from train.policy import Policy, autocast_dtype
 from train.ranks import SINGLE_PROCESS, Ranks
 from train.rollouts.vllm import VllmEngine
 from train.run.config import TrainConfig
 from train.run.data import TrainingData
 from train.run.evaluation import RunAgents, evaluate_shared
-from train.run.models import build_tiny, load_base_model, start_vllm
 from train.run.phases import Phase, PhaseResult, Trainer, run_phase
 from train.run_log import RunLog
+from train.session_tree import enable_tree_attention
 from train.sft import SftTrainer
 from train.sharding import ShardedPolicy
+from train.tiny import build_model, train_tokenizer
 
 PHASES_FILE = "phases.json"
+GGUF_COPY = "model"  # in a run's folder: the model of a GGUF file as safetensors
 
 
 class TrainingRun:
@@ -167,7 +170,7 @@ class TrainingRun:
             return sft, sft.total_steps
         grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
         if self._vllm is None and self.config.rollouts.engine == "vllm":  # one for all phases
-            self._vllm = start_vllm(self.config, policy.model, self.folder)
+            self._vllm = self._start_vllm(policy.model)
         reference, engine = policy.frozen(), self._vllm
         trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine, ranks=ranks)
         return trainer, grpo.steps
@@ -203,10 +206,58 @@ class TrainingRun:
             precision=config.model.computed_in,
         )
         if config.model.path is None:
-            return *build_tiny(config, store, self._device, self.log), info
-        limit = config.model.max_tokens
-        loaded = load_base_model(config.model.path, self.folder, self._device, self.log, self.ranks, max_tokens=limit)
-        return *loaded, info
+            tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt)
+            model = build_model(tokenizer, config.model.tiny, config.seed).to(self._device)
+            enable_tree_attention(model)
+            parameters = sum(parameter.numel() for parameter in model.parameters())
+            self.log.info(f"model: {parameters:,} parameters, {len(tokenizer)} tokens, trained from scratch")
+            return model, tokenizer, info
+        return *self._load_base(config.model.path), info
+
+    def _load_base(self, path: str) -> tuple[Any, Any]:
+        """The model of `model.path` and its tokenizer; a GGUF file, which is slow to read, is read once a run."""
+        copy = self.folder / GGUF_COPY
+        is_gguf = path.endswith(".gguf")
+        is_copied = is_gguf and not self.ranks.broadcast(lambda: not copy.exists())
+        if is_gguf and not is_copied:
+            self.log.info(f"model: reading {path}")
+        source, limit = str(copy) if is_copied else path, self.config.model.max_tokens
+        model, tokenizer = load_model(source, max_tokens=limit, device=self._device)
+        if is_copied:
+            model.name_or_path = path  # what an adapter names as its base, wherever the run is moved
+        elif is_gguf:
+            if self.ranks.is_main:
+                save_checkpoint(copy, model, tokenizer)
+            self.ranks.barrier()
+        return model, tokenizer
+
+    def _start_vllm(self, model: Any) -> VllmEngine:
+        """vLLM for phases that train `model` or an adapter of it; its weights come batch by batch.
+
+        Raises:
+            MissingExtra: vLLM is not installed.
+        """
+        config, rollouts, copy = self.config.model, self.config.rollouts, self.folder / GGUF_COPY
+        options: dict[str, Any] = {
+            "gpu_memory_utilization": rollouts.gpu_memory_utilization,
+            "tensor_parallel_size": rollouts.tensor_parallel_size,
+        }
+        if config.lora is None:
+            # vLLM reads the shape alone: weights are copied over before the first batch.
+            shape = self.folder / "shape"
+            shape.mkdir(exist_ok=True)
+            content = model.config.to_dict() | {"architectures": [type(model).__name__]}
+            replace_file(shape / "config.json", msgspec.json.encode(content))
+            path, options["load_format"] = str(shape), "dummy"
+        else:
+            path = str(copy if copy.exists() else config.path)
+        return VllmEngine(
+            path,
+            max_tokens=config.max_tokens,
+            precision=config.computed_in,
+            lora_rank=None if config.lora is None else config.lora.rank,
+            options=options,
+        )
 
     def _finished_phases(self) -> dict[str, PhaseResult]:
         file = self.folder / PHASES_FILE

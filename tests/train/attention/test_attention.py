@@ -18,7 +18,7 @@ from train.attention.merged import Merged, merged_where_long
 from train.attention.structured import Structured
 from train.config import TinyModelConfig
 from train.policy import Policy
-from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack, pack_trunks
+from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack
 from train.tiny import build_model
 
 TOLERANCE = 1e-5
@@ -138,7 +138,7 @@ def unusual_packs(tiny: Tiny) -> dict[str, PackedTrees]:
     return {
         "two groups at one fork": pack([SessionTree([1] * 50, [30, 30, 50], [[[2] * 3], [[3] * 4, [4]], [[5] * 2]])]),
         "forks out of order": pack([SessionTree([1] * 90, [60, 20, 90, 40], [[[2] * 3], [[3] * 4], [[4]], [[5] * 6]])]),
-        "no groups": pack_trunks([([1] * 70, [(60, 70)]), ([1] * 20, [(15, 20)])]),
+        "no groups": pack([SessionTree([1] * 70, targets=[(60, 70)]), SessionTree([1] * 20, targets=[(15, 20)])]),
         "one session without groups": pack([SessionTree([1] * 9, [], []), *small_trees(tiny)]),
         "a reply much longer than many": pack(
             [SessionTree([1] * 5, [5], [[[2] * 900, *([3] * n for n in range(1, 30))]])]
@@ -173,12 +173,16 @@ def test_parts_are_merged_where_pages_are_long_and_replies_fork() -> None:
     assert isinstance(merged_where_long(pack([long])), Merged)
     assert isinstance(merged_where_long(pack([short])), Structured)
     assert isinstance(merged_where_long(pack([long, short])), Structured)
-    assert isinstance(merged_where_long(pack_trunks([([1] * 400, [(390, 400)])])), Structured)
+    assert isinstance(merged_where_long(pack([SessionTree([1] * 400, targets=[(390, 400)])])), Structured)
 
 
 def packs_of(tiny: Tiny) -> list[PackedTrees]:
     trunks = [(trunk.tokens, [(r.start, r.end) for r in trunk.replies]) for trunk in tiny.trunks[:2]]
-    return [pack([random_tree(tiny, index) for index in range(3)]), pack(small_trees(tiny)), pack_trunks(trunks)]
+    return [
+        pack([random_tree(tiny, index) for index in range(3)]),
+        pack(small_trees(tiny)),
+        pack([SessionTree(trunk, targets=targets) for trunk, targets in trunks]),
+    ]
 
 
 def seen_by(packed: PackedTrees) -> torch.Tensor:
@@ -252,4 +256,4 @@ def test_tokens_of_rows_are_counted_beside_those_of_the_pack(tiny: Tiny) -> None
     assert pack(trees).row_tokens == sum(rows)
     trunk = tiny.trunks[0]
     spans = [(reply.start, reply.end) for reply in trunk.replies]
-    assert pack_trunks([(trunk.tokens, spans)]).row_tokens == sum(end for _, end in spans)
+    assert pack([SessionTree(trunk.tokens, targets=spans)]).row_tokens == sum(end for _, end in spans)

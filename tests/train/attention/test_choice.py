@@ -14,7 +14,7 @@ from train.attention.merged import merged_where_long
 from train.attention.structured import Structured
 from train.memory import PassOptions, memory_parts
 from train.run.config import ModelConfig
-from train.session_tree import pack_trunks
+from train.session_tree import SessionTree, pack
 
 
 def chosen(tiny: Tiny, name: str = "auto", **options: Any) -> choice.AttentionChoice:
@@ -93,5 +93,5 @@ def test_the_rough_size_of_a_pass_is_near_the_counted_one(
         hidden_size=512, num_hidden_layers=3, num_attention_heads=8, intermediate_size=1408, vocab_size=1000
     )
     options = PassOptions(autocast=autocast, gradient_checkpointing=gradient_checkpointing)
-    counted = memory_parts(config, [pack_trunks([([0] * 2048, [(2000, 2048)])])], options).passes
+    counted = memory_parts(config, [pack([SessionTree([0] * 2048, targets=[(2000, 2048)])])], options).passes
     assert 0.8 * counted < activation_bytes(config, 2048, autocast is not None, gradient_checkpointing) < 1.5 * counted

@@ -21,7 +21,7 @@ from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy, autocast_dtype
 from train.policy_stats import log_probabilities, policy_stats
-from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack, pack_trunks
+from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 from train.sft import SftTrainer
 
 STATS = partial(policy_stats, temperature=0.6, definition="kl_uniform_policy")
@@ -36,7 +36,9 @@ def trees_of(tiny: Tiny) -> PackedTrees:
 
 
 def trunks_of(tiny: Tiny) -> PackedTrees:
-    return pack_trunks([(trunk.tokens, [(r.start, r.end) for r in trunk.replies]) for trunk in tiny.trunks[:3]])
+    return pack(
+        [SessionTree(trunk.tokens, targets=[(r.start, r.end) for r in trunk.replies]) for trunk in tiny.trunks[:3]]
+    )
 
 
 def own_model(tiny: Tiny) -> Any:

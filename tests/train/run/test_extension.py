@@ -16,7 +16,7 @@ from tests.demo_stores import demo_store_at
 from train.run.config import TrainConfig
 from train.run.extension import extend_config, read_config, record_extension
 from train.run.presets import load_preset
-from train.run.rows import decodings_of, record_file
+from train.run.rows import decodings_of
 
 FOLDER = Path("runs/mine")
 TABLE_2, TABLE_4 = (load_preset("tiny_cpu", rows) for rows in ("shop_r1_table2", "shop_r1_table4"))
@@ -44,7 +44,8 @@ def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> No
         "T 0.6", "greedy", "T 0.7", "T 0.8", "T 0.9", "T 1", "T 1.1", "T 1.2",
     ]  # fmt: skip
     assert [one.name for one in decodings_of(more, "sft")] == ["T 0.6", "greedy"]
-    assert record_file(decodings_of(more, "shop_r1")[2].file_name("shop_r1")) == Path("agents/shop_r1-T0.7/steps.jsonl")
+    name = decodings_of(more, "shop_r1")[2].file_name("shop_r1")
+    assert AgentFiles.of(Path(), name).steps == Path("agents/shop_r1-T0.7/steps.jsonl")
 
 
 def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainConfig:
