@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack, nullcontext
 from types import FrameType
 from typing import IO, Self
 
@@ -18,7 +18,7 @@ from replay_sessions.foundation.command_line import handling
 STOPPED = 130  # the exit code of a command that was stopped and reported it
 
 
-class StopForwarder:
+class StopForwarder(ExitStack):
     """Forwards the signals that end a command to the processes that it has started, while it is entered.
 
     Attributes:
@@ -27,16 +27,13 @@ class StopForwarder:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.received = self.ended = False
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._handling: AbstractContextManager[None] = handling(self._forward)
 
     def __enter__(self) -> Self:
-        self._handling.__enter__()
+        self.enter_context(handling(self._forward))
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self._handling.__exit__(None, None, None)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self.received = self.ended = True

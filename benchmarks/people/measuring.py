@@ -117,7 +117,7 @@ def _kind(action: Action) -> str:
 
 def _places(evidence: Evidence, store: SessionStore) -> dict[StepKey, dict[str, int]]:
     """The products of each page, where there are any."""
-    keys = [(record.session_id, record.step_index) for record in evidence.records[evidence.labels[0]]]
+    keys = [record.key for record in evidence.records[evidence.labels[0]]]
     return {
         (session.session_id, index): ranks
         for session, indices in sessions_at(store, evidence.config.split, keys)
@@ -134,7 +134,7 @@ def _ranks(
     for record in records:
         own = ranks.setdefault(record.user_id, [])
         name = ((record.logged if logged else record.predicted) or {}).get("name", "")
-        rank = places.get((record.session_id, record.step_index), {}).get(name)
+        rank = places.get(record.key, {}).get(name)
         if rank is not None:
             own.append(rank)
     return ranks
@@ -158,7 +158,7 @@ def _auc(records: Sequence[StepRecord]) -> float | None:
 
 def _skill(evidence: Evidence, label: str, store: SessionStore, prior: TypeRankPrior) -> SkillFigures | None:
     probabilities = evidence.probabilities[label]
-    records = {(r.session_id, r.step_index): r for r in evidence.records[label] if r.logged_probability is not None}
+    records = {r.key: r for r in evidence.records[label] if r.logged_probability is not None}
     of_logged, of_prior, distributions, taken = [], [], [], []
     clicks: list[tuple[dict[str, float], str]] = []
     keys = [key for key in records if key in probabilities]
@@ -192,7 +192,7 @@ def _will_buy(
     scores: dict[str, list[float]] = {}
     bought: dict[str, bool] = {}
     for record in records:
-        held = probabilities.get((record.session_id, record.step_index))
+        held = probabilities.get(record.key)
         if held is not None:
             buying = (p for action, p in held.items() if click_type_of(getattr(action, "name", "")) == "purchase")
             scores.setdefault(record.session_id, []).append(sum(buying))

@@ -63,6 +63,7 @@ class ReportOptions(msgspec.Struct, frozen=True, kw_only=True):
 def _report(options: ReportOptions) -> None:
     with requires_extra("report"):
         from benchmarks.report.page import all_tables, render_page  # noqa: PLC0415 - an extra that may be missing
+        from benchmarks.report.plots import write_tables  # noqa: PLC0415 - the same
     evidence = read_evidence(options.folder)
     judged = {}
     with progress_bar("agents", len(evidence.labels)) as advance:
@@ -79,8 +80,6 @@ def _report(options: ReportOptions) -> None:
     except OSError as error:
         raise BadConfig(f"--out {out} cannot be written: {error.strerror}") from error
     if options.tables is not None:
-        with requires_extra("report"):
-            from benchmarks.report.plots import write_tables  # noqa: PLC0415 - an extra that may be missing
         for path in write_tables(evidence, all_tables(evidence, compared, judged), options.tables):
             print(path)
     if no_sessions:

@@ -25,7 +25,7 @@ from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.evaluation.results import difference_unit
 from shop_env.metrics import PairedTest, StepRecord, metric_preset, paired_test
 from shop_env.metrics.all_metrics import Metric, find_metric
-from shop_env.metrics.intervals import Cluster, difference_error, metric_error, user_sums
+from shop_env.metrics.intervals import Cluster, answered_by_all, difference_error, metric_error, user_sums
 from shop_env.metrics.statistics import MIN_CLUSTERS, ClusteredError, estimate, holm, p_value, pooled_over_seeds
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
@@ -177,7 +177,9 @@ class Measured:
         self._same_users = same_users
         self._further = further or {}
         self._choices = metric_preset(preset)
-        self._answered = [_answered_by_all(records) for records in seeds]
+        self._answered = [answered_by_all(records) for records in seeds]
+        if not all(steps for answered in self._answered for steps in answered.values()):
+            raise BadConfig("there is no step that every row answered: nothing can be compared.")
         self.rows = set(seeds[0])
         self._left_out = sum(
             len(next(iter(all_steps.values()))) - len(next(iter(answered.values())))
@@ -238,20 +240,3 @@ class Measured:
         if low is not None and high is not None:
             low, high = max(bounds[0], low), min(bounds[1], high)
         return Pooled(pooled.mean, low, high, by_seed=values, p_value=pooled.p_value)
-
-
-def _answered_by_all(records: Records) -> dict[str, list[StepRecord]]:
-    """Every row's records of the steps at which none of them is an error, all in one order."""
-    by_key = {row: {record.key: record for record in own} for row, own in records.items()}
-    keys_of = {row: set(own) for row, own in by_key.items()}
-    first, keys = next(iter(keys_of.items()))
-    for row, others in keys_of.items():
-        if others != keys:
-            raise BadConfig(
-                f"'{first}' and '{row}' were not asked about the same steps: {len(keys ^ others)} steps have only one "
-                "of them. They are not of one run: give another --out."
-            )
-    common = [key for key in by_key[first] if all(own[key].error is None for own in by_key.values())]
-    if not common:
-        raise BadConfig("there is no step that every row answered: nothing can be compared.")
-    return {row: [own[key] for key in common] for row, own in by_key.items()}

@@ -36,7 +36,7 @@ def _by_name(*columns: Column) -> dict[str, Column]:
     return {column.name: column for column in columns}
 
 
-COLUMNS: Mapping[str, Column] = _by_name(
+COLUMNS = _by_name(
     Column("exact", "percent", "exact_accuracy"),
     Column("type", "percent", "type_accuracy"),
     Column("macro-F1", "percent", "type_f1_macro"),
@@ -47,18 +47,18 @@ COLUMNS: Mapping[str, Column] = _by_name(
     Column("invalid", "percent", "invalid_rate"),
 )
 # Only where an agent gives probabilities (shop_env/evaluation/probabilities.py).
-LIKELIHOOD_COLUMNS: Mapping[str, Column] = _by_name(
+LIKELIHOOD_COLUMNS = _by_name(
     Column("NLL", "nats", "nll"),
     Column("top-1", "percent", "top1_accuracy"),
     Column("top-3", "percent", "top3_accuracy"),
 )
-METRIC_COLUMNS: Mapping[str, Column] = {
-    **COLUMNS,
-    **LIKELIHOOD_COLUMNS,
-    **_by_name(
+METRIC_COLUMNS = (
+    COLUMNS
+    | LIKELIHOOD_COLUMNS
+    | _by_name(
         Column("coverage", "percent", "coverage"), Column("exact, errors as misses", "percent", ERRORS_AS_MISSES)
-    ),
-}
+    )
+)
 DOMINANT_SHARE = 0.75  # of the replies
 DOMINANT_EXCESS = 0.3  # over the share of people's actions
 WITH_INTERVAL = ("exact_accuracy", ERRORS_AS_MISSES, "type_accuracy", "type_f1_macro", "mean_reward")

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.schema import Action, Session, Split
 from replay_sessions.store import SessionStore
 from shop_env.metrics import metric_preset
@@ -141,10 +141,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     likelihood: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("sessions", "batch_size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadConfig(f"--{name.replace('_', '-')} is {value}; it must be 1 or more")
+        check_at_least(1, sessions=self.sessions, batch_size=self.batch_size)
         metric_preset(self.metrics)
         if isinstance(self.reward, str):
             reward_preset(self.reward)

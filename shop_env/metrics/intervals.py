@@ -9,7 +9,7 @@ more: linearisation, exact for shares and means, and what gives F1 its interval.
 shop_env/metrics/statistics.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -124,7 +124,8 @@ def paired_test(
     Raises:
         BadConfig: The records are not of the same steps.
     """
-    a, b = (StepTable(side, preset) for side in _paired_records(records_a, records_b))
+    answered = answered_by_all({"first": records_a, "second": records_b})
+    a, b = (StepTable(side, preset) for side in answered.values())
     of = find_metric(metric, a.choices)
     codes, count = _clusters(a, cluster)
     rows_a, rows_b = of.rows(a), of.rows(b)
@@ -193,16 +194,20 @@ def _clusters(table: StepTable, cluster: str) -> tuple[Codes, int]:
     return table.clusters(cluster)
 
 
-def _paired_records(
-    records_a: Sequence[StepRecord], records_b: Sequence[StepRecord]
-) -> tuple[list[StepRecord], list[StepRecord]]:
-    """The steps that both answered, in the same order."""
-    a, b = ({record.key: record for record in side} for side in (records_a, records_b))
-    if a.keys() != b.keys():
-        unpaired = sorted(a.keys() ^ b.keys())
-        raise BadConfig(
-            f"The two agents were not evaluated on the same steps: {len(unpaired)} steps have only one of them, for "
-            f"example step {unpaired[0][1]} of session {unpaired[0][0]!r}. Run both on the same store and split."
-        )
-    both = [key for key in a if a[key].error is None and b[key].error is None]
-    return [a[key] for key in both], [b[key] for key in both]
+def answered_by_all(records: Mapping[str, Sequence[StepRecord]]) -> dict[str, list[StepRecord]]:
+    """Every agent's records of the steps at which none of them is an error, all in one order.
+
+    Raises:
+        BadConfig: They are not of the same steps.
+    """
+    by_key = {label: {record.key: record for record in own} for label, own in records.items()}
+    first, keys = next((label, own.keys()) for label, own in by_key.items())
+    for label, own in by_key.items():
+        if unpaired := sorted(keys ^ own.keys()):
+            raise BadConfig(
+                f"'{first}' and '{label}' were not evaluated on the same steps: {len(unpaired)} steps have only one of "
+                f"them, for example step {unpaired[0][1]} of session {unpaired[0][0]!r}. They are not of one run: run "
+                "both on the same store and split, or give another --out."
+            )
+    common = [key for key in keys if all(own[key].error is None for own in by_key.values())]
+    return {label: [own[key] for key in common] for label, own in by_key.items()}

@@ -65,7 +65,7 @@ def evaluate_shared(
     own = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
     records = evaluate(agent, store, split, session_ids=own, **options) if own else []
     ranks.barrier()  # here, and not in an exchange, one waits for as long as it takes
-    by_key = {(record.session_id, record.step_index): record for part in ranks.all_gather(records) for record in part}
+    by_key = {record.key: record for part in ranks.all_gather(records) for record in part}
     return [by_key[key] for key in keys]
 
 

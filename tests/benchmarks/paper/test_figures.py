@@ -136,7 +136,7 @@ def test_people_count_once_where_all_seeds_have_the_same() -> None:
 
 
 def test_rows_of_other_steps_are_refused() -> None:
-    with pytest.raises(BadConfig, match="'one' and 'other' were not asked about the same steps: 1 steps"):
+    with pytest.raises(BadConfig, match="'one' and 'other' were not evaluated on the same steps: 1 steps"):
         measured({"one": records("++"), "other": records("+")})
     with pytest.raises(BadConfig, match="no step that every row answered"):
         measured({"one": records("+!"), "other": records("!+")})
