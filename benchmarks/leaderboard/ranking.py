@@ -63,6 +63,9 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
             context=config.context,
             identity=reply_identity(spec, config.context, store, config.seed),
             build=partial(make_agent, spec, store=store),
+            config=evaluation,
+            store=store,
+            folder=folder,
             probabilities=gives_probabilities(spec),  # a misspelt agent is reported before hours of work, not after
         )
         for spec in agent_specs(config.agents)
@@ -71,8 +74,8 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     entries = []
     with working_alone_in(folder):
         for agent in agents:
-            new_steps, remarks = fill_entry_cache(agent, evaluation, store, folder, keys, fresh=config.fresh)
-            entry, _ = build_entry(agent, evaluation, store, folder, new_steps=new_steps, remarks=remarks)
+            new_steps, remarks = fill_entry_cache(agent, keys, fresh=config.fresh)
+            entry, _ = build_entry(agent, new_steps=new_steps, remarks=remarks)
             entries.append(entry)
         log = EvaluationLog(
             # After the agents: by now all that they need is loaded and can be named.

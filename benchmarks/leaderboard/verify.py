@@ -42,7 +42,6 @@ from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import LazyAgent, generate_replies
 from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.protocol import ServedAgent
-from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.metrics.step_table import StepRecord, rescore
@@ -173,7 +172,7 @@ def _check_entry(
                 return
     else:
         keys = config.keys(store)
-        with ReplyCache(entry.files(folder).replies(entry.identity), entry.identity) as cache:
+        with entry.cache(folder) as cache:
             recomputed = build_records(cache, config, entry.context, store, keys)
         if (cache.runs(keys), round(cache.seconds(keys), 3)) != (entry.runs, entry.time_s):
             yield "runs: commit, machine or times are not those that stand among the replies"
@@ -205,7 +204,7 @@ def _check_rerun(
     spec = entry.spec.within(folder)
     if code_digest(spec) != entry.identity["code"]:
         yield "code: the agent's source or checkpoint is not the one that gave the replies"
-    with ReplyCache(entry.files(folder).replies(entry.identity), entry.identity) as cache:
+    with entry.cache(folder) as cache:
         replied = [key for key in config.keys(store) if cache.reply(key) is not None]
     drawn = set(random.SystemRandom().sample(replied, min(count, len(replied))))
     steps = steps_at(store, config.split, [key for key in replied if key in drawn], entry.context)

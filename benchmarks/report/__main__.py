@@ -20,7 +20,7 @@ import msgspec
 import tyro
 
 from benchmarks.report.comparisons import differences, headline
-from benchmarks.report.evidence import Evidence, JudgedStep, judge, read_evidence
+from benchmarks.report.evidence import Evidence, Judged, judge, read_evidence
 from benchmarks.report.session_data import SessionData, session_data
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file
@@ -91,9 +91,7 @@ def _report(options: ReportOptions) -> None:
         webbrowser.open(out.resolve().as_uri())
 
 
-def _sessions(
-    options: ReportOptions, evidence: Evidence, judged: dict[str, list[JudgedStep]]
-) -> tuple[SessionData | None, str]:
+def _sessions(options: ReportOptions, evidence: Evidence, judged: Judged) -> tuple[SessionData | None, str]:
     """What the viewer shows, or why it shows nothing: figures stand without the store, pages do not."""
     room = int(options.max_megabytes * MEGABYTE) - FOR_FIGURES
     try:

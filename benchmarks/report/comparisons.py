@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, JudgedStep
+from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged, JudgedStep
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
@@ -42,7 +42,7 @@ def differences(evidence: Evidence) -> list[Comparison]:
     return adjusted(compared + [test for test in own if (test.first, test.second, test.metric) not in pairs])
 
 
-def headline(evidence: Evidence, compared: Sequence[Comparison], judged: dict[str, list[JudgedStep]]) -> list[str]:
+def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[str]:
     """Who predicts best; how sure that is; where it goes wrong: a sentence each."""
     best = leader(evidence)
     if best is None:

@@ -19,7 +19,6 @@ import numpy as np
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.evaluation.log import EvaluationLog, read_log, read_records
-from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
 from shop_env.metrics import StepRecord, step_metrics
@@ -131,7 +130,7 @@ def _read_probabilities(
     """Of the steps whose probabilities are a distribution; the others are errors."""
     probabilities: dict[str, dict[StepKey, Mapping[Action, float]]] = {}
     for entry in log.entries:
-        with ReplyCache(entry.files(folder).replies(entry.identity), entry.identity) as cache:
+        with entry.cache(folder) as cache:
             for record in records[entry.label]:
                 if record.error is None and (distribution := cache.probabilities(record.key)) is not None:
                     probabilities.setdefault(entry.label, {})[record.key] = distribution
@@ -178,6 +177,9 @@ class JudgedStep(NamedTuple):
     record: StepRecord
     outcome: str
     terms: dict[str, float] | None
+
+
+Judged = Mapping[str, Sequence[JudgedStep]]  # by the agent's label
 
 
 def judge(evidence: Evidence, label: str) -> list[JudgedStep]:

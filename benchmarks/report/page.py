@@ -8,7 +8,7 @@ import base64
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from itertools import groupby
 from operator import itemgetter
@@ -18,7 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from benchmarks.report.comparisons import COMPARED, differences_table, leader
-from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, JudgedStep
+from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
 from benchmarks.report.plots import embed_calibration
 from benchmarks.report.session_data import SessionData
 from benchmarks.report.step_figures import (
@@ -42,7 +42,6 @@ SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "keys.js", 
 AXIS_STEP = 0.1
 FIRST_SHOWN = ("Exact match", "Action reward", "Loss", "KL to the reference", "Groups", "Types of action", "Entropy")
 NEAR = 0.15  # a difference that an axis of differences reaches out to
-Judged = Mapping[str, Sequence[JudgedStep]]
 
 
 def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[Table]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.report.evidence import OUTCOMES, Evidence, JudgedStep
+from benchmarks.report.evidence import OUTCOMES, Evidence, Judged, JudgedStep
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, Click, Session, reply_action
@@ -73,9 +73,7 @@ class _Chapter:
     characters: int = 0
 
 
-def session_data(
-    evidence: Evidence, judged: Mapping[str, Sequence[JudgedStep]], store: SessionStore, *, max_characters: int
-) -> SessionData:
+def session_data(evidence: Evidence, judged: Judged, store: SessionStore, *, max_characters: int) -> SessionData:
     """The viewer's data.
 
     Args:

@@ -15,7 +15,7 @@ from itertools import chain
 
 import numpy as np
 
-from benchmarks.report.evidence import OUTCOMES, Evidence, JudgedStep, terms_of
+from benchmarks.report.evidence import OUTCOMES, Evidence, Judged, JudgedStep, terms_of
 from replay_sessions.foundation.table import Cell, Column, Table, columns
 from shop_env.evaluation.results import errors_as_misses
 from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
@@ -25,7 +25,6 @@ from shop_env.metrics.skill import Calibration, calibration_of
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 
-Judged = Mapping[str, Sequence[JudgedStep]]
 THE_LOG = "the shoppers"
 UNREADABLE = "unreadable"
 PREDICTED = (*ACTION_TYPES, UNREADABLE)

@@ -208,6 +208,7 @@ class AgentToEvaluate:
         spec: As the log names it.
         name: Of its folder.
         build: Makes the agent.
+        folder: Of the evaluation.
         probabilities: Whether it may give them.
     """
 
@@ -216,14 +217,23 @@ class AgentToEvaluate:
     context: ContextConfig
     identity: Identity
     build: Callable[[], Agent]
+    config: EvaluationConfig
+    store: SessionStore
+    folder: Path
     probabilities: bool = False
+
+    @property
+    def files(self) -> AgentFiles:
+        return AgentFiles.of(self.folder, self.name)
+
+    @property
+    def replies(self) -> Path:
+        """The file of its replies."""
+        return self.files.replies(self.identity)
 
 
 def fill_entry_cache(
     agent: AgentToEvaluate,
-    config: EvaluationConfig,
-    store: SessionStore,
-    folder: Path,
     keys: Sequence[StepKey],
     *,
     part: int | None = None,
@@ -234,21 +244,19 @@ def fill_entry_cache(
     """Runs an agent of an evaluation on the steps that its cache lacks.
 
     Args:
-        folder: Of the evaluation.
-        keys: Its steps; of several processes those of this one.
+        keys: The evaluation's steps; of several processes those of this one.
         part: This process's number where several share the work (reply_cache.py).
 
     Returns:
         At how many steps it was run, and what it reports of that.
     """
-    lazy = LazyAgent(agent.build)
-    path = AgentFiles.of(folder, agent.name).replies(agent.identity)
-    with ReplyCache(path, agent.identity, part=part) as cache:
+    lazy, config = LazyAgent(agent.build), agent.config
+    with ReplyCache(agent.replies, agent.identity, part=part) as cache:
         new_steps = fill_cache(
             cache,
             lazy,
             keys,
-            lambda missing: steps_at(store, config.split, missing, agent.context),
+            lambda missing: steps_at(agent.store, config.split, missing, agent.context),
             seed=config.seed,
             batch_size=config.batch_size,
             probabilities=config.likelihood and agent.probabilities,
@@ -260,24 +268,19 @@ def fill_entry_cache(
 
 
 def build_entry(
-    agent: AgentToEvaluate,
-    config: EvaluationConfig,
-    store: SessionStore,
-    folder: Path,
-    *,
-    new_steps: int,
-    remarks: Sequence[str] = (),
+    agent: AgentToEvaluate, *, new_steps: int, remarks: Sequence[str] = ()
 ) -> tuple[Entry, list[StepRecord]]:
     """Scores the cached replies, writes the records, and computes the row."""
-    files, keys = AgentFiles.of(folder, agent.name), config.keys(store)
-    with ReplyCache(files.replies(agent.identity), agent.identity) as cache:
-        records = build_records(cache, config, agent.context, store, keys)
+    files, config = agent.files, agent.config
+    keys = config.keys(agent.store)
+    with ReplyCache(agent.replies, agent.identity) as cache:
+        records = build_records(cache, config, agent.context, agent.store, keys)
     dominant = dominant_type(records)
     entry = Entry(
         spec=agent.spec,
         context=agent.context,
         row=summarise(records, label=agent.spec.label, preset=config.metrics, cluster=config.cluster),
-        records=files.steps.relative_to(folder).as_posix(),
+        records=files.steps.relative_to(agent.folder).as_posix(),
         records_digest=files.write(records),
         identity=agent.identity,
         runs=cache.runs(keys),

@@ -22,7 +22,7 @@ from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgen
 from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.reply_cache import Identity, merge_replies
+from shop_env.evaluation.reply_cache import Identity, ReplyCache, merge_replies
 from shop_env.evaluation.results import ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_table import StepRecord
@@ -67,6 +67,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def files(self, folder: Path) -> "AgentFiles":
         return AgentFiles((folder / self.records).parent)
+
+    def cache(self, folder: Path) -> ReplyCache:
+        """Its replies."""
+        return ReplyCache(self.files(folder).replies(self.identity), self.identity)
 
 
 class TrainingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import AgentFiles, Entry
+from shop_env.evaluation.log import Entry
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reply_cache import Identity, merge_parts
 from shop_env.evaluation.scored_steps import scored_keys
@@ -114,16 +114,15 @@ def evaluate_rows(
             # Of a checkpoint of its own the name within the run: the run may be moved.
             identity=agents.identity(runnable, context, store, evaluation.seed) | {"target": spec.target},
             build=partial(agents.make, runnable, store),
+            config=evaluation,
+            store=store,
+            folder=folder,
         )
-        replies = AgentFiles.of(folder, name).replies(agent.identity)
         if ranks.is_main:
-            merge_parts(replies)  # of a run that was stopped
+            merge_parts(agent.replies)  # of a run that was stopped
         ranks.barrier()
         new_steps, remarks = fill_entry_cache(
             agent,
-            evaluation,
-            store,
-            folder,
             [key for key in keys if key[0] in own],
             part=None if ranks.is_single else ranks.rank,
             retry_errors=False,  # a page that does not fit the model's context never will
@@ -131,6 +130,6 @@ def evaluate_rows(
         )
         ranks.barrier()
         if ranks.is_main:
-            merge_parts(replies)
-            results[spec.label] = build_entry(agent, evaluation, store, folder, new_steps=new_steps, remarks=remarks)
+            merge_parts(agent.replies)
+            results[spec.label] = build_entry(agent, new_steps=new_steps, remarks=remarks)
     return results

@@ -169,13 +169,16 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
     )
 
 
-def traces_by_user(records: Sequence[StepRecord]) -> tuple[dict[str, list[ActionTrace]], dict[str, list[ActionTrace]]]:
+TracesByUser = dict[str, list[ActionTrace]]
+
+
+def traces_by_user(records: Sequence[StepRecord]) -> tuple[TracesByUser, TracesByUser]:
     """Each user's sessions as kinds of action, logged and answered; no pair spans a step that was not answered."""
     table = StepTable(records, MetricChoices())
     sessions: dict[tuple[str, str], list[int]] = {}
     for index, record in enumerate(table.records):
         sessions.setdefault((record.user_id, record.session_id), []).append(index)
-    sides: tuple[dict[str, list[ActionTrace]], dict[str, list[ActionTrace]]] = ({}, {})
+    sides: tuple[TracesByUser, TracesByUser] = ({}, {})
     for (user, _), indices in sessions.items():
         steps = [table.records[index].step_index for index in indices]
         breaks = [at for at in range(1, len(steps)) if steps[at] != steps[at - 1] + 1]
