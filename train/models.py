@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
@@ -71,18 +71,13 @@ def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
             (which would put another pre-tokenizer in its place).
     """
     loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
-    tokenizer = _load(loader, path)
+    tokenizer = load_pretrained(loader, path)
     tokenizer.clean_up_tokenization_spaces = False  # it would remove spaces of replies
     try:
         stop_token(tokenizer)
     except BadConfig as error:
         raise CheckpointMismatch(f"the model '{path}' cannot be used: {error}") from error
     return tokenizer
-
-
-def load_config(path: str) -> Any:
-    """The configuration of a model, as `load_model` reads it."""
-    return _load(AutoConfig, path)
 
 
 def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu") -> Any:
@@ -96,7 +91,7 @@ def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu
             f"'{path}' holds a LoRA adapter and no model; merge it with its base first: "
             f"python -m train.merge {path} --out DIR"
         )
-    model = _load(AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32).to(device)
+    model = load_pretrained(AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32).to(device)
     if getattr(model, "hf_quantizer", None) is not None:  # of a GGUF file: it is done, but prevents saving
         model.hf_quantizer = None
         del model.config.quantization_config
@@ -106,8 +101,8 @@ def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu
     return model
 
 
-def _load(loader: Any, path: str, **options: Any) -> Any:
-    """`loader.from_pretrained` of a path, with failures in one line."""
+def load_pretrained(loader: Any, path: str, **options: Any) -> Any:
+    """`loader.from_pretrained` of a path as `load_model` takes it, with failures in one line."""
     file = _find_package_file(path) if path.startswith(PACKAGE) else Path(path)
     if file.suffix == GGUF:
         name, options = str(file.parent), {**options, "gguf_file": file.name}

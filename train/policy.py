@@ -154,7 +154,9 @@ class Policy(nn.Module):
         self, input_ids: Tensor, position_ids: Tensor, attention: Attention, positions: Tensor | None = None
     ) -> Tensor:
         """(N, V) in float32: of what follows the tokens at `positions` (N,) of a packed sequence, None for all."""
-        logits: Tensor = self(input_ids, position_ids, attention, positions, _logits)
+        logits: Tensor = self(
+            input_ids, position_ids, attention, positions, lambda states, weight: (states @ weight.T).float()
+        )
         return logits
 
     def summon_full_params(self) -> AbstractContextManager["Policy"]:
@@ -175,10 +177,6 @@ class Policy(nn.Module):
         head = partial(head, targets=packed.targets)
         output: T = self(packed.input_ids, packed.position_ids, attention, packed.predicted_from, head)
         return output
-
-
-def _logits(states: Tensor, output_weight: Tensor) -> Tensor:
-    return (states @ output_weight.T).float()
 
 
 def _hold_frozen(model: Any, dtype: torch.dtype) -> None:

@@ -31,7 +31,7 @@ from train.grpo.trainer import rationale_certainty
 from train.loop import learning_rate
 from train.lora import build_peft_config
 from train.machine import get_world_size
-from train.models import load_tokenizer
+from train.models import load_pretrained, load_tokenizer
 from train.policy_stats import self_certainty
 from train.sampler import split_batches
 from train.tokens import stop_token
@@ -151,10 +151,7 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
     except TypeError as error:
         raise BadConfig(f"trl.GRPOConfig: {error}; words behind the folder are its arguments as KEY=VALUE.") from error
     tokenizer = load_tokenizer(run.model)
-    try:
-        model = AutoModelForCausalLM.from_pretrained(run.model, dtype=torch.float32, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise CheckpointMismatch(f"the model '{run.model}' cannot be loaded: {str(error).splitlines()[0]}") from error
+    model = load_pretrained(AutoModelForCausalLM, run.model, dtype=torch.float32)
     model.generation_config.eos_token_id = stop_token(tokenizer)
     return ShopGRPOTrainer(
         model=model,

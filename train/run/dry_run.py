@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoConfig
 
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.table import Table, columns
@@ -22,7 +23,7 @@ from train.grpo.config import GrpoConfig
 from train.grpo.groups import Group, micro_batches, score_group
 from train.grpo.trainer import grpo_plan
 from train.memory import MemoryParts, PassOptions, Rollouts, memory_parts
-from train.models import load_config, load_tokenizer
+from train.models import load_pretrained, load_tokenizer
 from train.policy import autocast_dtype
 from train.rollouts.engine import SampledReply, StopReason
 from train.rollouts.local import token_bytes, trunk_batches
@@ -96,7 +97,7 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[Table | str]:
 def _model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
     """The configuration of the model, and its tokenizer; weights are not read."""
     if config.model.path is not None:
-        return load_config(config.model.path), load_tokenizer(config.model.path)
+        return load_pretrained(AutoConfig, config.model.path), load_tokenizer(config.model.path)
     tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt)
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer
 
