@@ -182,9 +182,8 @@ def _trace(
         reading = sampling = 0
         if rollouts is not None:
             reading = counter.held(lambda: cache.extend(_prefill(policy, rollouts.trunks)))
-            replies: list[Tensor] = []
-            sampling = counter.added(lambda: replies.extend(_reply_cache(cache, rollouts.reply_tokens)))
-            sampling += sum(trunk.nbytes for layer in cache for trunk in layer)
+            of_a_token = sum(layer[0].nbytes // layer[0].shape[2] for layer in cache)
+            sampling = of_a_token * (sum(rollouts.trunks) + rollouts.reply_tokens)
     return MemoryParts(weights, reference, gradients, optimizer, passes, update, reading, sampling)
 
 
@@ -242,8 +241,3 @@ def _prefill(policy: Policy, trunks: Sequence[int]) -> KVCache:
     """What the local engine does before the first token of its replies."""
     with policy.forward_context():
         return prefill(policy, [[0] * length for length in trunks], [[length] for length in trunks])[0]
-
-
-def _reply_cache(cache: KVCache, tokens: int) -> list[Tensor]:
-    """Keys and values of so many tokens of replies."""
-    return [layer[0].new_empty(*layer[0].shape[:2], tokens, layer[0].shape[-1]) for layer in cache]

@@ -57,7 +57,7 @@ def process_group() -> Iterator[tuple[Ranks, Callable[[str], None]]]:
             raise
         if code == 1:  # perhaps because another one is lost, and then the watch ends this one
             time.sleep(DETECTION_S)
-        if watch.is_first_to_end(code):
+        if watch.claim_end(code)[0] == ranks.rank:
             raise
         raise SystemExit(code) from None
     _leave(ranks, watch)
@@ -129,12 +129,11 @@ class _Watch(Thread):
                 if not self._has_left(rank):
                     self._end(rank)
 
-    def is_first_to_end(self, code: int) -> bool:
-        """Whether this process ends the run and reports why; the others end with its `code`."""
-        return self._claim_end(code)[0] == self._ranks.rank
+    def claim_end(self, code: int) -> tuple[int, int]:
+        """The process that ends the run and reports why, and its code: this one with `code`, unless another was first.
 
-    def _claim_end(self, code: int) -> tuple[int, int]:
-        """The process that ends the run, and its code: this one with `code`, unless another was first."""
+        The others end with that code.
+        """
         try:
             rank, code = map(int, self._store.compare_set("ending", "", f"{self._ranks.rank} {code}").split())
         except dist.DistError:  # rank 0 held the store, where no launcher did, and is lost
@@ -151,7 +150,7 @@ class _Watch(Thread):
         """Ends this process as if killed, so that no further file is written."""
         if self._ranks.is_main and sys.stderr.isatty():
             sys.stderr.write(SHOW_CURSOR + "\n")  # a progress bar hides it
-        first, code = self._claim_end(2)
+        first, code = self.claim_end(2)
         if first == self._ranks.rank:
             sys.stderr.write(
                 f"error: process {lost} of {self._ranks.world_size} (numbered from 0) was killed or has crashed, and "

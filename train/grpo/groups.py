@@ -4,12 +4,9 @@ Shape letters here and in the trainer: P groups (one per prompt), G replies in e
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
@@ -51,10 +48,6 @@ class Group:
         hits = sum(isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.rollouts)
         return hits / len(self.rollouts)
 
-    def without_trunk(self) -> "Group":
-        """A copy small enough to send to other processes."""
-        return replace(self, trunk=replace(self.trunk, tokens=(), replies=[]))
-
     @property
     def reply_tokens(self) -> int:
         return sum(len(rollout.tokens) for rollout in self.rollouts)
@@ -71,10 +64,6 @@ class MicroBatch:
     def rollouts(self) -> list[Rollout]:
         """R rollouts, in the order of the packed replies."""
         return [rollout for group in self.groups for rollout in group.rollouts]
-
-    def sampled_log_probs(self) -> Tensor:
-        """(N,) of the replies' tokens under what sampled them."""
-        return torch.tensor([log_prob for rollout in self.rollouts for log_prob in rollout.sampled.log_probs])
 
 
 def score_group(

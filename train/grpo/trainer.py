@@ -85,7 +85,9 @@ class GrpoTrainer:
         """One batch of rollouts and the updates on it; returns its metrics. Depends on weights and `step` only."""
         config = self._config
         groups_P = self._sample(step)
-        metrics = rollout_metrics(self._gather([group.without_trunk() for group in groups_P]))
+        # Without their trunks, groups are small enough to send to other processes.
+        own = [replace(group, trunk=replace(group.trunk, tokens=(), replies=[])) for group in groups_P]
+        metrics = rollout_metrics(self._gather(own))
         used_P = [
             group
             for group in groups_P
@@ -155,7 +157,8 @@ class GrpoTrainer:
                 packed = micro_batch.packed.to(device)
                 with torch.no_grad():
                     reference = self._reference.log_probs(packed, temperature=config.temperature)
-                sampled = micro_batch.sampled_log_probs().to(device)
+                log_probs = [log_prob for rollout in micro_batch.rollouts for log_prob in rollout.sampled.log_probs]
+                sampled = torch.tensor(log_probs, device=device)
                 for output in self._policy.forward_chunks(packed, head):
                     now, rollouts_R = output.value, micro_batch.rollouts[output.replies]
                     before = now.detach() if old is None else old[number].of(output.targets)
