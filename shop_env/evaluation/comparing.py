@@ -181,10 +181,7 @@ class Measured:
         if not all(steps for answered in self._answered for steps in answered.values()):
             raise BadConfig("there is no step that every row answered: nothing can be compared.")
         self.rows = set(seeds[0])
-        self._left_out = sum(
-            len(next(iter(all_steps.values()))) - len(next(iter(answered.values())))
-            for all_steps, answered in zip(seeds, self._answered, strict=True)
-        )
+        self._evaluated = sum(len(next(iter(records.values()))) for records in seeds)  # steps, answered or not
         self._tables = [
             {row: StepTable(steps, self._choices) for row, steps in records.items()} for records in self._answered
         ]
@@ -204,14 +201,14 @@ class Measured:
 
     def tested(self) -> Tested:
         """What the figures stand on."""
-        any_row = [list(next(iter(records.values()))) for records in self._answered]
+        any_row = [next(iter(records.values())) for records in self._answered]
         records = [record for of_seed in any_row for record in of_seed]
         users = [{record.user_id for record in of_seed} for of_seed in any_row]
         return Tested(
             steps=len(records),
             sessions=sum(len({record.session_id for record in of_seed}) for of_seed in any_row),
             users=len(set().union(*users)) if self._same_users else sum(map(len, users)),
-            left_out=self._left_out,
+            left_out=self._evaluated - len(records),
             logged={
                 kind: sum(record.logged["type"] == kind for record in records) / len(records) for kind in ACTION_TYPES
             },
@@ -230,9 +227,7 @@ class Measured:
         defined = [error for error in errors if error is not None]
         if len(values) == 1:
             interval = estimate(values[0], errors[0], bounds)
-            return Pooled(
-                *(interval.value, interval.low, interval.high), by_seed=values, p_value=p_value(values[0], errors[0])
-            )
+            return Pooled(*msgspec.structs.astuple(interval), by_seed=values, p_value=p_value(values[0], errors[0]))
         if len(defined) < len(errors):
             return Pooled(float(np.mean(values)), by_seed=values)
         pooled = pooled_over_seeds(values, defined, same_users=self._same_users)
