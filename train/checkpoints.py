@@ -20,6 +20,7 @@ from torch import Tensor
 
 from replay_sessions.foundation.durable_files import sync_file, sync_folder, writing
 from replay_sessions.foundation.errors import CheckpointMismatch
+from replay_sessions.foundation.records import Config
 from replay_sessions.store.work_folder import WorkFolder
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
@@ -32,7 +33,7 @@ STATE_FILE = "state.safetensors"
 STATE_FILE_BYTES = 4 << 30
 
 
-class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CheckpointInfo(Config):
     """How a checkpoint was trained and how to prompt it.
 
     Attributes:

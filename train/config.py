@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.records import Config
 from train.sampler import SessionPlan
 from train.tokens import SessionTokens
 
@@ -22,7 +23,7 @@ ATTENTIONS = ("auto", *PACKED, "depth_first")
 DEFAULT_CHUNK_TOKENS = 2048
 
 
-class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OptimizerConfig(Config):
     """AdamW and its schedule: warm-up, cosine decay to `final_lr_fraction` until 90% of the steps, then constant.
 
     Attributes:
@@ -50,7 +51,7 @@ class OptimizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise BadConfig(f"final_lr_fraction is {self.final_lr_fraction}; it must lie between 0 and 1.")
 
 
-class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SftStage(Config):
     """A part of SFT.
 
     Attributes:
@@ -68,7 +69,7 @@ class SftStage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise BadConfig(f"a stage of SFT has either steps or epochs, not {self.steps} and {self.epochs}.")
 
 
-class SftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SftConfig(Config):
     """How SFT is run.
 
     Attributes:
@@ -119,7 +120,7 @@ def _steps(stage: SftStage) -> int:
     return stage.steps
 
 
-class LoraConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LoraConfig(Config):
     """Which small matrices are trained in place of the model's own.
 
     Attributes:
@@ -145,7 +146,7 @@ class LoraConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             )
 
 
-class TinyTokenizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TinyTokenizerConfig(Config):
     """How a store's tokenizer is made.
 
     Attributes:
@@ -167,7 +168,7 @@ class TinyTokenizerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
             raise BadConfig(f"tokenizer.bpe_size is {self.bpe_size}; byte-level BPE needs at least 256.")
 
 
-class TinyModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TinyModelConfig(Config):
     """The shape of a Qwen2 model built from nothing.
 
     Attributes:
@@ -196,7 +197,7 @@ class TinyModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             )
 
 
-class RolloutsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RolloutsConfig(Config):
     """Who samples the replies of GRPO.
 
     Attributes:

@@ -6,15 +6,15 @@ python -m train.merge runs/mine/shop_r1 --out merged
 import sys
 from pathlib import Path
 
-import msgspec
 import tyro
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
 
 
-class Merge(msgspec.Struct, frozen=True, kw_only=True):
+class Merge(Record):
     """Merges a LoRA checkpoint.
 
     Attributes:

@@ -21,6 +21,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from shop_env.reward.score import TERM_NAMES
 from train.adapters.steps import order_file, score_completion, steps_per_batch
 from train.config import LoraConfig, OptimizerConfig
@@ -30,7 +31,7 @@ RUN_FILE = "trl.json"
 Completions = Sequence[Sequence[Mapping[str, str]]]  # each a list of one message, the assistant's
 
 
-class TrlRun(msgspec.Struct, frozen=True, kw_only=True):
+class TrlRun(Record):
     """A phase of GRPO for TRL, as it is written beside its rows.
 
     Attributes:

@@ -2,9 +2,8 @@
 
 from typing import Literal
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Config
 from train.config import OptimizerConfig, SamplingConfig
 from train.sampler import Balance
 
@@ -13,7 +12,7 @@ KlEstimator = Literal["k3", "k2", "k1"]
 LossType = Literal["grpo", "dapo", "dr_grpo"]
 
 
-class GrpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GrpoConfig(Config):
     """How GRPO is run; keys and values have the names of trl.GRPOConfig where they mean the same arithmetic.
 
     Attributes:

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
 from shop_env.evaluation import scored_steps
 from shop_env.observation import ContextConfig, PersonaArm, Scope
@@ -32,7 +33,7 @@ from train.machine import default_precision
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
 
 
-class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelConfig(Config):
     """Which model to train.
 
     Attributes:
@@ -86,7 +87,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return default_precision() if self.precision == "auto" else self.precision
 
 
-class ValidationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ValidationConfig(Config):
     """How the weights of a phase are chosen: those with the best exact match, sampled as the last table samples.
 
     Attributes:
@@ -109,7 +110,7 @@ class ValidationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             )
 
 
-class PhaseContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PhaseContext(Config):
     """What a phase shows otherwise than the run's context does; None: as there. It is trained and tested in it.
 
     Attributes:
@@ -128,7 +129,7 @@ class PhaseContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return msgspec.structs.replace(context, **changed)
 
 
-class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PhaseConfig(Config):
     """A row of the last table, and how its policy is made.
 
     Attributes:
@@ -170,7 +171,7 @@ class PhaseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {method!r}.")
 
 
-class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EvaluationConfig(Config):
     """The last table.
 
     Attributes:
@@ -189,7 +190,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     agents: tuple[str, ...] = ("random", "majority", "copy_match")
 
 
-class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TrainConfig(Config):
     """A whole run.
 
     Attributes:

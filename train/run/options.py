@@ -13,6 +13,7 @@ import tyro
 
 from replay_sessions.foundation.command_line import parse_leading_options, parse_options
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from shop_env.reward.score import REWARD_PRESETS
 from train.run.config import TrainConfig
 from train.run.extension import extend_config, read_config
@@ -21,7 +22,7 @@ from train.run.presets import RENAMED_KEYS, load_preset, preset_names, rows_name
 PROGRAM = "python -m agents.llm_grpo.train"
 
 
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+class RunOptions(Record):
     """What is decided before the configuration's own keys.
 
     Attributes:
@@ -50,7 +51,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     for_trl: str | None = None
 
 
-class TrainOptions(RunOptions, frozen=True, kw_only=True):
+class TrainOptions(RunOptions):
     """All flags: those above, and every key of the configuration."""
 
     config: Annotated[TrainConfig, tyro.conf.arg(name="")]

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from replay_sessions.foundation.command_line import handling
+from replay_sessions.foundation.records import Record
 from train.checkpoints import load_state, model_tensors, save_state
 from train.loop import Optimizer, SaveSchedule
 from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor
@@ -31,7 +32,7 @@ class Stopped(KeyboardInterrupt):
     """Ctrl-C was pressed, or the process told to end; the state was saved after the last step."""
 
 
-class PhaseResult(msgspec.Struct, frozen=True, kw_only=True):
+class PhaseResult(Record):
     """What a finished phase leaves in state.json.
 
     Attributes:

@@ -16,13 +16,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import Annotated
 
-import msgspec
 import numpy as np
 import tyro
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
 from train.metrics_file import COLLAPSE_STEPS, describe_collapse
 from train.show.curves import Array, PhaseCurves, Run, phase_curves, read_run, smoothed, smoothing_window
 
@@ -46,7 +46,7 @@ MANY_CUT = 0.1  # share of replies cut by their length, late in a phase
 FEW_USED = 0.1  # share of groups that are learnt from, over a phase
 
 
-class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ShowOptions(Record):
     """What to show.
 
     Attributes:
