@@ -181,7 +181,9 @@ class _Child:
         )
         os.close(request_read)
         os.close(reply_write)
-        with contextlib.suppress(OSError, AttributeError):  # of Linux alone; a wave of observations is larger than 64 KB
+        with contextlib.suppress(
+            OSError, AttributeError
+        ):  # of Linux alone; a wave of observations is larger than 64 KB
             fcntl.fcntl(request_write, fcntl.F_SETPIPE_SZ, 2**20)
         self._requests, self._replies = os.fdopen(request_write, "wb"), os.fdopen(reply_read, "rb")
         self._writing = threading.Lock()

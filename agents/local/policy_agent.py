@@ -51,6 +51,8 @@ class PolicyAgent(SeededAgent):
         rationales: How many `probabilities` draws for each page.
     """
 
+    reads_whole_sessions = True  # prompts of one session share what was read of their pages
+
     def __init__(
         self,
         path: str | None = None,

@@ -11,7 +11,7 @@ trained on it learns to write the name twice.
 """
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,7 @@ def _request_all(
             count += sum(not step.rationale for step in session.steps)
             advance(1)
     with progress_bar("asking", count) as advance:
-        for outcome in map_in_threads(ask, lacking(), options.concurrency):
+        for outcome in map_in_threads(ask, (deque([step]) for step in lacking()), options.concurrency):
             yield outcome
             advance(1)
 

@@ -20,13 +20,12 @@ from shop_env.evaluation.generate import (
     NO_PROBABILITIES,
     AgentSpec,
     LazyAgent,
-    compute_probabilities,
-    effective_batch_size,
     format_error,
-    generate_replies,
+    generate,
+    plan_batches,
 )
 from shop_env.evaluation.log import AgentFiles, Entry
-from shop_env.evaluation.protocol import Agent, ProbabilityAgent, ServedAgent
+from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import dominant_type, summarise
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
@@ -68,7 +67,7 @@ def evaluate(
         seed: The run's, from which each step has its own (shop_env.evaluation.generate.step_seed).
         max_sessions: Only the first so many sessions of the split.
         session_ids: Only these sessions.
-        batch_size: Steps in one `act_batch`.
+        batch_size: Steps in one call of the project's own language models (shop_env.evaluation.generate.plan_batches).
         likelihood: Also get the agent's probabilities, where it gives them.
         progress: The label of the progress bar; None: there is none.
         cache: Where replies are written as they come, so that a stopped run need not generate them again; failed steps
@@ -129,32 +128,39 @@ def fill_cache(
     def lacks(value: object, error: str | None) -> bool:
         return fresh or (value is None and (retry_errors or error is None))
 
-    missing = [key for key in keys if replies and lacks(cache.reply(key), cache.error(key))]
-    unweighted = [
+    missing = {key for key in keys if replies and lacks(cache.reply(key), cache.error(key))}
+    unweighted = {
         key for key in keys if probabilities and lacks(cache.probabilities(key), cache.probabilities_error(key))
-    ]
+    }
     if not missing and not unweighted:
         return 0
     built = agent.get()
     if fresh and isinstance(built, ServedAgent):
         built.ask_anew()
-    missing = cache.with_interrupted_batches(keys, missing, effective_batch_size(built, batch_size))
+    batches = plan_batches(built, keys, batch_size, weighted=probabilities)
+    missing |= cache.interrupted(batches, missing)
+    if replies:
+        unweighted = {key for key in unweighted if key in missing or cache.reply(key) is not None}
+    wanted = missing | unweighted
     described = {} if cache.path is None else provenance({})
     # What of a run's provenance distinguishes its replies from another run's.
     names = ("time", "commit", "dirty", "python", "packages", "machine")
     cache.begin_run({name: described[name] for name in names if described})
-    with progress_bar(progress, len(missing) + len(unweighted), "steps") as advance:
-        for step, reply in generate_replies(built, read_steps(missing), seed=seed, batch_size=batch_size):
-            cache.add(step.key, reply)
+    with progress_bar(progress, len(wanted), "steps") as advance:
+        for generated in generate(
+            built,
+            read_steps([key for key in keys if key in wanted]),
+            filter(None, ([key for key in batch if key in wanted] for batch in batches)),
+            seed=seed,
+            replies=missing,
+            probabilities=unweighted,
+        ):
+            if generated.reply is not None:
+                cache.add(generated.step.key, generated.reply)
+            if generated.probabilities is not None:
+                cache.add_probabilities(generated.step.key, generated.probabilities)
             advance(1)
-        if isinstance(built, ProbabilityAgent):
-            # A step without a reply is an error whatever its probabilities are, and these may cost much.
-            weighted = [key for key in unweighted if not replies or cache.reply(key) is not None]
-            results = compute_probabilities(built, read_steps(weighted), seed=seed, batch_size=batch_size)
-            for step, distribution in results:
-                cache.add_probabilities(step.key, distribution)
-                advance(1)
-    return len({*missing, *unweighted})
+    return len(wanted)
 
 
 def build_records(

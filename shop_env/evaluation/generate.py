@@ -1,27 +1,32 @@
 """The only way to run an agent: observations and seeds go in; for each comes a reply or the exception in its place.
 
-    scored_steps.py ─► generate_replies, compute_probabilities ─► (step, result) ─► evaluate.py ─► reply_cache.py
+    scored_steps.py ─► generate ─► Generated (reply, probabilities) ─► evaluate.py ─► reply_cache.py
 
 The logged page never depends on the agent's action (a replay shows what the shopper saw, whatever the agent replied).
-So no step waits for the reply to the one before it, and a batch may mix steps of many sessions.
+So no step waits for the reply to the one before it, but the history of step t+1 holds the logged action of step t: an
+agent that saw both at once could copy the answer. So two steps of one session are never under way together, and step t
+comes before t+1: steps go out in waves, one step of each of `WAVE` sessions. Probabilities are computed with the reply,
+before the next wave. Only the project's own language models read all steps of a session together, which is faster.
 """
 
 import hashlib
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from itertools import islice
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent
-from shop_env.evaluation.scored_steps import ScoredStep
+from shop_env.evaluation.scored_steps import ScoredStep, StepKey
 from shop_env.observation import Observation
 
 logger = logging.getLogger(__name__)
@@ -31,6 +36,7 @@ Probabilities = Mapping[Action, float]
 Seeds = Sequence[int | None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+WAVE = 64  # sessions whose next steps are evaluated together
 NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"  # the file that makes a folder a checkpoint
 
@@ -81,6 +87,14 @@ class LazyAgent:
         return remarks
 
 
+class Generated(NamedTuple):
+    """What the agent gave at a step; None: it was not wanted, or (probabilities) the agent gives none."""
+
+    step: ScoredStep
+    reply: ReplyOrError | None = None
+    probabilities: Probabilities | Exception | None = None
+
+
 def generate_replies(
     agent: Agent, steps: Iterable[ScoredStep], *, seed: int | None = 0, batch_size: int = 64
 ) -> Iterator[tuple[ScoredStep, ReplyOrError]]:
@@ -88,21 +102,94 @@ def generate_replies(
 
     Args:
         seed: The run's; each step has one of its own (`step_seed`).
-        batch_size: The most steps in one `act_batch`.
+        batch_size: As in `plan_batches`.
     """
+    steps = list(steps)
+    batches = plan_batches(agent, [step.key for step in steps], batch_size)
+    for generated in generate(agent, steps, batches, seed=seed):
+        assert generated.reply is not None
+        yield generated.step, generated.reply
 
-    def run(batch: list[ScoredStep]) -> list[tuple[ScoredStep, ReplyOrError]]:
-        replies = generate_batch(agent, [step.observation for step in batch], _step_seeds(seed, batch))
-        return list(zip(batch, replies, strict=True))
 
-    batches = batched(steps, effective_batch_size(agent, batch_size))
+def plan_batches(
+    agent: Agent, keys: Sequence[StepKey], batch_size: int, *, weighted: bool = False
+) -> list[list[StepKey]]:
+    """Which steps go to the agent together.
+
+    What is in a batch follows from all steps of the run, so a run that was stopped goes on with the same batches.
+
+    Args:
+        batch_size: Steps in one call of the project's own language models; all other agents get waves of fixed size.
+        weighted: Probabilities are wanted too.
+    """
+    if getattr(agent, "reads_whole_sessions", False) and type(agent).__module__.startswith("agents.local."):
+        return list(batched(keys, batch_size))
+    several = isinstance(agent, BatchAgent) or (weighted and isinstance(agent, ProbabilityAgent))
+    sessions = (deque(group) for _, group in groupby(keys, key=itemgetter(0)))
+    return list(waves(sessions, WAVE if several else 1))
+
+
+def waves(sessions: Iterator[deque[Item]], width: int) -> Iterator[list[Item]]:
+    """The next item of each of `width` sessions at a time; where a session ends the next begins.
+
+    >>> list(waves(iter([deque("abc"), deque("d"), deque("ef")]), 2))
+    [['a', 'd'], ['b', 'e'], ['c', 'f']]
+    """
+    active = list(islice(sessions, width))
+    while active:
+        yield [session.popleft() for session in active]
+        active = [session for session in active if session]
+        active += islice(sessions, width - len(active))
+
+
+def generate(
+    agent: Agent,
+    steps: Iterable[ScoredStep],
+    batches: Iterable[Sequence[StepKey]],
+    *,
+    seed: int | None = 0,
+    replies: Container[StepKey] | None = None,
+    probabilities: Container[StepKey] = (),
+) -> Iterator[Generated]:
+    """Runs the agent on these steps, batch by batch.
+
+    Args:
+        steps: In the order of the store.
+        batches: Their keys, from `plan_batches`; an agent with `concurrency` gets single steps instead.
+        seed: The run's; each step has one of its own (`step_seed`).
+        replies, probabilities: Where they are wanted; replies None: at all steps. A step whose reply failed gets no
+            probabilities: it is an error whatever they are, and they may cost much. An agent that gives probabilities
+            at some steps must give them at all, or it would choose what it is judged by.
+    """
+    gives_probabilities: bool | None = None if isinstance(agent, ProbabilityAgent) else False
+
+    def run(batch: list[ScoredStep]) -> list[Generated]:
+        nonlocal gives_probabilities
+        wanted = [step for step in batch if replies is None or step.key in replies]
+        given = dict(zip([step.key for step in wanted], generate_batch(agent, *_inputs(wanted, seed)), strict=True))
+        weighted = [
+            step for step in batch if step.key in probabilities and not isinstance(given.get(step.key), Exception)
+        ]
+        weights: dict[StepKey, Probabilities | Exception] = {}
+        if weighted and gives_probabilities is not False:
+            assert isinstance(agent, ProbabilityAgent)
+            results = call_batched(agent.probabilities, *_inputs(weighted, seed), Mapping)
+            if gives_probabilities is None:
+                gives_probabilities = results is not None
+            if gives_probabilities:
+                missing = AgentFailed(NO_PROBABILITIES)
+                results = [missing] * len(weighted) if results is None else results
+                weights = dict(zip([step.key for step in weighted], results, strict=True))
+        return [Generated(step, given.get(step.key), weights.get(step.key)) for step in batch]
+
     concurrency = _concurrency(agent)
     if concurrency == 1 or not isinstance(agent, BatchAgent):
-        for batch in batches:
+        for batch in _gathered(steps, batches):
             yield from run(batch)
         return
+    sessions = (deque([step] for step in group) for _, group in groupby(steps, key=lambda step: step.key[0]))
     try:
-        for results in map_in_threads(run, batches, concurrency):
+        for results in map_in_threads(run, sessions, concurrency):
             yield from results
     except BaseException:  # Ctrl-C, most often: the process ends when its threads do
         if isinstance(agent, ServedAgent):
@@ -110,31 +197,14 @@ def generate_replies(
         raise
 
 
-def compute_probabilities(
-    agent: ProbabilityAgent, steps: Iterable[ScoredStep], *, seed: int | None = 0, batch_size: int = 64
-) -> Iterator[tuple[ScoredStep, Probabilities | Exception]]:
-    """For each step the agent's probabilities, or what it raised; nothing where the agent gives no probabilities.
-
-    An agent that gives them at some steps must give them at all, or it would choose what it is judged by.
-
-    Args:
-        seed: The run's; a step's own is the one of its reply.
-        batch_size: Steps in one call.
-    """
-    gave_some = False
-    for batch in batched(steps, batch_size):
-        observations = [step.observation for step in batch]
-        results = call_batched(agent.probabilities, observations, _step_seeds(seed, batch), Mapping)
-        if results is None and not gave_some:
-            return
-        gave_some = True
-        missing = AgentFailed(NO_PROBABILITIES)
-        yield from zip(batch, [missing] * len(batch) if results is None else results, strict=True)
-
-
-def effective_batch_size(agent: Agent, batch_size: int) -> int:
-    """How many steps one call of this agent takes."""
-    return batch_size if isinstance(agent, BatchAgent) and _concurrency(agent) == 1 else 1
+def _gathered(steps: Iterable[ScoredStep], batches: Iterable[Sequence[StepKey]]) -> Iterator[list[ScoredStep]]:
+    """The steps of each batch; steps of a later one wait."""
+    coming, waiting = iter(steps), dict[StepKey, ScoredStep]()
+    for batch in batches:
+        while not waiting.keys() >= set(batch):
+            step = next(coming)
+            waiting[step.key] = step
+        yield [waiting.pop(key) for key in batch]
 
 
 def _concurrency(agent: Agent) -> int:
@@ -142,8 +212,8 @@ def _concurrency(agent: Agent) -> int:
     return concurrency
 
 
-def _step_seeds(seed: int | None, steps: Iterable[ScoredStep]) -> list[int | None]:
-    return [step_seed(seed, *step.key) for step in steps]
+def _inputs(steps: Sequence[ScoredStep], seed: int | None) -> tuple[list[Observation], list[int | None]]:
+    return [step.observation for step in steps], [step_seed(seed, *step.key) for step in steps]
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -152,15 +222,18 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     return iter(lambda: list(islice(remaining, size)), [])
 
 
-def map_in_threads(call: Callable[[Item], Result], items: Iterator[Item], threads: int) -> Iterator[Result]:
-    """The results of calls with each item, as they end; where one ends the next begins."""
+def map_in_threads(call: Callable[[Item], Result], queues: Iterator[deque[Item]], threads: int) -> Iterator[Result]:
+    """The results of calls with each item, as they end; items of one queue follow one another."""
     pool = ThreadPoolExecutor(threads)
+    running: dict[Future[Result], deque[Item]] = {}
     try:
-        running = {pool.submit(call, item) for item in islice(items, threads)}
+        for queue in islice(queues, threads):
+            running[pool.submit(call, queue.popleft())] = queue
         while running:
-            ended, running = wait(running, return_when=FIRST_COMPLETED)
-            running |= {pool.submit(call, item) for item in islice(items, len(ended))}
-            for future in ended:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                queue = running.pop(future) or next(queues, deque())
+                if queue:
+                    running[pool.submit(call, queue.popleft())] = queue
                 yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -168,7 +241,7 @@ def map_in_threads(call: Callable[[Item], Result], items: Iterator[Item], thread
 
 def generate_batch(agent: Agent, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
     """For each observation the reply, or the exception in its place: one failure costs one step."""
-    if isinstance(agent, BatchAgent):
+    if isinstance(agent, BatchAgent) and observations:
         replies = call_batched(agent.act_batch, observations, seeds, str)
         return [_wrong_type(agent.act_batch, None, str)] * len(observations) if replies is None else replies
     return [_act(agent, observation, seed) for observation, seed in zip(observations, seeds, strict=True)]

@@ -18,7 +18,7 @@ Processes that share an agent's steps write a part each (FILE.part0, FILE.part1,
 import errno
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
@@ -28,7 +28,7 @@ import msgspec
 from replay_sessions.foundation.durable_files import replace_file, sync_folder, writing
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.schema import Action
-from shop_env.evaluation.generate import Probabilities, ReplyOrError, batched, format_error
+from shop_env.evaluation.generate import Probabilities, ReplyOrError, format_error
 from shop_env.evaluation.scored_steps import StepKey
 
 Identity = dict[str, Any]  # everything that decides a reply: agent, code, store, context, seed
@@ -125,19 +125,20 @@ class ReplyCache:
         for key in keys:
             yield from (table[key] for table in (self._replies, self._probabilities) if key in table)
 
-    def with_interrupted_batches(
-        self, keys: Sequence[StepKey], missing: Sequence[StepKey], batch_size: int
-    ) -> list[StepKey]:
-        """The missing steps, with all others of a batch that a stop cut in two.
+    def interrupted(self, batches: Iterable[Sequence[StepKey]], missing: Collection[StepKey]) -> set[StepKey]:
+        """The steps of all batches that a stop cut in two.
 
-        Every batch is then that of a run which was never stopped, and so are its replies, to the last rounding.
+        Run again as a whole, every batch is that of a run which was never stopped, and so are its replies, to the last
+        rounding.
         """
-        wanted = set(missing)
-        for batch in batched(keys, batch_size):
-            reached = self._replies.keys() & set(batch)
-            if 0 < len(reached) < len(batch) and not wanted.isdisjoint(batch):
-                wanted.update(batch)
-        return [key for key in keys if key in wanted]
+        return {
+            key
+            for batch in batches
+            if not (reached := self._replies.keys() & set(batch)).issuperset(batch)
+            and reached
+            and not set(batch).isdisjoint(missing)
+            for key in batch
+        }
 
     def begin_run(self, run: dict[str, Any]) -> None:
         """The lines that follow belong to a run of the command with this provenance."""

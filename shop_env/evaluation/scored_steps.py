@@ -122,7 +122,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             fences, behind <think>, or between other words.
         first_action: Score each session's first action too.
         cluster: What intervals and tests count: users with all their sessions, or sessions.
-        batch_size: Steps in one call of an agent that answers batches.
+        batch_size: Steps in one call of the project's own language models; no row depends on it.
         likelihood: Also get the probabilities of each page's actions from agents that can give them: columns NLL
             (nats), top-1 and top-3. Language models take many times as long.
     """

@@ -131,9 +131,9 @@ def test_a_reply_that_is_no_text_is_an_error(planted_store: SessionStore) -> Non
 
 
 def test_batches_run_across_sessions_and_give_the_same_records(planted_store: SessionStore) -> None:
-    agent = Batched(RED, TYPED, BLUE)
-    batched = evaluate(agent, planted_store, "test", batch_size=4)
-    assert agent.batches == [4, 1]  # the first session has three scored steps
+    agent = Batched(RED, RED, TYPED, TYPED, BLUE)
+    batched = evaluate(agent, planted_store, "test")
+    assert agent.batches == [2, 2, 1]  # the next step of each session; the first has three scored steps
     assert batched == evaluate(Scripted(RED, TYPED, BLUE), planted_store, "test")
 
 
@@ -142,9 +142,9 @@ def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
 ) -> None:
     def asked(agent: Batched) -> list[StepRecord]:
         with ReplyCache(tmp_path / "replies.jsonl", {"seed": 0}) as cache:
-            return evaluate(agent, planted_store, "test", batch_size=2, cache=cache)
+            return evaluate(agent, planted_store, "test", cache=cache)
 
-    straight = evaluate(Batched(RED, TYPED, BLUE, RED, LEAVE), planted_store, "test", batch_size=2)
+    straight = evaluate(Batched(RED, TYPED, BLUE, RED, LEAVE), planted_store, "test")
     with pytest.raises(KeyboardInterrupt):
         asked(Batched(RED, TYPED, BLUE, KeyboardInterrupt()))
     second = Batched(BLUE, RED, LEAVE)
@@ -178,10 +178,10 @@ def test_a_step_gets_the_same_seed_whatever_else_is_asked_and_however(planted_st
     both, second, batched = Scripted(RED), Scripted(RED), Batched(RED)
     evaluate(both, planted_store, "test", seed=5)
     evaluate(second, planted_store, "test", seed=5, session_ids={"two"})
-    evaluate(batched, planted_store, "test", seed=5, batch_size=3)
+    evaluate(batched, planted_store, "test", seed=5)
     assert both.seeds == [step_seed(5, "one", index) for index in (1, 2, 3)] + second.seeds
     assert second.seeds == [step_seed(5, "two", index) for index in (1, 2)]
-    assert batched.seeds == both.seeds
+    assert sorted(batched.seeds) == sorted(both.seeds) != batched.seeds
     assert len({*both.seeds, step_seed(6, "one", 1)}) == 6
     assert step_seed(None, "one", 1) is None
 

@@ -1,13 +1,15 @@
 """The one way to ask an agent: what a failure costs, what a reply depends on, and who waits for whom."""
 
+import json
 import random
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
 
 from replay_sessions.foundation.errors import AgentFailed
-from replay_sessions.schema import Click, Terminate
+from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import generate_batch, generate_replies
@@ -96,8 +98,9 @@ def test_what_is_no_answer_is_an_error_of_its_own_step(planted_store: SessionSto
 
 
 def test_no_call_waits_for_the_slowest_of_a_batch(demo_store: SessionStore) -> None:
-    """The first question is answered only when all others have been: a barrier would never let that happen."""
+    """The first step is answered only when all other sessions have been: a barrier would never let that happen."""
     steps = list(scored_steps(demo_store, "test"))
+    of_others = sum(step.key[0] != steps[0].key[0] for step in steps)
     others_done = threading.Event()
 
     class Slow(Draws):
@@ -110,12 +113,14 @@ def test_no_call_waits_for_the_slowest_of_a_batch(demo_store: SessionStore) -> N
                 assert others_done.wait(timeout=60)
                 return [RED]
             self.answered += 1  # by the other thread alone
-            if self.answered == len(steps) - 1:
+            if self.answered == of_others:
                 others_done.set()
             return [RED]
 
     came = [step.key for step, answer in generate_replies(Slow(), steps, batch_size=64) if answer == RED]
-    assert steps[0].key in came[-2:]  # the last two may end at once
+    first = [key for key in came if key[0] == steps[0].key[0]]
+    assert came.index(first[0]) >= of_others - 1  # the last two may end at once
+    assert first == sorted(first), "a step waits for the one before it in its session"
     assert sorted(came) == sorted(step.key for step in steps)
     others_done.clear()
     records = evaluate(Slow(), demo_store, "test")
@@ -141,3 +146,61 @@ def test_who_keeps_silent_when_unsure_is_not_ranked_above_who_answers(planted_st
     assert [row.label for row in sorted_rows([silent, honest])] == ["honest", "silent"]
     assert silent.figures["coverage"].value == pytest.approx(2 / 5)
     assert silent.figures[ERRORS_AS_MISSES].value == honest.figures["exact_accuracy"].value == pytest.approx(2 / 5)
+
+
+class _LooksAhead(Draws):
+    """Remembers every history that it sees and answers what stands there, in whatever form it is asked (A1, A2)."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, dict[str, str]] = {}
+        self.copied = 0
+
+    def _read(self, observations: Sequence[Observation]) -> None:
+        for observation in observations:
+            for past, page in enumerate(observation["history"]):
+                self.seen[f"{observation['goal']} {past} {page['page']}"] = page["action"]
+
+    def act(self, observation: Observation) -> str:
+        self._read([observation])
+        return self._reply(observation)
+
+    def _reply(self, observation: Observation) -> str:
+        action = self.seen.get(f"{observation['goal']} {observation['step']} {observation['page']}")
+        self.copied += action is not None
+        return RED if action is None else json.dumps({"rationale": "", "action": action})
+
+
+class _LooksAheadInBatches(_LooksAhead):
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        self._read(observations)
+        return [self._reply(observation) for observation in observations]
+
+    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]]:
+        """Asked after all replies, it would know every action but a session's last."""
+        for observation in observations:
+            self._reply(observation)
+        return [{Terminate(): 1.0} for _ in observations]
+
+
+class _LooksAheadInThreads(_LooksAheadInBatches):
+    concurrency = 8
+
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        self._read(observations)
+        time.sleep(0.005)  # while the others are told
+        return [self._reply(observation) for observation in observations]
+
+
+@pytest.mark.parametrize("agent", [_LooksAhead(), _LooksAheadInBatches(), _LooksAheadInThreads()])
+def test_no_agent_sees_the_history_of_a_later_step_before_it_answered(
+    demo_store: SessionStore, agent: _LooksAhead
+) -> None:
+    evaluate(agent, demo_store, "test", likelihood=True)
+    assert agent.copied == 0 < len(agent.seen)
+
+
+def test_an_agent_that_is_shown_all_steps_at_once_does_copy_the_answers(demo_store: SessionStore) -> None:
+    """The test above can fail: its agent copies where a session's steps come together."""
+    agent = _LooksAheadInBatches()
+    agent.act_batch([step.observation for step in scored_steps(demo_store, "test")])
+    assert agent.copied > 100

@@ -81,10 +81,10 @@ def test_who_gives_probabilities_only_where_sure_has_errors_elsewhere(planted_st
         def probabilities(
             self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
         ) -> list[Mapping[Action, float] | Exception] | None:
-            return None if observations[0]["step"] > 1 else [{RED: 1.0}]
+            return None if observations[0]["step"] > 1 else [{RED: 1.0}] * len(observations)
 
     agent = WhereSure({RED: 1.0})
-    weighed = evaluate(agent, planted_store, "test", likelihood=True, batch_size=1)
+    weighed = evaluate(agent, planted_store, "test", likelihood=True)
     assert [record.error is None for record in weighed] == [True, False, False, True, False]
     assert not summarise(weighed, label="").ranked
 
