@@ -1,6 +1,5 @@
 """The one way to ask an agent: what a failure costs, what a reply depends on, and who waits for whom."""
 
-import json
 import random
 import threading
 import time
@@ -167,7 +166,7 @@ class _LooksAhead(Draws):
     def _reply(self, observation: Observation) -> str:
         action = self.seen.get(f"{observation['goal']} {observation['step']} {observation['page']}")
         self.copied += action is not None
-        return RED if action is None else json.dumps({"rationale": "", "action": action})
+        return RED if action is None else f'{{"rationale": "", "action": {action}}}'
 
 
 class _LooksAheadInBatches(_LooksAhead):
@@ -202,5 +201,6 @@ def test_no_agent_sees_the_history_of_a_later_step_before_it_answered(
 def test_an_agent_that_is_shown_all_steps_at_once_does_copy_the_answers(demo_store: SessionStore) -> None:
     """The test above can fail: its agent copies where a session's steps come together."""
     agent = _LooksAheadInBatches()
-    agent.act_batch([step.observation for step in scored_steps(demo_store, "test")])
-    assert agent.copied > 100
+    steps = [step.observation for step in scored_steps(demo_store, "test")]
+    agent.act_batch(steps)
+    assert agent.copied > len(steps) / 2
