@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from agents.registry import agent_class
+from agents.registry import agent_class, find_source, is_own
 from replay_sessions.foundation.plugins import OUR_PACKAGES
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
@@ -48,21 +48,21 @@ def reply_identity(spec: AgentSpec, context: ContextConfig, store: SessionStore,
 
 def deciding_arguments(spec: AgentSpec) -> dict[str, Any] | None:
     """The arguments that decide an agent's replies, if its class names them (evaluation/protocol.py, ServedAgent)."""
-    select = getattr(agent_class(spec)[0], "deciding_arguments", None)
+    select = getattr(agent_class(spec)[0], "deciding_arguments", None) if is_own(spec) else None
     return None if select is None else select(spec.arguments)
 
 
 def code_digest(spec: AgentSpec) -> str:
     """A digest of an agent's modules, and of all files in its arguments: a checkpoint, a model, a file."""
     digest = hashlib.blake2b(digest_size=16)
-    build = inspect.unwrap(agent_class(spec)[0])
+    if is_own(spec):
+        build = inspect.unwrap(agent_class(spec)[0])
+        source, module = Path(inspect.getfile(build)).absolute(), build.__module__
+    else:
+        source, module = find_source(spec)
     deciding = deciding_arguments(spec)
     arguments = (spec.arguments if deciding is None else deciding).values()
-    try:
-        source = inspect.getsourcefile(build)
-    except TypeError:  # built in
-        source = None
-    files = _source_files(Path(source).absolute(), build.__module__) if source else []
+    files = _source_files(source, module)
     for name in [
         *([spec.target] if spec.is_checkpoint else []),
         *(value for value in arguments if isinstance(value, str)),

@@ -30,12 +30,36 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
 from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.protocol import Agent
 from shop_env.observation import Observation
 
 MOST_STARTS = 3  # an agent whose process ended that often is not started again
 START_LIMIT_S = 600.0
 # What the child imports of this project; `agents` lies beside the others.
 OUR_FOLDERS = [Path(__file__).parents[1] / name for name in OUR_PACKAGES]
+
+
+def make_isolated_agent(
+    spec: AgentSpec, store: SessionStore | None, *, step_time_limit_s: float, sandbox: bool
+) -> Agent:
+    """The agent in a process of its own; one that cannot be made fails at each step, at no other agent's cost."""
+    try:
+        return AgentProcess(spec, store, step_time_limit_s=step_time_limit_s, sandbox=sandbox)
+    except BadConfig as error:
+        return FailingAgent(str(error))
+
+
+class FailingAgent:
+    """Fails at every step, in place of an agent that cannot be made."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def reset(self, *, seed: int | None) -> None:
+        pass
+
+    def act(self, observation: Observation) -> str:
+        raise AgentFailed(self._reason)
 
 
 class AgentProcess:
@@ -71,6 +95,7 @@ class AgentProcess:
             raise
         self.concurrency = started.concurrency
         self.gives_probabilities = started.gives_probabilities
+        self.is_served = started.is_served
 
     def reset(self, *, seed: int | None = None) -> None:
         self._seed = seed
@@ -189,7 +214,12 @@ class _Child:
         self._writing = threading.Lock()
         self._waiting: dict[int, Future[Response]] = {}
         self._count = 0
-        self.started = self._handshake(Start(spec), store, folder)
+        try:
+            self.started = self._handshake(Start(spec), store, folder)
+        except BaseException:
+            self.kill()
+            self._replies.close()
+            raise
         threading.Thread(target=self._receive, daemon=True, name="replies of an agent").start()
 
     def _handshake(self, start: Start, store: SessionStore | None, folder: Path) -> Started:
@@ -205,7 +235,6 @@ class _Child:
         finally:
             timer.cancel()
         if started.failure is not None:
-            self.kill()
             raise BadConfig(started.failure.message)
         return started
 
@@ -286,17 +315,18 @@ def _resolved(spec: AgentSpec) -> AgentSpec:
     return msgspec.structs.replace(spec, target=target, arguments=arguments)
 
 
+def check_sandbox() -> None:
+    """Raises BadConfig where bubblewrap is not installed."""
+    if shutil.which("bwrap") is None:
+        raise BadConfig("--sandbox needs bubblewrap: install it (`apt install bubblewrap`), or leave --sandbox out")
+
+
 def _bubblewrap(spec: AgentSpec, folder: Path, working: Path) -> list[str]:
     """The command that runs the rest of the line without network and with these files alone.
 
     Readable are the system's libraries, Python with its packages, this project, the agent's own folder and the files
     among its arguments; writable is the working folder.
-
-    Raises:
-        BadConfig: bubblewrap is not installed.
     """
-    if shutil.which("bwrap") is None:
-        raise BadConfig("--sandbox needs bubblewrap: install it (`apt install bubblewrap`), or leave --sandbox out")
     file = spec.target.rpartition(":")[0]
     own = [Path(file).parent] if file.endswith(".py") else [Path.cwd()]
     named = [Path(value) for value in spec.arguments.values() if isinstance(value, str)]

@@ -61,6 +61,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     concurrency: int = 1
     gives_probabilities: bool = False
+    is_served: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -150,6 +151,7 @@ def _make(requests: BinaryIO, replies: BinaryIO) -> Agent:
             Started(
                 concurrency=getattr(agent, "concurrency", 1),
                 gives_probabilities=isinstance(agent, ProbabilityAgent),
+                is_served=isinstance(agent, ServedAgent),
             ),
         )
         return agent

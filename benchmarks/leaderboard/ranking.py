@@ -5,6 +5,8 @@
 A run that was stopped goes on where it was, and steps at which an agent failed (a server that was down) are run again.
 """
 
+import contextlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,15 +14,16 @@ from typing import Any
 import msgspec
 
 from agents.agent_code import reply_identity
-from agents.registry import FORMER_GROUPS, GROUPS, gives_probabilities, make_agent, parse_spec
+from agents.agent_process import check_sandbox, make_isolated_agent
+from agents.registry import FORMER_GROUPS, GROUPS, gives_probabilities, is_own, make_agent, parse_spec
 from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import EvaluationLog, write_log
-from shop_env.evaluation.results import ceiling_rows, results_table
+from shop_env.evaluation.log import EvaluationLog, read_log, write_log
+from shop_env.evaluation.results import OrderCheck, ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig
 
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
@@ -35,12 +38,25 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
         out: The folder for results.json, leaderboard.md and each agent's records.
         reward: The reward preset for the column `reward`.
         fresh: Run all agents again, also where their replies are cached.
+        in_process: Run somebody else's agents in this process: faster, but they can read the logged actions here.
+        sandbox: Cut somebody else's agents off from network and files (bubblewrap).
+        step_time_limit_s: The most time for one reply of somebody else's agents, in seconds.
     """
 
     agents: tuple[str, ...]
     out: str
     reward: str = "shop_r1"
     fresh: bool = False
+    in_process: bool = False
+    sandbox: bool = False
+    step_time_limit_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step_time_limit_s <= 0:
+            raise BadConfig(f"--step-time-limit-s is {self.step_time_limit_s:g}; it must be more than 0")
+        if self.sandbox:
+            check_sandbox()
 
     @property
     def folder(self) -> Path:
@@ -61,22 +77,22 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
             spec=spec,
             name=spec.label,
             context=config.context,
-            identity=reply_identity(spec, config.context, store, config.seed),
-            build=partial(make_agent, spec, store=store),
             config=evaluation,
             store=store,
             folder=folder,
             probabilities=gives_probabilities(spec),  # a misspelt agent is reported before hours of work, not after
+            **_process_of(spec, config, store),
         )
         for spec in agent_specs(config.agents)
     ]
     keys = evaluation.keys(store)
-    entries = []
+    entries, earlier = [], _earlier_checks(folder)
     with working_alone_in(folder):
         for agent in agents:
-            new_steps, remarks = fill_entry_cache(agent, keys, fresh=config.fresh)
-            entry, _ = build_entry(agent, new_steps=new_steps, remarks=remarks)
-            entries.append(entry)
+            filled = fill_entry_cache(agent, keys, fresh=config.fresh)
+            if not filled.new_steps:
+                filled = replace(filled, order_check=earlier.get(msgspec.json.encode(agent.identity, order="sorted")))
+            entries.append(build_entry(agent, filled)[0])
         log = EvaluationLog(
             # After the agents: by now all that they need is loaded and can be named.
             provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
@@ -86,6 +102,31 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
         )
         write_log(folder, log, markdown(log))
     return log
+
+
+def _process_of(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> dict[str, Any]:
+    """How an agent is built, and in whose process it runs."""
+    identity, build = reply_identity(spec, config.context, store, config.seed), partial(make_agent, spec, store=store)
+    if is_own(spec):
+        return {"build": build, "identity": identity}
+    if config.in_process:
+        # Its replies are not those of a process of its own: here the agent can read the logged actions.
+        return {"build": build, "identity": {**identity, "in_process": True}, "order_check": True}
+    limit_s = config.step_time_limit_s
+    return {
+        "build": partial(make_isolated_agent, spec, store, step_time_limit_s=limit_s, sandbox=config.sandbox),
+        "identity": identity,
+        "process": "own, sandboxed" if config.sandbox else "own",
+        "order_check": True,
+    }
+
+
+def _earlier_checks(folder: Path) -> dict[bytes, OrderCheck | None]:
+    """The order checks of the run before, by the identity of their agents."""
+    with contextlib.suppress(BadConfig):
+        entries = read_log(folder).entries
+        return {msgspec.json.encode(entry.identity, order="sorted"): entry.order_check for entry in entries}
+    return {}
 
 
 def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:

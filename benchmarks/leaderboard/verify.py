@@ -177,7 +177,13 @@ def _check_entry(
         if (cache.runs(keys), round(cache.seconds(keys), 3)) != (entry.runs, entry.time_s):
             yield "runs: commit, machine or times are not those that stand among the replies"
     yield from _check_records(records, recomputed)
-    row = summarise(recomputed, label=entry.label, preset=config.metrics, cluster=config.cluster)
+    row = summarise(
+        recomputed,
+        label=entry.label,
+        preset=config.metrics,
+        cluster=config.cluster,
+        order_check=entry.order_check,
+    )
     # Metrics that this code has and the log has not came later, unless the table shows them.
     figures = {name: row.figures[name] for name in row.figures if name in {*entry.row.figures, *METRIC_COLUMNS}}
     yield from _differences(entry.row, msgspec.structs.replace(row, figures=figures), "row")

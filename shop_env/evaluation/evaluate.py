@@ -6,9 +6,11 @@ A run that was stopped goes on where it was. Another reward, other metrics, anot
 agent: the cached replies are scored again.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import msgspec
 
@@ -19,15 +21,17 @@ from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import (
     NO_PROBABILITIES,
     AgentSpec,
+    Generated,
     LazyAgent,
+    batched,
     format_error,
     generate,
     plan_batches,
 )
-from shop_env.evaluation.log import AgentFiles, Entry
+from shop_env.evaluation.log import AgentFiles, Entry, Process
 from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
-from shop_env.evaluation.results import dominant_type, summarise
+from shop_env.evaluation.results import OrderCheck, dominant_type, summarise
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.metrics.action_likelihood import likelihood_of
 from shop_env.metrics.step_table import StepRecord, record_step
@@ -35,6 +39,7 @@ from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 
+ORDER_CHECK_STEPS, ORDER_CHECK_BATCH = 32, 5
 NOT_RUN = "the agent was not run at this step"
 
 
@@ -173,7 +178,7 @@ def build_records(
     """
     reward, records = config.reward_config, []
     # An agent that gives probabilities at some steps must give them at all, or it would choose what it is judged by.
-    weighted = config.likelihood and any(cache.probabilities(key) is not None for key in keys)
+    weighted = config.likelihood and any(cache.probabilities(key) or cache.probabilities_error(key) for key in keys)
     personas = persona_texts(store, context) if weighted else None
     for session, indices in sessions_at(store, config.split, keys):
         observed = ObservedSession(session, context, personas) if weighted else None
@@ -216,6 +221,9 @@ class AgentToEvaluate:
         build: Makes the agent.
         folder: Of the evaluation.
         probabilities: Whether it may give them.
+        process: Whose process it runs in.
+        order_check: Whether some steps are run again in another order, to find replies that follow from more than the
+            observation.
     """
 
     spec: AgentSpec
@@ -227,6 +235,8 @@ class AgentToEvaluate:
     store: SessionStore
     folder: Path
     probabilities: bool = False
+    process: Process = "evaluator's"
+    order_check: bool = False
 
     @property
     def files(self) -> AgentFiles:
@@ -238,6 +248,21 @@ class AgentToEvaluate:
         return self.files.replies(self.identity)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FilledCache:
+    """What running an agent of an evaluation brought beside its replies.
+
+    Attributes:
+        new_steps: At how many steps it was run.
+        remarks: What it reports.
+        order_check: None: there was none.
+    """
+
+    new_steps: int
+    remarks: Sequence[str] = ()
+    order_check: OrderCheck | None = None
+
+
 def fill_entry_cache(
     agent: AgentToEvaluate,
     keys: Sequence[StepKey],
@@ -246,15 +271,12 @@ def fill_entry_cache(
     retry_errors: bool = True,
     fresh: bool = False,
     progress: bool = True,
-) -> tuple[int, list[str]]:
+) -> FilledCache:
     """Runs an agent of an evaluation on the steps that its cache lacks.
 
     Args:
         keys: The evaluation's steps; of several processes those of this one.
         part: This process's number where several share the work (reply_cache.py).
-
-    Returns:
-        At how many steps it was run, and what it reports of that.
     """
     lazy, config = LazyAgent(agent.build), agent.config
     with ReplyCache(agent.replies, agent.identity, part=part) as cache:
@@ -270,12 +292,45 @@ def fill_entry_cache(
             fresh=fresh,
             progress=agent.spec.label if progress else None,
         )
-    return new_steps, lazy.close()
+        remarks = lazy.close()
+        check = check_order(agent, keys, cache) if agent.order_check and new_steps else None
+    return FilledCache(new_steps=new_steps, remarks=remarks, order_check=check)
 
 
-def build_entry(
-    agent: AgentToEvaluate, *, new_steps: int, remarks: Sequence[str] = ()
-) -> tuple[Entry, list[StepRecord]]:
+def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCache) -> OrderCheck:
+    """Runs the agent again, built anew, at one step of each of some sessions, last session first, in small batches.
+
+    An agent whose replies follow from the observation and the seed gives the same ones.
+    """
+    replied = [key for key in keys if cache.reply(key) is not None]
+    by_session = {key[0]: key for key in Random(agent.config.seed).sample(replied, len(replied))}
+    chosen = set(list(by_session.values())[:ORDER_CHECK_STEPS])
+    steps = list(steps_at(agent.store, agent.config.split, chosen, agent.context))[::-1]
+    weighted = {key for key in chosen if cache.probabilities(key) is not None}
+    lazy = LazyAgent(agent.build)
+    batches = batched([step.key for step in steps], ORDER_CHECK_BATCH)
+    different = [
+        generated.step.key
+        for generated in generate(lazy.get(), steps, batches, seed=agent.config.seed, probabilities=weighted)
+        if not _is_same(generated, cache)
+    ]
+    lazy.close()
+    return OrderCheck(steps=len(steps), different=len(different), first=min(different, default=None))
+
+
+def _is_same(generated: Generated, cache: ReplyCache) -> bool:
+    key, probabilities = generated.step.key, generated.probabilities
+    if generated.reply != cache.reply(key) or isinstance(probabilities, Exception):
+        return False
+    cached = cache.probabilities(key)
+    if cached is None or probabilities is None:
+        return cached is probabilities
+    return cached.keys() == probabilities.keys() and all(
+        math.isclose(cached[action], probabilities[action], rel_tol=1e-4, abs_tol=1e-6) for action in cached
+    )
+
+
+def build_entry(agent: AgentToEvaluate, filled: FilledCache) -> tuple[Entry, list[StepRecord]]:
     """Scores the cached replies, writes the records, and computes the row."""
     files, config = agent.files, agent.config
     keys = config.keys(agent.store)
@@ -285,13 +340,21 @@ def build_entry(
     entry = Entry(
         spec=agent.spec,
         context=agent.context,
-        row=summarise(records, label=agent.spec.label, preset=config.metrics, cluster=config.cluster),
+        row=summarise(
+            records,
+            label=agent.spec.label,
+            preset=config.metrics,
+            cluster=config.cluster,
+            order_check=filled.order_check,
+        ),
         records=files.steps.relative_to(agent.folder).as_posix(),
         records_digest=files.write(records),
         identity=agent.identity,
         runs=cache.runs(keys),
         time_s=round(cache.seconds(keys), 3),
-        new_steps=new_steps,
-        remarks=[*remarks, *([dominant.sentence] if dominant else [])],
+        new_steps=filled.new_steps,
+        remarks=[*filled.remarks, *([dominant.sentence] if dominant else [])],
+        process=agent.process,
+        order_check=filled.order_check,
     )
     return entry, records

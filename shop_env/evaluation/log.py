@@ -23,7 +23,7 @@ from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import Identity, ReplyCache, merge_replies
-from shop_env.evaluation.results import ResultRow, sorted_rows
+from shop_env.evaluation.results import OrderCheck, ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_table import StepRecord
 from shop_env.observation import ContextConfig
@@ -31,6 +31,7 @@ from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
 LOG_VERSION = 3  # of results.json and of the tables beside it, as files
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
+Process = Literal["evaluator's", "own", "own, sandboxed"]
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
 
@@ -48,6 +49,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         time_s: How long the agent took for these steps, probabilities included.
         new_steps: At how many steps the last run called the agent; all other replies were cached.
         remarks: What the agent reports of the last run (ServedAgent), and that it gives mostly one type of action.
+        process: Whose process it ran in: one of its own (agents/agent_process.py), cut off from files and network or
+            not, or the evaluator's.
+        order_check: Of agents in a process of their own; None: there was none.
     """
 
     spec: AgentSpec
@@ -60,6 +64,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     time_s: float
     new_steps: int
     remarks: list[str] = []
+    process: Process = "evaluator's"
+    order_check: OrderCheck | None = None
 
     @property
     def label(self) -> str:

@@ -30,6 +30,7 @@ from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Probabilities, ReplyOrError, format_error
 from shop_env.evaluation.scored_steps import StepKey
+from shop_env.metrics.action_likelihood import checked_distribution
 
 Identity = dict[str, Any]  # everything that decides a reply: agent, code, store, context, seed
 
@@ -170,6 +171,8 @@ class ReplyCache:
             line.probabilities_error = format_error(probabilities)
         elif not all(isinstance(action, Action) for action in probabilities):
             line.probabilities_error = f"the probabilities are of {list(probabilities)[:3]}…: they must be of actions"
+        elif problem := _distribution_problem(probabilities):  # a line with NaN could not be read again
+            line.probabilities_error = problem
         else:
             line.probabilities = [(action, float(probability)) for action, probability in probabilities.items()]
         self._append(line)
@@ -225,6 +228,14 @@ class ReplyCache:
                 raise _not_writable(self.path, error) from error
             self._complete_bytes += len(text)
         self._index(line)
+
+
+def _distribution_problem(probabilities: Probabilities) -> str:
+    try:
+        checked_distribution(probabilities)
+    except Exception as error:
+        return format_error(error)
+    return ""
 
 
 def merge_replies(source: Path, path: Path) -> bool:

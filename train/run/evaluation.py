@@ -121,7 +121,7 @@ def evaluate_rows(
         if ranks.is_main:
             merge_parts(agent.replies)  # of a run that was stopped
         ranks.barrier()
-        new_steps, remarks = fill_entry_cache(
+        filled = fill_entry_cache(
             agent,
             [key for key in keys if key[0] in own],
             part=None if ranks.is_single else ranks.rank,
@@ -131,5 +131,5 @@ def evaluate_rows(
         ranks.barrier()
         if ranks.is_main:
             merge_parts(agent.replies)
-            results[spec.label] = build_entry(agent, new_steps=new_steps, remarks=remarks)
+            results[spec.label] = build_entry(agent, filled)
     return results

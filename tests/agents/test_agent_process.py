@@ -1,0 +1,217 @@
+"""Agents in a process of their own: what they cannot reach, and what they cannot break (FINDINGS A1, A5, A8, A9)."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.agent_code import code_digest
+from agents.agent_process import AgentProcess, make_isolated_agent
+from agents.registry import gives_probabilities, make_agent, parse_spec
+from benchmarks.leaderboard.__main__ import main
+from replay_sessions.foundation.errors import AgentFailed, BadConfig, UnknownAgent
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.generate import step_seed
+from shop_env.evaluation.log import read_log
+from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.observation import Observation
+
+AGENTS = '''
+import ctypes, gc, inspect, json, os, sys, threading, time
+from collections import Counter
+from replay_sessions.elements import find_elements
+from replay_sessions.schema import Click, Terminate
+from shop_env.replies import format_reply
+
+LEAVE = format_reply("", Terminate())
+
+class Base:
+    def reset(self, *, seed=None): self.seed = seed
+    def act(self, observation): return LEAVE
+
+class Exits(Base):
+    def act(self, observation):
+        if observation["step"] == 2: raise SystemExit(0)
+        return LEAVE
+
+class Dies(Base):
+    def act(self, observation): os._exit(3)
+
+class DiesOnce(Base):
+    def act(self, observation):
+        if observation["step"] == 3: os._exit(3)
+        return LEAVE
+
+class Hangs(Base):
+    def act(self, observation):
+        if observation["step"] == 2: time.sleep(60)
+        return LEAVE
+
+class Unprintable(Exception):
+    def __str__(self): raise ValueError("no text")
+
+class Odd(Base):
+    def act(self, observation):
+        if observation["step"] == 1: raise ValueError("half a pair: \\ud800")
+        if observation["step"] == 2: raise Unprintable
+        return "half a pair: \\ud800"
+
+class BadWeights(Base):
+    def probabilities(self, observations): return [{Terminate(): None} for _ in observations]
+
+class Raises(Base):
+    def __init__(self): raise RuntimeError("no model here")
+
+class BadConcurrency(Base):
+    concurrency = 0
+
+class Prints(Base):
+    def act(self, observation):
+        print("as it should be"); os.write(1, b"loud"); return LEAVE
+
+class Stateful(Base):
+    count = 0
+    def act(self, observation):
+        self.count += 1
+        return format_reply(str(self.count), Terminate())
+
+class CoClick(Base):
+    """Clicks what others in this batch clicked."""
+    def act_batch(self, observations):
+        clicked = Counter(h["action"] for o in observations for h in o["history"] if h["action"])
+        def reply(observation):
+            names = {e.name for e in find_elements(observation["page"])}
+            for action, _ in clicked.most_common():
+                if json.loads(action).get("name") in names:
+                    return json.dumps({"rationale": "", "action": json.loads(action)})
+            return LEAVE
+        return [reply(observation) for observation in observations]
+
+class ReadsStack(Base):
+    """Looks for the logged action in all frames and objects of the process, and for the store behind its view."""
+    def __init__(self, store):
+        self.store = store
+        self.splits = {s: len(list(store._store.session_ids(s))) for s in ("train", "validation", "test")}
+    def act(self, observation):
+        if observation["step"] > 1: return LEAVE
+        found = [f for f in inspect.stack() if "logged" in f.frame.f_locals or "records" in f.frame.f_locals]
+        steps = [o for o in gc.get_objects() if type(o).__name__ == "ScoredStep"]
+        where = [os.getcwd(), os.listdir("."), sys.argv]
+        return format_reply(str([len(found), len(steps), self.splits, where]), Terminate())
+'''
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    file = tmp_path / "theirs.py"
+    file.write_text(AGENTS, encoding="utf-8")
+    return file
+
+
+def process(agents: Path, name: str, store: SessionStore | None = None, limit_s: float = 60.0) -> AgentProcess:
+    return AgentProcess(parse_spec(f"{agents}:{name}"), store, step_time_limit_s=limit_s)
+
+
+def errors(agents: Path, name: str, store: SessionStore, limit_s: float = 60.0) -> list[str | None]:
+    agent = process(agents, name, store, limit_s)
+    try:
+        return [record.error for record in evaluate(agent, store, "test")]
+    finally:
+        agent.close()
+
+
+def test_replies_and_probabilities_are_those_of_the_same_agent_in_this_process(demo_store: SessionStore) -> None:
+    steps = list(scored_steps(demo_store, "test"))[:40]
+    observations: list[Observation] = [step.observation for step in steps]
+    seeds = [step_seed(0, *step.key) for step in steps]
+    for name in ("random", "ngram"):
+        here, there = make_agent(name, store=demo_store), AgentProcess(parse_spec(name), demo_store)
+        replies = []
+        for observation, seed in zip(observations, seeds, strict=True):
+            here.reset(seed=seed)
+            replies.append(here.act(observation))
+        assert there.act_batch(observations, seeds=seeds) == replies
+        if name == "ngram":
+            assert there.probabilities(observations, seeds=seeds) == here.probabilities(observations)  # type: ignore[attr-defined]
+        there.close()
+
+
+def test_whatever_goes_wrong_is_the_error_of_its_own_steps(agents: Path, planted_store: SessionStore) -> None:
+    exits = errors(agents, "Exits", planted_store)
+    assert [error and error.split(":")[0] for error in exits] == [None, "SystemExit", None, None, "SystemExit"]
+    odd = errors(agents, "Odd", planted_store)
+    assert odd[0] == "ValueError: half a pair: \\ud800"
+    assert odd[1] == "Unprintable: its message cannot be formatted (ValueError)"
+    assert odd[2] is None
+    assert errors(agents, "Prints", planted_store) == [None] * 5
+
+
+def test_a_process_that_ends_is_started_again_but_not_forever(agents: Path, planted_store: SessionStore) -> None:
+    once = errors(agents, "DiesOnce", planted_store)
+    assert once[:2] == [None, None] == once[3:]
+    assert once[2] == "AgentFailed: the agent's process ended (exit code 3)"
+    always = errors(agents, "Dies", planted_store)
+    assert all(error and "the agent's process ended (exit code 3)" in error for error in always)
+
+
+def test_an_agent_that_hangs_costs_its_wave_and_the_run_goes_on(agents: Path, planted_store: SessionStore) -> None:
+    hung = errors(agents, "Hangs", planted_store, limit_s=0.5)
+    assert hung == [None, "AgentFailed: no reply within 1 s", None, None, "AgentFailed: no reply within 1 s"]
+
+
+@pytest.mark.parametrize(("name", "reason"), [("Raises", "no model here"), ("BadConcurrency", "concurrency 0")])
+def test_an_agent_that_cannot_be_made_says_why(agents: Path, name: str, reason: str) -> None:
+    with pytest.raises(BadConfig, match=reason):
+        process(agents, name)
+    agent = make_isolated_agent(parse_spec(f"{agents}:{name}"), None, step_time_limit_s=9, sandbox=False)
+    with pytest.raises(AgentFailed, match=reason):
+        agent.act({})  # type: ignore[typeddict-item]
+
+
+def test_it_holds_neither_the_logged_actions_nor_the_store_nor_its_path(agents: Path, demo_store: SessionStore) -> None:
+    agent = process(agents, "ReadsStack", demo_store)
+    records = [record for record in evaluate(agent, demo_store, "test") if record.step_index == 1]
+    agent.close()
+    assert records
+    for record in records:
+        assert record.predicted_rationale is not None
+        assert record.predicted_rationale.startswith("[0, 0, {'train': ")
+        assert "'validation': 0, 'test': 0}" in record.predicted_rationale
+        assert str(demo_store.path.parent) not in record.predicted_rationale
+
+
+def test_a_leaderboard_survives_each_of_them_and_ranks_none_that_depends_on_more_than_the_observation(
+    agents: Path, tmp_path: Path, demo_store: SessionStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("Exits", "Raises", "BadWeights", "Stateful", "CoClick", "Base")
+    rows = {}
+    for batch_size in (1, 64):
+        out = tmp_path / str(batch_size)
+        call = ["--agents", ",".join(["majority", *(f"{name}={agents}:{name}" for name in names)])]
+        call += ["--store", str(demo_store.path), "--out", str(out), "--likelihood", "--batch-size", str(batch_size)]
+        assert main(call) == 1  # Raises has no row
+        log = read_log(out)
+        rows[batch_size] = {entry.label: entry.row for entry in log.entries}
+        checks = {entry.label: entry.order_check for entry in log.entries}
+        assert main(["verify", str(out), "--store", str(demo_store.path)]) == 0
+    assert rows[1] == rows[64]
+    ranked = {label for label, row in rows[1].items() if row.ranked}
+    assert ranked == {"majority", "Base"}
+    assert "no model here" in str(rows[1]["Raises"].first_error)
+    assert "depends on more than the observation" in str(rows[1]["Stateful"].caveat)
+    assert "depends on more than the observation" in str(rows[1]["CoClick"].caveat)
+    assert checks["majority"] is None
+    base = checks["Base"]
+    assert base is not None and base.steps > 5 and base.different == 0
+    capsys.readouterr()
+
+
+def test_somebody_else_s_code_is_not_run_to_find_it(tmp_path: Path) -> None:
+    marker = tmp_path / "was_run"
+    file = tmp_path / "loud.py"
+    file.write_text(f"open({str(marker)!r}, 'w').close()\nclass A: pass\n", encoding="utf-8")
+    with pytest.raises(UnknownAgent, match=r"No class 'B' .* Known: A"):
+        gives_probabilities(parse_spec(f"{file}:B"))
+    assert gives_probabilities(parse_spec(f"{file}:A"))
+    assert code_digest(parse_spec(f"{file}:A"))
+    assert not marker.exists()
