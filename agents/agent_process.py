@@ -40,7 +40,7 @@ OUR_FOLDERS = [Path(__file__).parents[1] / name for name in OUR_PACKAGES]
 
 
 def make_isolated_agent(
-    spec: AgentSpec, store: SessionStore | None, *, step_time_limit_s: float, sandbox: bool
+    spec: AgentSpec, store: SessionStore | None, *, step_time_limit_s: float = 600.0, sandbox: bool = False
 ) -> Agent:
     """The agent in a process of its own; one that cannot be made fails at each step, at no other agent's cost."""
     try:

@@ -31,15 +31,16 @@ from typing import Any
 import msgspec
 
 from agents.agent_code import code_digest
-from agents.registry import make_agent, parse_spec
+from agents.agent_process import make_isolated_agent
+from agents.registry import is_own, make_agent, parse_spec
 from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_specs, markdown
 from replay_sessions import demo_shop
 from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import build_records
-from shop_env.evaluation.generate import LazyAgent, generate_replies
+from shop_env.evaluation.evaluate import build_records, is_same
+from shop_env.evaluation.generate import LazyAgent, generate, plan_batches
 from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.protocol import ServedAgent
 from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows, summarise
@@ -206,21 +207,31 @@ def _check_records(records: Sequence[StepRecord], recomputed: Sequence[StepRecor
 def _check_rerun(
     folder: Path, entry: Entry, config: EvaluationConfig, store: SessionStore, count: int
 ) -> Iterator[str]:
-    """Runs the agent again on some of the steps, drawn so that nobody can know them beforehand."""
+    """Runs the agent again on some of the steps, drawn so that nobody can know them beforehand.
+
+    Somebody else's code runs in a process of its own, and only if it is the code that gave the replies.
+    """
     spec = entry.spec.within(folder)
     if code_digest(spec) != entry.identity["code"]:
-        yield "code: the agent's source or checkpoint is not the one that gave the replies"
+        yield "code: the agent's source or checkpoint is not the one that gave the replies, so it was not run again"
+        return
     with entry.cache(folder) as cache:
         replied = [key for key in config.keys(store) if cache.reply(key) is not None]
     drawn = set(random.SystemRandom().sample(replied, min(count, len(replied))))
-    steps = steps_at(store, config.split, [key for key in replied if key in drawn], entry.context)
-    lazy = LazyAgent(lambda: make_agent(spec, store=store))
+    steps = list(steps_at(store, config.split, [key for key in replied if key in drawn], entry.context))
+    build = make_agent if is_own(spec) else make_isolated_agent
+    lazy = LazyAgent(lambda: build(spec, store=store))
     agent = lazy.get()
     if isinstance(agent, ServedAgent):
         agent.ask_anew()
-    for step, reply in generate_replies(agent, steps, seed=config.seed, batch_size=config.batch_size):
+    batches = plan_batches(agent, [step.key for step in steps], config.batch_size)
+    weighted = {step.key for step in steps if cache.probabilities(step.key) is not None}
+    for generated in generate(agent, steps, batches, seed=config.seed, probabilities=weighted):
+        step, reply = generated.step, generated.reply
         if reply != (cached := cache.reply(step.key)):
             yield f"{_format_key(step.key)}: run again, the agent replies {reply!r}, and not {cached!r}"
+        elif not is_same(generated, cache):
+            yield f"{_format_key(step.key)}: run again, the agent gives other probabilities"
     lazy.close()
 
 

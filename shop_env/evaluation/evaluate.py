@@ -312,13 +312,14 @@ def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCac
     different = [
         generated.step.key
         for generated in generate(lazy.get(), steps, batches, seed=agent.config.seed, probabilities=weighted)
-        if not _is_same(generated, cache)
+        if not is_same(generated, cache)
     ]
     lazy.close()
     return OrderCheck(steps=len(steps), different=len(different), first=min(different, default=None))
 
 
-def _is_same(generated: Generated, cache: ReplyCache) -> bool:
+def is_same(generated: Generated, cache: ReplyCache) -> bool:
+    """Whether an agent that was run again gave what is cached."""
     key, probabilities = generated.step.key, generated.probabilities
     if generated.reply != cache.reply(key) or isinstance(probabilities, Exception):
         return False

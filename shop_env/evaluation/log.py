@@ -10,6 +10,7 @@ DIR/agents/NAME/replies/DIGEST.jsonl   its replies, line by line as they came (r
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 LOG_VERSION = 3  # of results.json and of the tables beside it, as files
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
 Process = Literal["evaluator's", "own", "own, sandboxed"]
+TRUST = "SHOP_R1_TRUST_LOGS"
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
 
@@ -185,7 +187,7 @@ def read_log(folder: Path) -> EvaluationLog:
     """The log of a finished leaderboard or training run.
 
     Raises:
-        BadConfig: There is none, it is damaged, or it was made under other versions.
+        BadConfig: There is none, it is damaged, made under other versions, or names a function to be called.
     """
     path = folder / LOG_FILE
     resume = f"`python -m agents.llm_grpo.train --resume {folder}`"
@@ -208,9 +210,17 @@ def read_log(folder: Path) -> EvaluationLog:
             f"{(content.get('provenance') or {}).get('commit')}), or {again}"
         )
     try:
-        return msgspec.convert(content, EvaluationLog)
+        log = msgspec.convert(content, EvaluationLog)
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
+    for context in (log.config.context, *(entry.context for entry in log.entries)):
+        # A stranger's file may name any function, and whoever observes a session under this context would call it.
+        if ":" in context.counter and TRUST not in os.environ:
+            raise BadConfig(
+                f"'{path}' names a function to load and call, context.counter '{context.counter}': set {TRUST}=1 if "
+                "you trust whoever made this folder"
+            )
+    return log
 
 
 def read_records(folder: Path, entry: Entry) -> list[StepRecord]:

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.verify import FOLDER, verify
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
@@ -270,3 +271,28 @@ def test_asking_again_needs_the_store(copied: Path, store_path: Path, capsys: py
     assert "give it by --store" in capsys.readouterr().err
     assert main(["verify", str(copied)]) == 1
     assert "the store is not at hand" in capsys.readouterr().out
+
+
+def test_a_function_that_a_stranger_s_file_names_is_not_called(
+    copied: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FINDINGS A6: `context.counter = "os:system"` was executed by `verify` and `people`."""
+    log = json.loads((copied / "results.json").read_bytes())
+    log["entries"][0]["context"] |= {"counter": "os:system", "budget": 100}
+    (copied / "results.json").write_text(json.dumps(log), encoding="utf-8")
+    monkeypatch.setattr("os.system", lambda text: pytest.fail(f"called with {text[:40]}"))
+    with pytest.raises(BadConfig, match=r"names a function to load and call, context\.counter 'os:system'"):
+        verify(copied, store)
+
+
+def test_code_that_is_not_what_gave_the_replies_is_not_run(tmp_path: Path, store: SessionStore) -> None:
+    """FINDINGS A5, A6: a rerun ran whatever lay at the agent's place, in the verifier's process."""
+    file, marker = tmp_path / "theirs.py", tmp_path / "ran"
+    agent = "class A:\n    def reset(self, *, seed): pass\n    def act(self, observation): return 'x'\n"
+    file.write_text(agent, encoding="utf-8")
+    out = tmp_path / "out"
+    assert main(["--agents", f"theirs={file}:A", "--store", str(store.path), "--out", str(out), "--sessions", "3"]) == 0
+    assert mismatches(out, store, "theirs", rerun=2) == ""
+    file.write_text(f"open({str(marker)!r}, 'w').close()\n{agent}", encoding="utf-8")
+    assert "so it was not run again" in mismatches(out, store, "theirs", rerun=2)
+    assert not marker.exists()
