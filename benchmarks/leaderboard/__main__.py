@@ -42,7 +42,7 @@ from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_tab
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, run_command
-from replay_sessions.foundation.errors import BadConfig, StoreNotFound
+from replay_sessions.foundation.errors import BadConfig, StoreNotFound, did_you_mean
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import EvaluationLog, merge, read_log
@@ -102,6 +102,8 @@ def _run(words: Sequence[str]) -> int:
     if name in COMMANDS:
         options, body = COMMANDS[name]
         return body(parse_options(options, words[1:], program=f"{PROGRAM} {name}"))
+    if name and not name.startswith("-"):
+        raise BadConfig(f"No command '{name}'. {did_you_mean(name, COMMANDS)} To rank agents, begin with --agents")
     return _rank(parse_options(LeaderboardConfig, words, program=PROGRAM, text=__doc__))
 
 

@@ -17,7 +17,7 @@ import msgspec
 from agents.registry import parse_spec
 from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_texts
 from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.evaluation.log import folder_name
 
 SEED = "{seed}"
@@ -130,6 +130,9 @@ def boards_of(series: Series, out: Path) -> list[Board]:
                 raise BadConfig(f"two agents on store '{store}' are labelled '{place.entry}': give each a LABEL=")
             agents = msgspec.structs.replace(board.config, agents=(*board.config.agents, text))
             boards[key] = Board(config=agents, places=[*board.places, place])
+    labels = {place.label for board in boards.values() for place in board.places}
+    for label in (label for pair in series.compare for label in pair if label not in labels):
+        raise BadConfig(f"compare names '{label}', which is no agent of a run. {did_you_mean(label, labels)}")
     return list(boards.values())
 
 

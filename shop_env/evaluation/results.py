@@ -12,6 +12,7 @@ likeliest action is right with probability max p; one that samples from p sharpe
 probability Σ p·q. No agent that sees the same observation can do better than the first.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
@@ -146,8 +147,25 @@ def summarise(
 
 
 def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
-    """The records with each error as a reply that matches nothing."""
-    return [msgspec.structs.replace(record, error=None) if record.error else record for record in records]
+    """The records with each error as a reply that matches nothing and earns nothing.
+
+    Where the agent gives probabilities, an error has the worst: whoever fails where it is unsure must not gain by it.
+    """
+    misses: dict[str, Any] = {"error": None, "reward": 0.0}
+    if any(record.logged_probability is not None for record in records):
+        misses |= {"logged_probability": 0.0, "logged_rank": sys.maxsize}
+    return [
+        msgspec.structs.replace(record, **misses, terminate_probability=_worst_of_terminate(record, misses))
+        if record.error
+        else record
+        for record in records
+    ]
+
+
+def _worst_of_terminate(record: StepRecord, misses: Mapping[str, Any]) -> float | None:
+    if "logged_probability" not in misses:
+        return None
+    return 0.0 if record.logged["type"] == "terminate" else 1.0
 
 
 def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:

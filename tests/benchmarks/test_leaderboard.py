@@ -263,6 +263,7 @@ def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: P
         (["--agents", "random,random", "--store", "{store}"], "'random' twice"),
         (["--agents", "random?speed=1", "--store", "{store}"], "it takes these arguments: none"),
         (["verify", "no/such/run"], "no/such/run"),
+        (["verfy", "no/such/run"], "Did you mean 'verify'?"),
         (["compare", "{run}", "oracel", "random"], "Did you mean 'oracle'?"),
     ],
 )

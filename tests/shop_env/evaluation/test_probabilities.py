@@ -14,7 +14,7 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.results import results_table, summarise
+from shop_env.evaluation.results import errors_as_misses, results_table, summarise
 from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.metrics import step_metrics
 from shop_env.observation import Observation, observe_session
@@ -153,3 +153,16 @@ def test_naming_one_action_gains_no_rank(planted_store: SessionStore) -> None:
     records = evaluate(agent, planted_store, "test", likelihood=True)
     assert [record.logged_rank for record in records] == [4, 4, 1, 4, 4]
     assert step_metrics(records)["top3_accuracy"] == pytest.approx(1 / 5)
+
+
+def test_an_agent_gains_nothing_by_failing_where_it_is_wrong(planted_store: SessionStore) -> None:
+    """FINDINGS A10: with errors counted as misses, a silent agent gained reward, because an error had none."""
+    complete, silent = Planted({RED: 0.5, BLUE: 0.5}), Planted({RED: 0.5, BLUE: 0.5}, fails_at=(2, 3))
+    counted = step_metrics(errors_as_misses(evaluate(silent, planted_store, "test", likelihood=True)))
+    full = step_metrics(evaluate(complete, planted_store, "test", likelihood=True))
+    assert counted["steps"] == full["steps"] == 5
+    for name in ("exact_accuracy", "mean_reward", "top1_accuracy", "top3_accuracy"):
+        assert counted[name] <= full[name], name
+    for name in ("nll", "stop_brier"):
+        assert counted[name] >= full[name], name
+    assert counted["mean_reward"] < full["mean_reward"]
