@@ -16,6 +16,7 @@ Processes that share an agent's steps write a part each (FILE.part0, FILE.part1,
 """
 
 import errno
+import logging
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,6 +32,8 @@ from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Probabilities, ReplyOrError, format_error
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics.action_likelihood import checked_distribution
+
+logger = logging.getLogger(__name__)
 
 Identity = dict[str, Any]  # everything that decides a reply: agent, code, store, context, seed
 
@@ -247,7 +250,7 @@ def merge_replies(source: Path, path: Path) -> bool:
     Raises:
         BadSession: One of them cannot be read, or their identities differ.
     """
-    theirs, decoded = _complete_lines(source)
+    theirs, decoded = _complete_lines(source, strict=True)
     ours, own_decoded = _complete_lines(path) if path.exists() else (b"", [])
     if not decoded or set(theirs.splitlines()[1:]) <= set(ours.splitlines()[1:]):
         return False
@@ -267,14 +270,24 @@ def merge_parts(path: Path) -> None:
         part.unlink()
 
 
-def _complete_lines(path: Path) -> tuple[bytes, list[_Line]]:
-    """Without a last line that a kill cut off."""
+def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_Line]]:
+    """Without a last line that a kill cut off, and, unless strict, without lines that cannot be read."""
     content = path.read_bytes()
     complete = content[: content.rfind(b"\n") + 1]
+    decoder = msgspec.json.Decoder(_Line)
     try:
-        return complete, msgspec.json.Decoder(_Line).decode_lines(complete)
+        return complete, decoder.decode_lines(complete)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadSession(f"the replies in '{path}' cannot be read ({error}): move the file away") from error
+        lines, bad = [], 0
+        for line in complete.splitlines():
+            try:
+                lines.append(decoder.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                bad += 1
+        if strict or not lines or lines[0].identity is None:
+            raise BadSession(f"the replies in '{path}' cannot be read ({error}): move the file away") from error
+        logger.warning("%d lines of '%s' cannot be read (%s): their steps are run again", bad, path, error)
+        return complete, lines
 
 
 def _not_writable(path: Path, error: OSError) -> BadConfig:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from replay_sessions.schema import Terminate
+from shop_env.evaluation.reply_cache import ReplyCache
 
 pytestmark = pytest.mark.long
 
@@ -204,3 +206,24 @@ def test_kept_replies_from_before_an_edit_of_a_helper_are_asked_again(
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == 0
     helper.write_text("# edited\n", encoding="utf-8")
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == first["row"]["steps"]
+
+
+def test_a_line_that_cannot_be_read_costs_its_own_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """FINDINGS A7: one bad line made a run, `verify` and `report` refuse the whole file, paid replies with it."""
+    path = tmp_path / "replies.jsonl"
+    with ReplyCache(path, {"seed": 0}) as cache:
+        cache.begin_run({})
+        for index in range(3):
+            cache.add(("s", index), f"reply {index}")
+            cache.add_probabilities(("s", index), {Terminate(): [float("nan"), float("inf"), 1.0][index]})
+    with ReplyCache(path, {"seed": 0}) as cache:
+        assert [cache.probabilities(("s", index)) for index in range(3)] == [None, None, {Terminate(): 1.0}]
+        assert "nan; it must lie in 0 to 1" in str(cache.probabilities_error(("s", 0)))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:4], b'{"session_id": "s", "step_index": 1, "reply": 3}\n', *lines[5:]]))
+    for _ in range(2):  # the second reads what was appended behind the bad line
+        with ReplyCache(path, {"seed": 0}) as cache:
+            assert [cache.reply(("s", index)) for index in (0, 2)] == ["reply 0", "reply 2"]
+            assert "1 lines of" in caplog.text
+            cache.begin_run({})
+            cache.add(("s", 3), "more")
