@@ -107,12 +107,18 @@ def transition_divergence(left: Sequence[ActionTrace], right: Sequence[ActionTra
 def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -> float:
     """The Jensen-Shannon divergence, base 2, of two distributions given as counts.
 
+    Nothing against something has the largest value, 1: an agent that does nothing is not half like people.
+
     >>> js_divergence({"a": 1}, {"b": 5}), js_divergence({"a": 1, "b": 1}, {"a": 2, "b": 2})
     (1.0, 0.0)
+    >>> js_divergence({"a": 1}, {})
+    1.0
     """
     keys = list(dict.fromkeys([*left, *right]))
     p, q = (np.array([side.get(key, 0.0) for key in keys], dtype=np.float64) for side in (left, right))
-    p, q = p / max(p.sum(), 1.0), q / max(q.sum(), 1.0)
+    if not (p.any() and q.any()):
+        return float(p.any() or q.any())
+    p, q = p / p.sum(), q / q.sum()
     middle = (p + q) / 2
     return max(0.0, float(np.sum(rel_entr(p, middle) + rel_entr(q, middle))) / (2 * math.log(2)))
 
