@@ -1,5 +1,6 @@
 """Agents in a process of their own: what they cannot reach, and what they cannot break (FINDINGS A1, A5, A8, A9)."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from agents.agent_code import code_digest
 from agents.agent_process import AgentProcess, make_isolated_agent
 from agents.registry import gives_probabilities, make_agent, parse_spec
 from benchmarks.leaderboard.__main__ import main
+from benchmarks.leaderboard.ranking import LeaderboardConfig
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, UnknownAgent
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
@@ -68,12 +70,6 @@ class BadConcurrency(Base):
 class Prints(Base):
     def act(self, observation):
         print("as it should be"); os.write(1, b"loud"); return LEAVE
-
-class Stateful(Base):
-    count = 0
-    def act(self, observation):
-        self.count += 1
-        return format_reply(str(self.count), Terminate())
 
 class CoClick(Base):
     """Clicks what others in this batch clicked."""
@@ -183,9 +179,8 @@ def test_it_holds_neither_the_logged_actions_nor_the_store_nor_its_path(agents: 
 def test_a_leaderboard_survives_each_of_them_and_ranks_none_that_depends_on_more_than_the_observation(
     agents: Path, tmp_path: Path, demo_store: SessionStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = ("Exits", "Raises", "BadWeights", "Stateful", "CoClick", "Base")
     rows = {}
-    for batch_size in (1, 64):
+    for batch_size, names in ((1, ("CoClick", "Raises")), (64, ("Exits", "Raises", "BadWeights", "CoClick", "Base"))):
         out = tmp_path / str(batch_size)
         call = ["--agents", ",".join(["majority", *(f"{name}={agents}:{name}" for name in names)])]
         call += ["--store", str(demo_store.path), "--out", str(out), "--likelihood", "--batch-size", str(batch_size)]
@@ -194,11 +189,9 @@ def test_a_leaderboard_survives_each_of_them_and_ranks_none_that_depends_on_more
         rows[batch_size] = {entry.label: entry.row for entry in log.entries}
         checks = {entry.label: entry.order_check for entry in log.entries}
         assert main(["verify", str(out), "--store", str(demo_store.path)]) == 0
-    assert rows[1] == rows[64]
-    ranked = {label for label, row in rows[1].items() if row.ranked}
-    assert ranked == {"majority", "Base"}
+    assert rows[1].items() <= rows[64].items()
+    assert {label for label, row in rows[64].items() if row.ranked} == {"majority", "Base"}
     assert "no model here" in str(rows[1]["Raises"].first_error)
-    assert "depends on more than the observation" in str(rows[1]["Stateful"].caveat)
     assert "depends on more than the observation" in str(rows[1]["CoClick"].caveat)
     assert checks["majority"] is None
     base = checks["Base"]
@@ -215,3 +208,22 @@ def test_somebody_else_s_code_is_not_run_to_find_it(tmp_path: Path) -> None:
     assert gives_probabilities(parse_spec(f"{file}:A"))
     assert code_digest(parse_spec(f"{file}:A"))
     assert not marker.exists()
+
+
+def test_the_sandbox_wraps_the_process_and_needs_bubblewrap(
+    agents: Path, planted_store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bubblewrap is not at hand here: a script in its place notes its options and runs the rest of the line."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BadConfig, match="install it"):
+        LeaderboardConfig(agents=("random",), out="out", sandbox=True)
+    noted = tmp_path / "options"
+    script = f'#!/bin/sh\necho "$@" > {noted}\nwhile [ "$1" != {sys.executable} ]; do shift; done\nexec "$@"\n'
+    (tmp_path / "bwrap").write_text(script, encoding="utf-8")
+    (tmp_path / "bwrap").chmod(0o755)
+    agent = AgentProcess(parse_spec(f"{agents}:Base"), planted_store, sandbox=True)
+    assert [record.error for record in evaluate(agent, planted_store, "test")] == [None] * 5
+    agent.close()
+    options = noted.read_text(encoding="utf-8")
+    assert "--unshare-all" in options and f"--ro-bind-try {agents.parent} {agents.parent}" in options
+    assert str(planted_store.path) not in options
