@@ -122,7 +122,7 @@ def _remarks(log: EvaluationLog) -> Iterator[str]:
             count = "all" if errors == steps else str(errors)
             yield f"{entry.label}: no reply at {count} of {steps} steps, so it is not ranked; the same call tries again"
             yield f"    the first: {entry.row.first_error}"
-    yield from (f"{entry.label}: {remark}" for entry in log.entries for remark in entry.remarks)
+    yield from log.remarks
     if cached := [entry.label for entry in log.entries if not entry.new_steps]:
         yield f"all replies from the cache: {', '.join(cached)} (--fresh runs them again)"
     now = log.provenance["commit"]

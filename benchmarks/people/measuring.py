@@ -90,6 +90,7 @@ def _row(evidence: Evidence, label: str, store: SessionStore, places: Mapping[St
     answered = list(chain(*ranks.values()))
     return PeopleRow(
         label=label,
+        coverage=len(records) / len(evidence.records[label]),
         people=people_figures(records),
         two_sample_auc=_auc(records),
         distances={

@@ -43,6 +43,7 @@ class PeopleRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent.
 
     Attributes:
+        coverage: The share of steps with a reply; all else is of these.
         distances: By base (`uniform`, `train`) and what is compared.
         clicked_rank: The distance of ranks of clicked products, its base a product of the page at random.
         facts, rank_curve: Of what it answered.
@@ -51,6 +52,7 @@ class PeopleRow(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     label: str
+    coverage: float
     people: PeopleFigures
     two_sample_auc: float | None
     distances: dict[str, dict[str, ScaledDistance | None]]

@@ -10,6 +10,7 @@ DIR/agents/NAME/replies/DIGEST.jsonl   its replies, line by line as they came (r
 """
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -121,6 +122,20 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def rows(self) -> list[ResultRow]:
         """All rows of the table, best first."""
         return sorted_rows([*(entry.row for entry in self.entries), *self.ceilings])
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know of the agents, a line each."""
+        remarks = [f"{entry.label}: {remark}" for entry in self.entries for remark in entry.remarks]
+        ceiling = max((row.figures["exact_accuracy"].value for row in self.ceilings), default=math.inf)
+        for entry in self.entries:
+            low = entry.row.figures["exact_accuracy"].low if "exact_accuracy" in entry.row.figures else None
+            if low is not None and low > ceiling:
+                remarks.append(
+                    f"{entry.label}: its interval lies above the ceiling of {ceiling:.1%}, the best that can be known "
+                    "from the observation: look for the answers in what it learnt from"
+                )
+        return remarks
 
     def entry(self, label: str) -> Entry:
         """The entry of an agent by its label.

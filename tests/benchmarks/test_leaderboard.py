@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.compare import Compare, compare
-from replay_sessions.foundation.table import format_cell
+from replay_sessions.foundation.table import Estimate, format_cell
+from shop_env.evaluation.log import read_log
 from tests.demo_stores import demo_store_at
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -354,3 +356,15 @@ def test_a_former_option_is_answered_with_what_replaced_it(
     call = ("--agents", "random", "--store", store_path, "--out", tmp_path / "out", "--samples", 200)
     assert run_main(*call) == 2
     assert "--samples is gone: 95% intervals are CR2 over users" in capsys.readouterr().err
+
+
+def test_a_row_above_the_ceiling_says_so(finished: Path) -> None:
+    log = read_log(finished)
+    assert not any("above the ceiling" in remark for remark in log.remarks)
+    figures = log.entries[0].row.figures | {"exact_accuracy": Estimate(0.95, 0.9, 1.0)}
+    row = msgspec.structs.replace(log.entries[0].row, figures=figures)
+    entries = [msgspec.structs.replace(log.entries[0], row=row), *log.entries[1:]]
+    above = msgspec.structs.replace(log, entries=entries).remarks
+    [said] = [remark for remark in above if remark not in log.remarks]
+    ceiling = log.ceilings[0].figures["exact_accuracy"].value
+    assert said.startswith(f"{entries[0].label}: its interval lies above the ceiling of {ceiling:.1%}")

@@ -52,6 +52,7 @@ def test_each_agents_figures_are_those_of_its_records(board: Path, found: dict) 
     for label, row in found["agents"].items():
         expected = people_figures(AgentFiles.of(board, label).read())
         assert {name: getattr(expected, name) for name in row["people"]} == row["people"]
+        assert row["coverage"] == 1.0
     assert found["log"]["sessions"] == 60
     assert found["log"]["users"] == 15
 
