@@ -94,6 +94,7 @@ class AgentProcess:
             self.close()
             raise
         self.concurrency = started.concurrency
+        self.replies_in_batches = started.replies_in_batches
         self.gives_probabilities = started.gives_probabilities
         self.is_served = started.is_served
 

@@ -20,7 +20,7 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, ReplyOrError, Seeds, call_batched, generate_batch
-from shop_env.evaluation.protocol import Agent, ProbabilityAgent, ServedAgent
+from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent
 from shop_env.observation import Observation
 
 Method = Literal["act_batch", "probabilities", "ask_anew", "remarks", "close"]
@@ -60,6 +60,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     needs_store: bool = False
     failure: Failure | None = None
     concurrency: int = 1
+    replies_in_batches: bool = False
     gives_probabilities: bool = False
     is_served: bool = False
 
@@ -150,6 +151,7 @@ def _make(requests: BinaryIO, replies: BinaryIO) -> Agent:
             replies,
             Started(
                 concurrency=getattr(agent, "concurrency", 1),
+                replies_in_batches=isinstance(agent, BatchAgent),
                 gives_probabilities=isinstance(agent, ProbabilityAgent),
                 is_served=isinstance(agent, ServedAgent),
             ),

@@ -32,6 +32,7 @@ all, 2 the call or its input was wrong.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -102,7 +103,7 @@ def _run(words: Sequence[str]) -> int:
     if name in COMMANDS:
         options, body = COMMANDS[name]
         return body(parse_options(options, words[1:], program=f"{PROGRAM} {name}"))
-    if name and not name.startswith("-"):
+    if get_close_matches(name, COMMANDS, n=1):
         raise BadConfig(f"No command '{name}'. {did_you_mean(name, COMMANDS)} To rank agents, begin with --agents")
     return _rank(parse_options(LeaderboardConfig, words, program=PROGRAM, text=__doc__))
 

@@ -6,7 +6,7 @@ A run that was stopped goes on where it was, and steps at which an agent failed 
 """
 
 import contextlib
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import EvaluationLog, read_log, write_log
-from shop_env.evaluation.results import OrderCheck, ceiling_rows, results_table
+from shop_env.evaluation.log import Entry, EvaluationLog, read_log, write_log
+from shop_env.evaluation.results import ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig
 
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
@@ -41,6 +41,8 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
         in_process: Run somebody else's agents in this process: faster, but they can read the logged actions here.
         sandbox: Cut somebody else's agents off from network and files (bubblewrap).
         step_time_limit_s: The most time for one reply of somebody else's agents, in seconds.
+        order_check: At how many steps somebody else's agents are run again in another order, to find replies that
+            depend on more than the observation; 0: at none, for agents whose replies cost much.
     """
 
     agents: tuple[str, ...]
@@ -50,9 +52,12 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
     in_process: bool = False
     sandbox: bool = False
     step_time_limit_s: float = 600.0
+    order_check: int = 32
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.order_check < 0:
+            raise BadConfig(f"--order-check is {self.order_check}; it must be 0 or more")
         if self.step_time_limit_s <= 0:
             raise BadConfig(f"--step-time-limit-s is {self.step_time_limit_s:g}; it must be more than 0")
         if self.sandbox:
@@ -86,13 +91,11 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
         for spec in agent_specs(config.agents)
     ]
     keys = evaluation.keys(store)
-    entries, earlier = [], _earlier_checks(folder)
+    entries, earlier = [], _earlier_entries(folder)
     with working_alone_in(folder):
         for agent in agents:
             filled = fill_entry_cache(agent, keys, fresh=config.fresh)
-            if not filled.new_steps:
-                filled = replace(filled, order_check=earlier.get(msgspec.json.encode(agent.identity, order="sorted")))
-            entries.append(build_entry(agent, filled)[0])
+            entries.append(build_entry(agent, filled, earlier)[0])
         log = EvaluationLog(
             # After the agents: by now all that they need is loaded and can be named.
             provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
@@ -111,22 +114,21 @@ def _process_of(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore)
         return {"build": build, "identity": identity}
     if config.in_process:
         # Its replies are not those of a process of its own: here the agent can read the logged actions.
-        return {"build": build, "identity": {**identity, "in_process": True}, "order_check": True}
+        return {"build": build, "identity": {**identity, "in_process": True}, "order_check": config.order_check}
     limit_s = config.step_time_limit_s
     return {
         "build": partial(make_isolated_agent, spec, store, step_time_limit_s=limit_s, sandbox=config.sandbox),
         "identity": identity,
         "process": "own, sandboxed" if config.sandbox else "own",
-        "order_check": True,
+        "order_check": config.order_check,
     }
 
 
-def _earlier_checks(folder: Path) -> dict[bytes, OrderCheck | None]:
-    """The order checks of the run before, by the identity of their agents."""
+def _earlier_entries(folder: Path) -> Sequence[Entry]:
+    """The agents of the run before."""
     with contextlib.suppress(BadConfig):
-        entries = read_log(folder).entries
-        return {msgspec.json.encode(entry.identity, order="sorted"): entry.order_check for entry in entries}
-    return {}
+        return read_log(folder).entries
+    return ()
 
 
 def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:

@@ -39,7 +39,7 @@ from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 
-ORDER_CHECK_STEPS, ORDER_CHECK_BATCH = 32, 5
+ORDER_CHECK_BATCH = 5
 NOT_RUN = "the agent was not run at this step"
 
 
@@ -222,7 +222,7 @@ class AgentToEvaluate:
         folder: Of the evaluation.
         probabilities: Whether it may give them.
         process: Whose process it runs in.
-        order_check: Whether some steps are run again in another order, to find replies that follow from more than the
+        order_check: At how many steps it is run again in another order, to find replies that follow from more than the
             observation.
     """
 
@@ -236,7 +236,7 @@ class AgentToEvaluate:
     folder: Path
     probabilities: bool = False
     process: Process = "evaluator's"
-    order_check: bool = False
+    order_check: int = 0
 
     @property
     def files(self) -> AgentFiles:
@@ -255,12 +255,10 @@ class FilledCache:
     Attributes:
         new_steps: At how many steps it was run.
         remarks: What it reports.
-        order_check: None: there was none.
     """
 
     new_steps: int
     remarks: Sequence[str] = ()
-    order_check: OrderCheck | None = None
 
 
 def fill_entry_cache(
@@ -292,9 +290,7 @@ def fill_entry_cache(
             fresh=fresh,
             progress=agent.spec.label if progress else None,
         )
-        remarks = lazy.close()
-        check = check_order(agent, keys, cache) if agent.order_check and new_steps else None
-    return FilledCache(new_steps=new_steps, remarks=remarks, order_check=check)
+        return FilledCache(new_steps=new_steps, remarks=lazy.close())
 
 
 def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCache) -> OrderCheck:
@@ -304,7 +300,7 @@ def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCac
     """
     replied = [key for key in keys if cache.reply(key) is not None]
     by_session = {key[0]: key for key in Random(agent.config.seed).sample(replied, len(replied))}
-    chosen = set(list(by_session.values())[:ORDER_CHECK_STEPS])
+    chosen = set(list(by_session.values())[: agent.order_check])
     steps = list(steps_at(agent.store, agent.config.split, chosen, agent.context))[::-1]
     weighted = {key for key in chosen if cache.probabilities(key) is not None}
     lazy = LazyAgent(agent.build)
@@ -331,12 +327,24 @@ def is_same(generated: Generated, cache: ReplyCache) -> bool:
     )
 
 
-def build_entry(agent: AgentToEvaluate, filled: FilledCache) -> tuple[Entry, list[StepRecord]]:
-    """Scores the cached replies, writes the records, and computes the row."""
+def build_entry(
+    agent: AgentToEvaluate, filled: FilledCache, earlier: Sequence[Entry] = ()
+) -> tuple[Entry, list[StepRecord]]:
+    """Scores the cached replies, writes the records, and computes the row.
+
+    Args:
+        earlier: Of the folder's log. An order check holds for the records that it was made with: after a run that was
+            killed before its check, the next one makes it.
+    """
     files, config = agent.files, agent.config
     keys = config.keys(agent.store)
     with ReplyCache(agent.replies, agent.identity) as cache:
         records = build_records(cache, config, agent.context, agent.store, keys)
+        digest = files.write(records)
+        order_check = None
+        if agent.order_check:
+            checks = [e.order_check for e in earlier if (e.identity, e.records_digest) == (agent.identity, digest)]
+            order_check = next(filter(None, checks), None) or check_order(agent, keys, cache)
     dominant = dominant_type(records)
     entry = Entry(
         spec=agent.spec,
@@ -346,16 +354,16 @@ def build_entry(agent: AgentToEvaluate, filled: FilledCache) -> tuple[Entry, lis
             label=agent.spec.label,
             preset=config.metrics,
             cluster=config.cluster,
-            order_check=filled.order_check,
+            order_check=order_check,
         ),
         records=files.steps.relative_to(agent.folder).as_posix(),
-        records_digest=files.write(records),
+        records_digest=digest,
         identity=agent.identity,
         runs=cache.runs(keys),
         time_s=round(cache.seconds(keys), 3),
         new_steps=filled.new_steps,
         remarks=[*filled.remarks, *([dominant.sentence] if dominant else [])],
         process=agent.process,
-        order_check=filled.order_check,
+        order_check=order_check,
     )
     return entry, records

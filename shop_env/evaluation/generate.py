@@ -124,7 +124,10 @@ def plan_batches(
     """
     if getattr(agent, "reads_whole_sessions", False) and type(agent).__module__.startswith("agents.local."):
         return list(batched(keys, batch_size))
-    several = isinstance(agent, BatchAgent) or (weighted and isinstance(agent, ProbabilityAgent))
+    # An agent in a process of its own has `act_batch` even if what runs there answers one observation at a time: waves
+    # would then lose paid replies when a run is killed.
+    replies_together = isinstance(agent, BatchAgent) and getattr(agent, "replies_in_batches", True)
+    several = replies_together or (weighted and isinstance(agent, ProbabilityAgent))
     sessions = (deque(group) for _, group in groupby(keys, key=itemgetter(0)))
     return list(waves(sessions, WAVE if several else 1))
 

@@ -135,6 +135,8 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                     f"{entry.label}: its interval lies above the ceiling of {ceiling:.1%}, the best that can be known "
                     "from the observation: look for the answers in what it learnt from"
                 )
+            if entry.process != "evaluator's" and entry.order_check is None:
+                remarks.append(f"{entry.label}: whether it depends on more than the observation was not checked")
         return remarks
 
     def entry(self, label: str) -> Entry:

@@ -150,9 +150,9 @@ def test_a_process_that_ends_is_started_again_but_not_forever(agents: Path, plan
     assert all(error and "the agent's process ended (exit code 3)" in error for error in always)
 
 
-def test_an_agent_that_hangs_costs_its_wave_and_the_run_goes_on(agents: Path, planted_store: SessionStore) -> None:
+def test_an_agent_that_hangs_costs_its_own_steps_and_the_run_goes_on(agents: Path, planted_store: SessionStore) -> None:
     hung = errors(agents, "Hangs", planted_store, limit_s=0.5)
-    assert hung == [None, "AgentFailed: no reply within 1 s", None, None, "AgentFailed: no reply within 1 s"]
+    assert hung == [None, "AgentFailed: no reply within 0.5 s", None, None, "AgentFailed: no reply within 0.5 s"]
 
 
 @pytest.mark.parametrize(("name", "reason"), [("Raises", "no model here"), ("BadConcurrency", "concurrency 0")])
