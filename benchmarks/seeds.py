@@ -28,7 +28,7 @@ from shop_env.metrics import StepRecord
 METRICS = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
 
 
-class Options(TrainingOptions, frozen=True, kw_only=True):
+class Options(TrainingOptions):
     """Trains on several seeds.
 
     Attributes:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import tyro
 
 from agents.agent_code import code_digest
@@ -26,6 +25,7 @@ from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
 from replay_sessions.foundation.durable_files import replace_file, working_alone_in
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, check_at_least
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.metrics import StepRecord
@@ -37,7 +37,7 @@ from train.run.presets import load_preset
 from train.run.rows import decodings_of
 
 
-class TrainingOptions(msgspec.Struct, frozen=True, kw_only=True):
+class TrainingOptions(Record):
     """Options of the commands that train many runs.
 
     Attributes:

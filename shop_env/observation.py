@@ -23,10 +23,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypedDict
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.plugins import load
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Step, reply_action
 from shop_env.replies import action_json
 
@@ -39,7 +38,7 @@ _CUT = re.compile(r"[<\n]")  # where a page is cut
 GENERIC_PERSONA = "A person who shops online now and then."
 
 
-class ContextConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ContextConfig(Config):
     """The part of a session that is shown.
 
     Attributes:

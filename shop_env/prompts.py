@@ -13,9 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypedDict
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Config
 from shop_env.observation import Observation, PastStep
 from shop_env.replies import reply_json
 
@@ -55,7 +54,7 @@ class Message(TypedDict):
     content: str
 
 
-class PromptConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PromptConfig(Config):
     """How an observation is put into words.
 
     Attributes:

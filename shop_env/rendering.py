@@ -8,9 +8,8 @@ import html
 import json
 import re
 
-import msgspec
-
 from replay_sessions.elements import find_elements
+from replay_sessions.foundation.records import Record
 from shop_env.observation import Observation
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -18,7 +17,7 @@ _SHOWN_ELEMENTS = 40
 _SHOWN_CHARACTERS = 2_000
 
 
-class StepView(msgspec.Struct, frozen=True, kw_only=True):
+class StepView(Record):
     """What is rendered: where in which session, what is seen, and the last reply with what it earned.
 
     `steps` is how many steps the session has, None where it goes on for nobody knows how long.

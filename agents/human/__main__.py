@@ -26,7 +26,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
 
 from agents.human.recording import Questions, Recording
@@ -35,6 +34,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.serving import check_port
 from replay_sessions.foundation.table import Cell, Column, Table, print_results
 from replay_sessions.schema import reply_action
@@ -48,7 +48,7 @@ Answers = Mapping[StepKey, dict[str, str]]
 _PROVENANCE = ("time", "commit", "dirty", "python", "packages", "machine")
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(Record):
     """Asks a person what each shopper does next.
 
     Attributes:
@@ -79,7 +79,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         check_port(self.port)
 
 
-class CompareAnswers(msgspec.Struct, frozen=True, kw_only=True):
+class CompareAnswers(Record):
     """Computes how far the people of a folder agree with one another.
 
     Pairs: the shares of equal actions and of equal types, and Cohen's kappa over types. All: Fleiss' kappa over types,

@@ -28,6 +28,7 @@ from agents.adapted import SeededAgent
 from replay_sessions.foundation.durable_files import replace_file, replace_json, sync_folder, working_alone_in, writing
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, BadSession, did_you_mean
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Config
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import AnySplit, StepKey, scored_keys, steps_at
@@ -37,7 +38,7 @@ from shop_env.versions import SCORING_VERSION
 _LONGEST_NAME = 40
 
 
-class Questions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Questions(Config):
     """asked.json: what determines the questions of a folder.
 
     Attributes:
@@ -54,7 +55,7 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     scoring: int = SCORING_VERSION
 
 
-class QuestionStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuestionStep(Config):
     """A line of steps.jsonl."""
 
     session_id: str

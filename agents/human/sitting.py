@@ -17,6 +17,7 @@ import msgspec
 from agents.human.recording import Recording
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.foundation.errors import BadSession, ShopR1Error
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
@@ -27,7 +28,7 @@ from shop_env.replies import format_reply
 _LONGEST_TEXT = 2000
 
 
-class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Prediction(Config):
     """What the page sends: the step by its number in this sitting, and what the shopper does there."""
 
     number: int

@@ -5,9 +5,8 @@ What the *model* did is no failure: a refusal, a reply that was cut at its lengt
 
 from typing import Literal, get_args
 
-import msgspec
-
 from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.foundation.records import Config
 
 Cause = Literal[
     "too long",  # the request does not fit the model's context
@@ -30,7 +29,7 @@ FINAL = frozenset[Cause]({"refused access", "no such model", "quota used up"})
 _TRANSIENT = frozenset[Cause]({"too many requests", "timed out", "server gone", "server error", "malformed answer"})
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Answer(Config):
     """What a model answered.
 
     Attributes:

@@ -22,6 +22,7 @@ from agents.prompting.account import Budget, Prices
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.durable_files import cache_folder
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Config
 from shop_env.observation import Observation
 from shop_env.prompts import PromptConfig, render_prompt
 
@@ -43,7 +44,7 @@ _OURS = {
 }
 
 
-class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerOptions(Config):
     """Which model to use, how to call it, and what that may cost.
 
     Attributes:
@@ -148,7 +149,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.temperature != 0
 
 
-class PromptingOptions(ServerOptions, frozen=True, kw_only=True):
+class PromptingOptions(ServerOptions):
     """The options of the agent `prompting`, beside those of every request.
 
     Attributes:

@@ -36,7 +36,7 @@ Problem = Literal["refused", "cut", "malformed"]
 _REFUSALS = ("i'm sorry, but", "i am sorry, but", "i cannot assist", "i can't assist", "i can't help with", "as an ai")
 
 
-class RationaleOptions(ServerOptions, frozen=True, kw_only=True):
+class RationaleOptions(ServerOptions):
     """Writes the rationales that a store lacks.
 
     Attributes:

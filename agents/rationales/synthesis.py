@@ -26,6 +26,7 @@ from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Column, Table, print_results
 from replay_sessions.schema import Action, Session, Step
 from replay_sessions.store import SessionStore, StoreWriter
@@ -39,7 +40,7 @@ Outcome = str | NoRationale | NoAnswer
 _SEVERAL_WORDS = 2  # a name of one word, such as `search`, is an ordinary word of a sentence too
 
 
-class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+class Statistics(Record):
     """Of some rationales.
 
     Attributes:
@@ -56,7 +57,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: int = 0
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Record):
     """The outcomes of a synthesis.
 
     Attributes:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_at_least
+from replay_sessions.foundation.records import Config
 
 # gamma 0 is the only value that has to be; the rest learned fast on the validation split of demo stores.
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -13,7 +14,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-class Sb3Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Sb3Config(Config):
     """Trains a policy of Stable-Baselines3 on logged sessions.
 
     Attributes:

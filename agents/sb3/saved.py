@@ -28,6 +28,7 @@ from agents.adapted import DistributionAgent, Floats
 from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.plugins import NoSuchName, load
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
 from shop_env.wrappers import View, discrete_view, feature_space
@@ -39,7 +40,7 @@ _SMALLEST = 1e-12
 TRAINING_ONLY = ("optimizer_class", "optimizer_kwargs", "use_sde")
 
 
-class SavedPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SavedPolicy(Config):
     """sb3_policy.json: the description from which the network is built again.
 
     Attributes:

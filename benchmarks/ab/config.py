@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
+from replay_sessions.foundation.records import Config
 
 A = "A"  # the shop as it is
 AGAIN = "A_again"  # the shop as it is, walked through with other random numbers
@@ -26,7 +25,7 @@ VARIANTS: Mapping[str, ShopVariant] = {
 PLACEBOS = ("placebo", AGAIN)  # whose true effect is none
 
 
-class LabConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LabConfig(Config):
     """Predicts by agents what changes of the demo shop would do, where the true effect is known.
 
     Attributes:

@@ -9,12 +9,12 @@ The true effect has an interval too: it is measured on many visits of the known 
 import math
 from collections.abc import Iterator
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.ab.walks import Codes, Floats, Outcomes
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.statistics import ClusteredError, clustered_error, t_interval
 
@@ -22,7 +22,7 @@ MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dol
 POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
+class Effect(Record):
     """A mean difference, B less A.
 
     Attributes:
@@ -50,7 +50,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         return Estimate(scale * self.difference, *ends)
 
 
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+class Prediction(Record):
     """An agent's answer beside the true one.
 
     Attributes:

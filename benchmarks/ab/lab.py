@@ -24,6 +24,7 @@ from replay_sessions.demo_shop import SESSIONS_PER_USER
 from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
@@ -38,7 +39,7 @@ USERS_IN_A_PART = 25
 Effects = dict[str, dict[str, Effect]]  # by variant, then by measure or trait
 
 
-class LabRow(msgspec.Struct, frozen=True, kw_only=True):
+class LabRow(Record):
     """One agent's predictions for all variants.
 
     Attributes:
@@ -57,7 +58,7 @@ class LabRow(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
 
 
-class LabResults(msgspec.Struct, frozen=True, kw_only=True):
+class LabResults(Record):
     """True effects by variant and measure (by trait of the purchase rate), and each agent's row."""
 
     true: Effects

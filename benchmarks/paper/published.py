@@ -16,11 +16,12 @@ import msgspec
 
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.records import Config
 
 _ORDER = ("2", "3", "4", "5", "fig2", "customer4", "customer5", "customer6", "customer7", "customer8")
 
 
-class Paper(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Paper(Config):
     """A paper.
 
     Attributes:
@@ -33,7 +34,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     settings: dict[str, str]
 
 
-class PaperColumn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PaperColumn(Config):
     """A figure.
 
     Attributes:
@@ -46,7 +47,7 @@ class PaperColumn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     signed: bool = False
 
 
-class PaperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PaperRow(Config):
     """A row.
 
     Attributes:
@@ -75,7 +76,7 @@ class PaperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return None if math.isnan(percent) else round(percent / 100, 6)
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Variant(Config):
     """How rows are trained otherwise (Customer-R1, table 6).
 
     Attributes:
@@ -89,7 +90,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     width: float | None = None
 
 
-class PaperTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PaperTable(Config):
     """A table, or a figure's points.
 
     Attributes:

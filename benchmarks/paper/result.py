@@ -26,6 +26,7 @@ from benchmarks.paper.published import PaperRow, PaperTable
 from benchmarks.paper.runs import Aspect, PaperOptions, Runs, aspects
 from benchmarks.training_runs import PlannedRun
 from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
 from shop_env.evaluation.comparing import Measured, Pooled, Tested
 from shop_env.metrics import StepRecord
 from shop_env.metrics.all_metrics import Metric, equal, share
@@ -53,7 +54,7 @@ TYPE_SHARES: Mapping[str, Metric] = {
 } | {"type_accuracy_other": share(lambda table: np.full(len(table), np.nan))}
 
 
-class TableRow(msgspec.Struct, frozen=True, kw_only=True):
+class TableRow(Record):
     """A row.
 
     Attributes:
@@ -74,7 +75,7 @@ class TableRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.published[model][index] if model in self.published else None
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+class View(Record):
     """All rows, decoded one way.
 
     Attributes:
@@ -88,7 +89,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     further: list[Order]
 
 
-class TableResult(msgspec.Struct, frozen=True, kw_only=True):
+class TableResult(Record):
     """Everything that is written of a table; shares are shares.
 
     Attributes:

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from benchmarks.paper.published import PaperTable, Variant
 from benchmarks.training_runs import PlannedRun, TrainingOptions, find_store, format_stages, parse_seeds, plan_run
 from replay_sessions.foundation.errors import BadConfig, check_at_least
+from replay_sessions.foundation.records import Record
 from shop_env.evaluation.comparing import Tested
 from shop_env.evaluation.log import read_log
 from train.config import SftConfig
@@ -40,7 +39,7 @@ HEADINGS = {
 Runs = dict[str | None, list[PlannedRun]]  # by variant, one for each seed
 
 
-class PaperOptions(TrainingOptions, frozen=True, kw_only=True):
+class PaperOptions(TrainingOptions):
     """Makes a table of a paper.
 
     Attributes:
@@ -121,7 +120,7 @@ def _variant_flags(name: str, variant: Variant, config: TrainConfig, options: Pa
     return flags
 
 
-class Aspect(msgspec.Struct, frozen=True, kw_only=True):
+class Aspect(Record):
     """Something that decides the figures, there and here."""
 
     aspect: str

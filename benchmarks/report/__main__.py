@@ -16,7 +16,6 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
 
 from benchmarks.report.comparisons import differences, headline
@@ -27,6 +26,7 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 
 PROGRAM = "python -m benchmarks.report"
@@ -34,7 +34,7 @@ MEGABYTE = 1_000_000
 FOR_FIGURES = 1_500_000  # characters that the file needs beside its sessions, with room to spare
 
 
-class ReportOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ReportOptions(Record):
     """What to report on.
 
     Attributes:

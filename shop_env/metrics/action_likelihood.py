@@ -25,10 +25,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action, Terminate, reply_action
 from shop_env.metrics.statistics import clustered_error, estimate
 from shop_env.metrics.step_table import StepRecord
@@ -100,7 +100,7 @@ def _key(action: Action) -> tuple[str, ...]:
 _TIE = 1e-9
 
 
-class PersonaPicks(msgspec.Struct, frozen=True, kw_only=True):
+class PersonaPicks(Record):
     """How often the true persona of k is picked; `low` and `high` are None with fewer than 8 users."""
 
     rate: float

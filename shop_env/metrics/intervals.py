@@ -12,10 +12,10 @@ shop_env/metrics/statistics.py.
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import msgspec
 import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.all_metrics import Metric, all_metrics, divide, find_metric
 from shop_env.metrics.statistics import (
@@ -34,7 +34,7 @@ Cluster = Literal["session", "user"]
 _NUDGE = 1e-4
 
 
-class PairedTest(msgspec.Struct, frozen=True, kw_only=True):
+class PairedTest(Record):
     """A paired difference and what can be said of it over few users.
 
     Attributes:

@@ -41,6 +41,8 @@ import msgspec
 import numpy as np
 from scipy.special import rel_entr
 
+from replay_sessions.foundation.records import Record
+
 ALL = "all"
 
 
@@ -59,7 +61,7 @@ class ActionTrace(msgspec.Struct, frozen=True):
     group: str = ""
 
 
-class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
+class Fidelity(Record):
     """The figures of one group; see the head of this module."""
 
     group: str
@@ -163,7 +165,7 @@ SPLITS = 50
 CLEARLY = 0.95
 
 
-class ScaledDistance(msgspec.Struct, frozen=True, kw_only=True):
+class ScaledDistance(Record):
     """A distance between the floor and the base; `score` is None where the base is not clearly farther."""
 
     score: float | None

@@ -54,10 +54,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action, reply_action
 from shop_env.metrics.action_likelihood import SMALLEST
 from shop_env.metrics.step_table import ACTION_TYPES, Floats
@@ -124,7 +124,7 @@ class ReliabilityBin(NamedTuple):
     came_true: float
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+class Calibration(Record):
     """The figures at the head of this module and the reliability curve."""
 
     steps: int

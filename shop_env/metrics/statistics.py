@@ -65,6 +65,7 @@ from numpy.typing import NDArray
 from scipy.special import nctdtrinc, stdtr, stdtrit
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 
 Floats = NDArray[np.float64]
@@ -211,7 +212,7 @@ def smallest_difference(error: ClusteredError) -> float:
     return float(nctdtrinc(error.degrees_of_freedom, 1 - 0.8, threshold)) * error.standard_error
 
 
-class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):
+class VarianceParts(Record):
     """Variances of one figure: `seeds` and `draws` of a single seed and draw, `users` of this many users' steps."""
 
     users: float
@@ -219,7 +220,7 @@ class VarianceParts(msgspec.Struct, frozen=True, kw_only=True):
     draws: float
 
 
-class OverSeeds(msgspec.Struct, frozen=True, kw_only=True):
+class OverSeeds(Record):
     """The mean of a metric or a difference over seeds, its 95% interval and p; these are None with too few users."""
 
     mean: float

@@ -31,13 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Click, Session, reply_action
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 from shop_env.reward.similarity import CLICK_TYPES, click_type_of, rouge_l, unlogged_fields
 
 
-class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+class StepRecord(Config, omit_defaults=True, gc=False):
     """One step and its answer.
 
     Attributes:
@@ -141,7 +142,7 @@ Invalid = Literal["miss", "own_class"]
 TextMatch = Literal["exact", "normalised", "similar"]
 
 
-class MetricChoices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MetricChoices(Config):
     """How figures are counted.
 
     Attributes:

@@ -50,6 +50,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward.similarity import SIMILARITIES, SimilarityName, click_type_of, exact_match, is_wrong_click
@@ -58,7 +59,7 @@ RewardKind = Literal["hierarchical", "binary", "customer_r1"]
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]
 
 
-class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RewardConfig(Config):
     """The numbers of a reward; the defaults are Shop-R1's.
 
     Attributes:

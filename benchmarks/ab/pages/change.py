@@ -35,9 +35,10 @@ from benchmarks.ab.pages.source_edits import (
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, did_you_mean
 from replay_sessions.foundation.plugins import load_file
+from replay_sessions.foundation.records import Config
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Rule(Config, omit_defaults=True):
     """What happens to the elements that `select` selects: one of the others.
 
     Attributes:
@@ -71,7 +72,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 OPERATIONS = tuple(name for name in Rule.__struct_fields__ if name != "select")
 
 
-class _ChangeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _ChangeFile(Config):
     rule: tuple[Rule, ...] = ()
 
 

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig, check_at_least
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
 from shop_env.observation import ContextConfig
 from shop_env.replies import Extraction
 
 
-class PagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PagesConfig(Config):
     """Asks agents what a change of a shop's pages would do.
 
     Attributes:

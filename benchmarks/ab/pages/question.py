@@ -20,6 +20,7 @@ from benchmarks.leaderboard.ranking import agent_specs, agent_texts
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.metrics.statistics import OverSeeds
@@ -27,7 +28,7 @@ from shop_env.metrics.statistics import OverSeeds
 Floats = NDArray[np.float64]
 
 
-class Shift(msgspec.Struct, frozen=True, kw_only=True):
+class Shift(Record):
     """What an agent says of one kind of action, as a share of what is done on the touched pages.
 
     Attributes:
@@ -44,7 +45,7 @@ class Shift(msgspec.Struct, frozen=True, kw_only=True):
     again: Difference | None
 
 
-class PagesRow(msgspec.Struct, frozen=True, kw_only=True):
+class PagesRow(Record):
     """What one agent answers.
 
     Attributes:
@@ -63,7 +64,7 @@ class PagesRow(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[str] = []
 
 
-class PagesResults(msgspec.Struct, frozen=True, kw_only=True):
+class PagesResults(Record):
     """An answer.
 
     Attributes:

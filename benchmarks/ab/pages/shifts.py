@@ -10,11 +10,11 @@ users differ by the same the p is 2^(1-G), which is why too few users are refuse
 import math
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.ab.effects import Effect, difference_error, paired_effect
+from replay_sessions.foundation.records import Record
 from shop_env.metrics.statistics import (
     NO_SPREAD,
     ClusteredError,
@@ -31,7 +31,7 @@ Codes = NDArray[np.int64]
 LEVEL = 0.05
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class Difference(Record):
     """Of one share on two pages.
 
     Attributes:

@@ -11,20 +11,19 @@ import difflib
 import sys
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.readme.blocks import names_of_tables, with_tables
 from benchmarks.studies.readme.tables import RESULTS, readme_tables
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
 PAGES = (README, ROOT / "docs/results.md", ROOT / "docs/paper_tables.md")
 
 
-class Readme(msgspec.Struct, frozen=True, kw_only=True):
+class Readme(Record):
     """Writes the tables of pages from the recorded results.
 
     Attributes:

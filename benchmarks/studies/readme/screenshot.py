@@ -13,18 +13,18 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
+from replay_sessions.foundation.records import Record
 
 PROGRAM = "python -m benchmarks.studies.readme.screenshot"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WAIT_MS = 3000  # of the page's own clock, for what it inflates
 
 
-class ScreenshotOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ScreenshotOptions(Record):
     """What to take.
 
     Attributes:

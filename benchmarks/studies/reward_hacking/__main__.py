@@ -40,6 +40,7 @@ from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
@@ -48,7 +49,7 @@ from shop_env.reward import REWARD_PRESETS
 SPAM = ("always_terminate", "first_element")  # of policies.py: what a model can be taught to do always
 
 
-class Hacking(msgspec.Struct, frozen=True, kw_only=True):
+class Hacking(Record):
     """Measures rewards by trivial policies.
 
     Attributes:

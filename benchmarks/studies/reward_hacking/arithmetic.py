@@ -23,6 +23,7 @@ from benchmarks.studies.reward_hacking.gradients import MIXED, STARTS, Ends, Sca
 from benchmarks.studies.reward_hacking.guesses import PAPER_MIXES, Guess, Mix
 from benchmarks.studies.reward_hacking.states import OPTIONS, State, break_even, option_worth
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 from shop_env.reward import REWARD_PRESETS, RewardConfig
 
 DARS = (1.0, 10.0, 100.0, 1000.0)
@@ -39,7 +40,7 @@ Guesses = Mapping[str, Guess]
 
 
 # The names of hacking.json are those of its first version, so that recorded results stay readable.
-class TerminateRegion(msgspec.Struct, frozen=True, kw_only=True, rename={"bonus": "surer", "ends_from": "leaves_from"}):
+class TerminateRegion(Record, rename={"bonus": "surer", "ends_from": "leaves_from"}):
     """The beliefs from which on terminating is paid most and is GRPO's end, by p in the order of RIGHT.
 
     Attributes:
@@ -63,7 +64,7 @@ class TerminateRegion(msgspec.Struct, frozen=True, kw_only=True, rename={"bonus"
     ends_from: tuple[float | None, ...]
 
 
-class Diagram(msgspec.Struct, frozen=True, kw_only=True, rename={"differs_from_uniform": "otherwise"}):
+class Diagram(Record, rename={"differs_from_uniform": "otherwise"}):
     """Where GRPO ends over beliefs and chances of being right: rows of CODES, one for each p, from 0 up.
 
     Attributes:
@@ -112,9 +113,7 @@ class PathEnd(msgspec.Struct, frozen=True):
 
 
 class Arithmetic(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
+    Record,
     rename={
         "optimal_from": "worth_leaving_from",
         "optimal_on_grid": "worth_on_grid",

@@ -20,6 +20,7 @@ from typing import Literal
 import msgspec
 
 from benchmarks.studies.reward_hacking.earnings import Answers, rescore
+from replay_sessions.foundation.records import Record
 from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord, paired_test
 from shop_env.reward import RewardConfig
@@ -46,7 +47,7 @@ class Gap(msgspec.Struct, frozen=True):
         return Gap(-self.difference, low, high, self.p_value)
 
 
-class Opposite(msgspec.Struct, frozen=True, kw_only=True):
+class Opposite(Record):
     """`paid_more` earns more than `worth_more`, and is worth less."""
 
     paid_more: str
@@ -55,7 +56,7 @@ class Opposite(msgspec.Struct, frozen=True, kw_only=True):
     worth: Gap
 
 
-class Disagreements(msgspec.Struct, frozen=True, kw_only=True):
+class Disagreements(Record):
     """One reward beside one worth.
 
     Attributes:

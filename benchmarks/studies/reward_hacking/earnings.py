@@ -20,6 +20,7 @@ from benchmarks.studies.reward_hacking.guesses import TYPES, Chances, Guess, Mix
 from benchmarks.studies.reward_hacking.policies import POLICIES
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Action, reply_action
 from replay_sessions.store import SessionStore
@@ -52,7 +53,7 @@ class Answers:
     logged: Sequence[Action]
 
 
-class Paid(msgspec.Struct, frozen=True, kw_only=True):
+class Paid(Record):
     """What a reward pays a policy, per step.
 
     Attributes:
@@ -65,7 +66,7 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
     terms: dict[str, float]
 
 
-class Earned(msgspec.Struct, frozen=True, kw_only=True):
+class Earned(Record):
     """A policy: what it is worth, and what each reward pays it."""
 
     label: str
@@ -74,7 +75,7 @@ class Earned(msgspec.Struct, frozen=True, kw_only=True):
     paid: dict[str, Paid]
 
 
-class ByType(msgspec.Struct, frozen=True, kw_only=True):
+class ByType(Record):
     """A policy under Table 1 at one τ, by logged type (in the order of TYPES): a reward is base + DARS · similarity.
 
     Attributes:
@@ -105,7 +106,7 @@ def _average(by_type: Sequence[float], mix: Mix) -> float:
     return sum(value * mix.share(kind) for value, kind in zip(by_type, TYPES, strict=True))
 
 
-class StoreRecord(msgspec.Struct, frozen=True, kw_only=True):
+class StoreRecord(Record):
     """What policies earn on a store, and how similar wrong guesses are there.
 
     Attributes:

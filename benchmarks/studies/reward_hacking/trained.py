@@ -2,10 +2,12 @@
 
 import msgspec
 
+from replay_sessions.foundation.records import Record
+
 TAUGHT = "taught"  # the phase that teaches spam, before any GRPO
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class Policy(Record):
     """A policy on held-out users.
 
     Attributes:
@@ -30,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 Ends = tuple[float, float | None, float | None]  # a difference and its 95% interval
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Change(Record):
     """After GRPO less before it, on the same steps.
 
     Attributes:
@@ -55,7 +57,7 @@ class Course(msgspec.Struct, frozen=True):
     figures: dict[str, list[float]]
 
 
-class Trained(msgspec.Struct, frozen=True, kw_only=True):
+class Trained(Record):
     """All runs."""
 
     share: float

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(Record):
     """Options of all parts.
 
     Attributes:
@@ -30,7 +29,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return self.runs or (1 if self.quick else default)
 
 
-class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+class Measurement(Record):
     """One figure.
 
     Attributes:

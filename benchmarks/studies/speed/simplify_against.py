@@ -20,7 +20,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import tyro
 
 from benchmarks.studies.speed.measurement import find_pages
@@ -28,6 +27,7 @@ from benchmarks.studies.speed.study import show_results
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
 
 _HERE = Path(__file__).resolve().parents[3]
 _PASSES = ("fresh", "seen")
@@ -58,7 +58,7 @@ _TREES = {"this": ("", ""), "other": ("", ""), "interpreted": ("", "1"), "bare":
 Seconds = dict[str, dict[str, list[float]]]  # by pass and tree, one for each run
 
 
-class Against(msgspec.Struct, frozen=True, kw_only=True):
+class Against(Record):
     """Measures this working tree's simplifier against another's.
 
     Attributes:

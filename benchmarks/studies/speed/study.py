@@ -21,11 +21,12 @@ import msgspec
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
 
 POLL_S = 0.05
 
 
-class Study(msgspec.Struct, frozen=True, kw_only=True):
+class Study(Record):
     """Options of every measurement.
 
     Attributes:

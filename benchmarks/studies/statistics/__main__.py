@@ -14,18 +14,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.studies.statistics.error_rates import TESTS, ErrorRate, error_rates
 from benchmarks.studies.statistics.worlds import WORLDS
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Column, Table
 
 
-class Simulate(msgspec.Struct, frozen=True, kw_only=True):
+class Simulate(Record):
     """Counts how often each test finds a difference.
 
     Attributes:

@@ -18,13 +18,13 @@ them: p = (1 + drawn as far) / (1 + drawn).
 
 from collections.abc import Callable, Iterator
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from benchmarks.studies.statistics.worlds import WORLDS, simulated_pairs
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 from shop_env.metrics.all_metrics import Metric, find_metric
 from shop_env.metrics.intervals import difference_error
 from shop_env.metrics.statistics import t_p_value
@@ -41,7 +41,7 @@ _NUMBERS_AT_ONCE = 4_000_000
 _TIE = 1e-9  # differences that are equal but for the order of sums
 
 
-class ErrorRate(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorRate(Record):
     """In how many of `pairs` each test found a difference, as a share; of TESTS, those that the metric allows."""
 
     world: str

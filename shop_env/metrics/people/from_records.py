@@ -51,10 +51,10 @@ that are never simulated pull it down, however well the others are met; a copy o
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from replay_sessions.foundation.records import Record
 from shop_env.metrics.populations import ActionTrace, trace_of
 from shop_env.metrics.statistics import user_variance, variance_components
 from shop_env.metrics.step_table import FINE_TYPES, Codes, Floats, MetricChoices, StepRecord, StepTable
@@ -138,7 +138,7 @@ KIND_NAMES = (*FINE_TYPES, "invalid")
 KINDS = len(KIND_NAMES)
 
 
-class PeopleFigures(msgspec.Struct, frozen=True, kw_only=True):
+class PeopleFigures(Record):
     """The figures at the head of this module; None where there is nothing that they could stand on."""
 
     user_icc: float | None

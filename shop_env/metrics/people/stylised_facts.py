@@ -17,9 +17,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import msgspec
-
 from replay_sessions.elements import find_elements
+from replay_sessions.foundation.records import Record
 from shop_env.reward.similarity import click_type_of
 
 Doing = Mapping[str, str] | None  # an action as a reply carries it; None: nothing that could be read
@@ -27,7 +26,7 @@ LEADS_BACK = ("back", "previous", "return_to")
 TAKES_OUT = ("remove", "delete")
 
 
-class StylisedFacts(msgspec.Struct, frozen=True, kw_only=True):
+class StylisedFacts(Record):
     """The figures at the head of this module."""
 
     filter_use: float | None
