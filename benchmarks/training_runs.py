@@ -31,9 +31,8 @@ from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.metrics import StepRecord
 from train.config import SftConfig
 from train.run.config import TrainConfig
-from train.run.extension import check_store
 from train.run.options import prepare
-from train.run.presets import load_preset
+from train.run.presets import check_store, load_preset
 from train.run.rows import decodings_of
 
 

@@ -60,7 +60,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         choices: Option -> its value and the values that it may have.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's form
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}
 
     def __init__(
         self,

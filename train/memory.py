@@ -24,8 +24,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig
 from train.attention.structured import Structured
 from train.config import LoraConfig
 from train.lora import add_adapter
-from train.policy import Policy
-from train.policy_stats import policy_stats
+from train.policy import Policy, policy_stats
 from train.rollouts.kv_cache import KVCache, prefill
 from train.session_tree import PackedTrees, TreeAttention, enable_tree_attention
 

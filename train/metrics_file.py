@@ -110,7 +110,7 @@ def describe_collapse(latest: Sequence[Mapping[str, float]]) -> str:
     steps = list(latest)[-COLLAPSE_STEPS:]
     if len(steps) < COLLAPSE_STEPS:
         return ""
-    for name in steps[-1]:  # the action shares of train.grpo.metrics
+    for name in steps[-1]:  # the action shares of train.grpo.groups
         prefix, _, kind = name.partition("_")
         sampled = [step.get(name, 0.0) for step in steps]
         logged = [step.get(f"logged_{kind}", 0.0) for step in steps]

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from replay_sessions.foundation.errors import BadConfig
 from train.config import SftConfig
 from train.loop import Optimizer
-from train.policy import Policy
-from train.policy_stats import log_probabilities
-from train.ranks import SINGLE_PROCESS, Ranks
+from train.policy import Policy, log_probabilities
+from train.ranks import SINGLE_PROCESS, Ranks, same_passes
 from train.sampler import SessionPlan, SessionSteps, split_batches
 from train.session_tree import PackedTrees, SessionTree, pack
-from train.sharding import same_passes
 from train.tokens import SessionTokens
 
 

@@ -32,7 +32,7 @@ from shop_env.replies import Reply, format_reply, parse_reply
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
 from train.policy import Policy, autocast_dtype
-from train.rollouts.local import draw_uniforms, generate
+from train.rollouts.engine import draw_uniforms, generate
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, prompt_tokens, reply_tokens, stop_token
 
@@ -155,7 +155,7 @@ def action_probabilities(
 
     Args:
         prompts: The tokens of each observation's prompt.
-        uniforms: What the rationales are drawn by (train.rollouts.local.draw_uniforms), as many for each page as
+        uniforms: What the rationales are drawn by (train.rollouts.engine.draw_uniforms), as many for each page as
             its second dimension says (more cost time and lower the variance), of at most as many tokens as the third.
     """
     _, rationales, max_new_tokens = uniforms.shape

@@ -127,7 +127,7 @@ def _check_log(
         rows = [(spec, board.context) for spec in agent_specs(board.agents)]
     else:
         with requires_extra("train"):
-            from train.run import table as final_table  # noqa: PLC0415 - loads torch, which only training needs
+            from train.run import evaluation as final_table  # noqa: PLC0415 - loads torch, which only training needs
             from train.run.evaluation import table_rows  # noqa: PLC0415 - the same
         run = msgspec.convert(described, TrainConfig)
         config, table, temperature = run.evaluation_config, final_table.markdown(log, run), run.evaluation.temperature

@@ -35,8 +35,7 @@ from replay_sessions.foundation.table import Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
 from train.show.curves import PhaseCurves
-from train.show.drawing import embed_panels
-from train.show.panels import Panel
+from train.show.drawing import Panel, embed_panels
 
 SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1

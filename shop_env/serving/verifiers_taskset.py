@@ -50,7 +50,7 @@ class ShopTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """`demo` or the path of a session store."""
     split: Split | Literal["all"] = "test"
     """Which of its splits."""
-    context: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
+    context: dict[str, Any] = {}
     """Fields of shop_env.ContextConfig: how much of a session is shown, and whose persona."""
     prompt_style: Literal["full", "compact"] = "full"
     """`compact` is for tiny models: the system message is only the persona and the goal."""

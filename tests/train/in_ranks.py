@@ -29,14 +29,13 @@ from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
 from train.process_group import process_group
-from train.ranks import SINGLE_PROCESS, Ranks, full_tensor
+from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy, full_tensor
 from train.rollouts.engine import SampledReply, StopReason
 from train.run.phases import Phase, Stopped, run_phase
 from train.run_log import NoLog, RunLog
 from train.sampler import SessionPlan
 from train.session_tree import enable_tree_attention
 from train.sft import SftTrainer
-from train.sharding import ShardedPolicy
 
 STEPS = 4
 OPTIMIZER = OptimizerConfig(lr=1e-3, weight_decay=0.1)

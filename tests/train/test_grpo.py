@@ -18,7 +18,7 @@ from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.config import OptimizerConfig, SamplingConfig
 from train.grpo.config import GrpoConfig, KlEstimator, LossType, ScaleRewards
-from train.grpo.groups import Group, Rollout, micro_batches, score_group
+from train.grpo.groups import Group, Rollout, certainty_metrics, micro_batches, rollout_metrics, score_group
 from train.grpo.loss import (
     grpo_loss,
     importance_weights,
@@ -27,12 +27,9 @@ from train.grpo.loss import (
     scaled_advantages,
     token_weights,
 )
-from train.grpo.metrics import certainty_metrics, rollout_metrics
 from train.grpo.trainer import GrpoTrainer
-from train.policy import Policy
-from train.policy_stats import PolicyStats
-from train.rollouts.engine import SampledReply, StopReason
-from train.rollouts.local import LocalEngine
+from train.policy import Policy, PolicyStats
+from train.rollouts.engine import LocalEngine, SampledReply, StopReason
 from train.session_tree import enable_tree_attention
 from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 

@@ -10,8 +10,7 @@ from tests.train.conftest import Tiny
 from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts import kv_cache
-from train.rollouts.engine import StopReason
-from train.rollouts.local import LocalEngine, generate, token_bytes, trunk_batches
+from train.rollouts.engine import LocalEngine, StopReason, generate, token_bytes, trunk_batches
 
 
 def prompts_of(tiny: Tiny, sessions: int) -> list[list[int]]:

@@ -11,8 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from train.attention.merged import Merged, merged_where_long
 from train.config import LoraConfig
 from train.memory import PassOptions, Rollouts, _trace, memory_parts
-from train.policy import Policy, autocast_dtype
-from train.policy_stats import policy_stats
+from train.policy import Policy, autocast_dtype, policy_stats
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
 pytestmark = pytest.mark.long

@@ -16,7 +16,7 @@ from train.checkpoints import load_checkpoint, save_checkpoint
 from train.config import SamplingConfig
 from train.models import load_model
 from train.policy import Policy
-from train.rollouts.local import generate
+from train.rollouts.engine import generate
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
 

@@ -7,8 +7,8 @@ import torch
 
 from shop_env.reward.score import SelfCertainty
 from tests.oracles.self_certainty import DEFINITIONS, softmax
-from train import policy_stats as policy_stats_module
-from train.policy_stats import policy_stats
+from train import policy as policy_module
+from train.policy import policy_stats
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_chunks_change_neither_values_nor_gradients(
     results = []
     for chunk in (1 << 20, 2 * 4 * 11):  # all rows at once; two rows of 11 logits
         leaf, head = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
-        monkeypatch.setattr(policy_stats_module, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(policy_module, "CHUNK_BYTES", chunk)
         stats = policy_stats(leaf, head, targets=targets, temperature=0.6)
         stats.log_probs.sum().backward()
         results.append((stats.log_probs, stats.self_certainty, leaf.grad, head.grad))

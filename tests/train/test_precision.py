@@ -13,7 +13,7 @@ from train.attention.structured import Structured
 from train.config import SamplingConfig
 from train.machine import default_precision, format_precision
 from train.policy import Policy, autocast_dtype
-from train.rollouts.local import generate
+from train.rollouts.engine import generate
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
 BFLOAT16 = autocast_dtype("bfloat16_autocast")

@@ -13,7 +13,7 @@ import pytest
 from train.metrics_file import COLLAPSE_STEPS, describe_collapse
 from train.show.__main__ import main, warnings_of
 from train.show.curves import phase_curves, read_run
-from train.show.panels import panels
+from train.show.drawing import panels
 
 COLLAPSED = {"sampled_click": 0.97, "logged_click": 0.6}
 

@@ -21,8 +21,7 @@ from train.config import LoraConfig, SamplingConfig, TinyModelConfig, TinyTokeni
 from train.lora import add_adapter
 from train.models import load_model
 from train.policy import Policy
-from train.rollouts.engine import SampledReply, StopReason
-from train.rollouts.local import LocalEngine
+from train.rollouts.engine import LocalEngine, SampledReply, StopReason
 from train.rollouts.vllm import VllmEngine
 from train.session_tree import SessionTree, pack
 from train.tiny import build_model, train_tokenizer

@@ -32,7 +32,7 @@ from train.loop import learning_rate
 from train.lora import build_peft_config
 from train.machine import get_world_size
 from train.models import load_pretrained, load_tokenizer
-from train.policy_stats import self_certainty
+from train.policy import self_certainty
 from train.sampler import split_batches
 from train.tokens import stop_token
 

@@ -1,17 +1,45 @@
-"""A group: the replies sampled at one step of a session, their parse and reward, and how groups become packed trees.
+"""A group: the replies sampled at one step of a session, scored; how groups become packed trees; the step's metrics.
 
 Shape letters here and in the trainer: P groups (one per prompt), G replies in each, R = P · G replies, N reply tokens.
+
+The metrics of a step, as they are logged and drawn (`python -m train.show`), over all sampled replies, before any group
+is filtered out:
+
+| metric | what |
+|---|---|
+| `action_reward`, `action_reward_std` | reward of a reply's text, without self-certainty: mean, deviation, points |
+| `reward_TERM`, `reward_TERM_std` | the same of each of its terms (shop_env.reward.RewardBreakdown) |
+| `exact` | share of replies that are the logged action; steps without a logged target are excluded |
+| `malformed`, `cut` | shares of replies that cannot be read: ended by the policy itself, or by `max_new_tokens` |
+| `no_rationale` | share of replies that can be read and have no rationale |
+| `sampled_TYPE`, `logged_TYPE` | share of each type of action: of the readable replies, of the sampled steps |
+| `sampled_commonest`, `logged_commonest` | share of the most frequent single action, all fields included |
+| `reply_tokens` | mean length of a reply |
+| `groups`, `groups_used` | sampled steps, and those of them that are trained on |
+| `packed_share` | tokens in training passes over those of the same replies as rows, each behind its whole prompt |
+| `tokens` | tokens that went through a model in the whole step, sampling and reference included |
+
+Over the groups used only, since no other pass computes them: `loss`, `kl`, `entropy`, `self_certainty` and
+`self_certainty_std` (s(r) of the readable replies, as it is rewarded). With several updates on a batch loss, KL and
+entropy are of the last. `sampler_trainer_logprob_gap` is the mean over tokens of |log π − log π_sampled| before any
+update; `importance` is the mean importance-sampling weight (1: no correction).
 """
 
+import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+import msgspec
+
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
-from shop_env.reward.similarity import exact_match
-from train.rollouts.engine import SampledReply
+from shop_env.reward.similarity import exact_match, unlogged_fields
+from train.ranks import Ranks
+from train.rollouts.engine import SampledReply, StopReason
 from train.sampler import split_batches
 from train.session_tree import PackedTrees, SessionTree, pack
 from train.tokens import ReplySpan, SessionTokens, decode_replies
@@ -97,3 +125,77 @@ def _trees(groups: Sequence[Group]) -> list[SessionTree]:
         replies = [[rollout.tokens for rollout in group.rollouts] for group in own]
         trees.append(SessionTree(own[-1].trunk.tokens[: forks[-1]], forks, replies))
     return trees
+
+
+_CERTAINTY_FIELDS = ("self_certainty", "self_certainty_weight")  # of a breakdown, not of a reply's text
+_TYPES = {"click": Click, "type_and_submit": TypeAndSubmit, "terminate": Terminate}
+
+
+def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
+    """Rewards, parse results and action types of the sampled replies of a batch."""
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    unreadable = [rollout.sampled.stop for rollout in rollouts if isinstance(rollout.reply, MalformedReply)]
+    readable = [rollout.reply for rollout in rollouts if isinstance(rollout.reply, Reply)]
+    scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
+    count = len(rollouts)
+    breakdowns = [msgspec.structs.asdict(rollout.breakdown) for rollout in rollouts]
+    metrics = _mean_and_deviation("action_reward", [rollout.action_reward for rollout in rollouts])
+    for term in (name for name in breakdowns[0] if name not in _CERTAINTY_FIELDS):
+        metrics |= _mean_and_deviation(f"reward_{term}", [breakdown[term] for breakdown in breakdowns])
+    return {
+        **metrics,
+        "exact": sum(scorable) / max(len(scorable), 1),
+        "malformed": unreadable.count(StopReason.END) / count,
+        "cut": unreadable.count(StopReason.LENGTH) / count,
+        "no_rationale": sum(not reply.rationale for reply in readable) / count,
+        **_action_shares("sampled", [reply.action for reply in readable]),
+        **_action_shares("logged", [group.step.action for group in groups]),
+        "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
+        "groups": len(groups),
+    }
+
+
+def certainty_metrics(certainties: Sequence[float | None]) -> dict[str, float]:
+    """Mean and standard deviation of s(r); empty where no reply has one."""
+    measured = [certainty for certainty in certainties if certainty is not None]
+    return _mean_and_deviation("self_certainty", measured) if measured else {}
+
+
+def packed_share(packs: Sequence[PackedTrees], ranks: Ranks) -> dict[str, float]:
+    """Packed tokens over those of plain rows, a lower bound of the share of their work; empty without a pack."""
+    tokens = ranks.all_reduce_sum(sum(packed.input_ids.numel() for packed in packs))
+    row_tokens = ranks.all_reduce_sum(sum(packed.row_tokens for packed in packs))
+    return {"packed_share": tokens / row_tokens} if row_tokens else {}
+
+
+def tokens_processed(
+    groups: Sequence[Group], packs: Sequence[PackedTrees], *, num_iterations: int, has_old_stats: bool
+) -> int:
+    """Tokens that went through a model in one step, each as often as it did.
+
+    Sampling passes each session once, up to its last sampled step, and each reply but its last token; the packed batch
+    goes through policy and reference in each iteration, and once more through the policy for its statistics before.
+    """
+    prompts: dict[int, int] = {}
+    for group in groups:
+        prompts[id(group.trunk)] = max(group.step.start, prompts.get(id(group.trunk), 0))
+    sampled = sum(prompts.values()) + sum(group.reply_tokens - len(group.rollouts) for group in groups)
+    return sampled + sum(packed.input_ids.numel() for packed in packs) * (2 * num_iterations + has_old_stats)
+
+
+def _action_shares(prefix: str, actions: Sequence[Action]) -> dict[str, float]:
+    """Shares of the types of action and of the most frequent action; empty without actions."""
+    if not actions:
+        return {}
+    shares = {
+        f"{prefix}_{name}": sum(isinstance(action, kind) for action in actions) / len(actions)
+        for name, kind in _TYPES.items()
+    }
+    # A click's subtype is logged but not predicted.
+    predicted = (Click(name=action.name) if isinstance(action, Click) else action for action in actions)
+    ((_, times),) = Counter(predicted).most_common(1)
+    return shares | {f"{prefix}_commonest": times / len(actions)}
+
+
+def _mean_and_deviation(name: str, values: Sequence[float]) -> dict[str, float]:
+    return {name: statistics.fmean(values), f"{name}_std": statistics.pstdev(values)}

@@ -28,7 +28,17 @@ from shop_env.replies import MalformedReply, Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
 from train.grpo.config import GrpoConfig
-from train.grpo.groups import Group, MicroBatch, Rollout, micro_batches, score_group
+from train.grpo.groups import (
+    Group,
+    MicroBatch,
+    Rollout,
+    certainty_metrics,
+    micro_batches,
+    packed_share,
+    rollout_metrics,
+    score_group,
+    tokens_processed,
+)
 from train.grpo.loss import (
     grpo_loss,
     importance_weights,
@@ -37,15 +47,11 @@ from train.grpo.loss import (
     scaled_advantages,
     token_weights,
 )
-from train.grpo.metrics import certainty_metrics, packed_share, rollout_metrics, tokens_processed
 from train.loop import Optimizer
-from train.policy import Policy
-from train.policy_stats import PolicyStats, policy_stats
-from train.ranks import SINGLE_PROCESS, Ranks
-from train.rollouts.engine import RolloutEngine
-from train.rollouts.local import LocalEngine
+from train.policy import Policy, PolicyStats, policy_stats
+from train.ranks import SINGLE_PROCESS, Ranks, same_passes
+from train.rollouts.engine import LocalEngine, RolloutEngine
 from train.sampler import SessionPlan, StepPlan
-from train.sharding import same_passes
 from train.tokens import SessionTokens, rationale_tokens, stop_token
 
 T = TypeVar("T")

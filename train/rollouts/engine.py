@@ -1,17 +1,31 @@
-"""The protocol of a rollout engine: prompts in, sampled replies out.
+"""The protocol of a rollout engine (prompts in, sampled replies out), and the policy itself as one.
 
 A trainer needs the probability with which each token was drawn. An engine with other numerics than the trainer (another
 precision, another kernel) draws from a slightly different policy; its log-probabilities measure the difference, and
 `importance_sampling_cap` of train/grpo/config.py corrects for it.
+
+LocalEngine prefills each trunk once for all prompts that are prefixes of it:
+
+    prompts ─► trunks (a prompt that is a prefix of another one shares it) ─► one forward pass ─► keys and values
+            ─► token by token, every reply against its prompt's part of the trunk and its own tokens
+
+For a session of T steps and G replies that is T pages instead of T·(T+1)/2, and one pass over the replies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from train.config import SamplingConfig
 from train.policy import Policy
+from train.rollouts.kv_cache import BranchAttention, prefill
+from train.sampler import split_batches
+from train.session_tree import get_head_shape
 
 
 class StopReason(Enum):
@@ -59,3 +73,156 @@ class RolloutEngine(Protocol):
             For each prompt, in order, its replies.
         """
         ...
+
+
+class LocalEngine:
+    """The policy itself as a rollout engine."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def sync_weights(self, policy: Policy) -> None:
+        """Keeps a reference: nothing has to be copied."""
+        self._policy = policy
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
+    ) -> list[list[SampledReply]]:
+        """Samples by torch's generator where one seed is given, by uniform numbers of each prompt where several are."""
+        if isinstance(seed, int):
+            return generate(self._policy, prompts, config, torch.Generator(self._policy.device).manual_seed(seed))
+        sources = [np.random.default_rng(own) for own in seed]
+        uniforms = draw_uniforms(sources, config.num_generations, config.max_new_tokens)
+        return generate(self._policy, prompts, config, uniforms=uniforms)
+
+
+@torch.no_grad()
+def generate(
+    policy: Policy,
+    prompts: Sequence[Sequence[int]],
+    config: SamplingConfig,
+    generator: torch.Generator | None = None,
+    *,
+    uniforms: Tensor | None = None,
+) -> list[list[SampledReply]]:
+    """Samples `config.num_generations` replies to each prompt.
+
+    Args:
+        generator: The source of randomness; None: torch's own.
+        uniforms: Numbers in [0, 1) to sample by instead, (P, G, max_new_tokens): the replies to a prompt then do not
+            depend on the other prompts.
+    """
+    if not prompts:
+        return []
+    was_training = policy.training
+    policy.eval()
+    replies: list[list[SampledReply]] = [[] for _ in prompts]
+    for trunks in trunk_batches(prompts, config, token_bytes(policy.model.config, policy.compute_dtype)):
+        rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.num_generations)]
+        of_rows = None if uniforms is None else uniforms[rows[:: config.num_generations]].flatten(0, 1)
+        with policy.forward_context():
+            sampled = _generate_batch(policy, prompts, trunks, config, generator, of_rows)
+        for prompt, reply in zip(rows, sampled, strict=True):
+            replies[prompt].append(reply)
+    policy.train(was_training)
+    return replies
+
+
+def draw_uniforms(sources: Sequence[np.random.Generator], num_generations: int, max_new_tokens: int) -> Tensor:
+    """`uniforms` for `generate`, (P, G, max_new_tokens): each prompt's from a source of its own."""
+    drawn = np.empty((len(sources), num_generations, max_new_tokens), dtype=np.float32)
+    for row, source in zip(drawn, sources, strict=True):
+        source.random(out=row, dtype=np.float32)
+    return torch.from_numpy(drawn)
+
+
+def token_bytes(config: Any, dtype: torch.dtype) -> int:
+    """Bytes of the cache of one token: a key and a value in every layer."""
+    _, heads, width = get_head_shape(config)
+    layers: int = config.get_text_config().num_hidden_layers
+    return 2 * layers * heads * width * dtype.itemsize
+
+
+def trunk_batches(
+    prompts: Sequence[Sequence[int]], config: SamplingConfig, bytes_per_token: int
+) -> Iterator[list[list[int]]]:
+    """The trunks that are sampled from at once, each as the indices of the prompts on it.
+
+    `max_batch_tokens` limits the trunks' tokens plus one for each reply, `max_kept_bytes` the cache of the trunks and
+    of replies of maximum length; a batch has at least one trunk.
+    """
+
+    def cost(_: Sequence[list[int]], trunk: list[int]) -> tuple[int, int]:
+        length, replies = len(prompts[trunk[0]]), len(trunk) * config.num_generations
+        return length + replies, bytes_per_token * (length + replies * config.max_new_tokens)
+
+    return split_batches(_share_trunks(prompts), cost, config.max_batch_tokens, config.max_kept_bytes)
+
+
+def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Groups prompts by trunk: the first of each group is the longest, and the others are prefixes of it."""
+    trunks: list[list[int]] = []
+    # Sorted downwards, a prompt comes after every prompt that it is a prefix of.
+    for index in sorted(range(len(prompts)), key=lambda i: list(prompts[i]), reverse=True):
+        longest = prompts[trunks[-1][0]] if trunks else ()
+        if trunks and longest[: len(prompts[index])] == prompts[index]:
+            trunks[-1].append(index)
+        else:
+            trunks.append([index])
+    return trunks
+
+
+def _generate_batch(
+    policy: Policy,
+    prompts: Sequence[Sequence[int]],
+    trunks: list[list[int]],
+    config: SamplingConfig,
+    generator: torch.Generator | None,
+    uniforms: Tensor | None,
+) -> list[SampledReply]:
+    """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
+    device = policy.device
+    forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
+    cache, of_prompts = prefill(policy, [prompts[trunk[0]] for trunk in trunks], forks)
+    logits = of_prompts.repeat_interleave(config.num_generations, dim=0)
+    pairs = torch.tensor([(trunk, fork) for trunk, own in enumerate(forks) for fork in own], device=device)
+    row_trunk, row_fork = pairs.repeat_interleave(config.num_generations, dim=0).T
+    heads, _, _ = get_head_shape(policy.model.config)
+    branches = BranchAttention(cache, row_trunk, row_fork, heads)
+    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in row_fork]
+    alive = torch.arange(len(row_fork), device=device)
+    uniforms = None if uniforms is None else uniforms.to(device)
+    for position in range(config.max_new_tokens):
+        own = None if uniforms is None else uniforms[alive, position]
+        drawn, log_probs = _sample(logits, config.temperature, generator, own)
+        for row, token, log_prob in zip(alive.tolist(), drawn.tolist(), log_probs.tolist(), strict=True):
+            replies[row][0].append(token)
+            replies[row][1].append(log_prob)
+        continues = drawn != config.end_token
+        if position + 1 == config.max_new_tokens or not continues.any():
+            break
+        if not continues.all():
+            alive, drawn = alive[continues], drawn[continues]
+            branches.select(continues)
+        logits = policy.logits(drawn[None], branches.forks[None] + position, branches)
+    return [make_reply(tokens, log_probs, config) for tokens, log_probs in replies]
+
+
+def _sample(
+    logits: Tensor, temperature: float, generator: torch.Generator | None, uniforms: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """(R, V) -> (R,) tokens, (R,) their log-probabilities at this temperature.
+
+    With `uniforms` (R,), inverse transform sampling: the token at which the cumulative probability passes the number.
+    """
+    if temperature == 0:
+        return logits.argmax(dim=-1), torch.zeros(len(logits))
+    weights = torch.softmax(logits / temperature, dim=-1)
+    if uniforms is None:
+        drawn = torch.multinomial(weights, 1, generator=generator)
+    else:
+        # In float64: cumulative sums over a large vocabulary lose small probabilities in float32.
+        cumulative = weights.double().cumsum(dim=-1)
+        passed = torch.searchsorted(cumulative, uniforms.double()[:, None] * cumulative[:, -1:], right=True)
+        drawn = passed.clamp(max=logits.shape[-1] - 1)
+    return drawn.squeeze(1), weights.gather(1, drawn).squeeze(1).log()

@@ -1,4 +1,4 @@
-"""Prefilled trunks, and the attention of replies that grow on them (local.py samples these).
+"""Prefilled trunks, and the attention of replies that grow on them (engine.py samples these).
 
 trunks ─► prefill ─► keys and values of every layer ─► BranchAttention: each new token of every reply, against its
                                                        prompt's part of the trunk and its own tokens so far

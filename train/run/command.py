@@ -1,28 +1,153 @@
-"""What `python -m agents.llm_grpo.train` does with its options (options.py): training ─► evaluation."""
+"""What `python -m agents.llm_grpo.train` does with its options (options.py): training ─► evaluation, or an export.
+
+`--for-trl|--for-verl PHASE` write what another trainer needs to train a phase of GRPO:
+
+store ─► the phase's steps in its context ─► train.parquet, its order ─┬─► trl.json ─► accelerate launch
+                                                                       └─► validation.parquet, launch.sh ─► verl
+"""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 import torch
 from rich.console import Console, RenderableType
 
-from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_json, working_alone_in
+from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_file, replace_json, working_alone_in
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
+from shop_env.observation import persona_texts
+from train.adapters.steps import step_rows, write_order, write_rows
+from train.adapters.trl import RUN_FILE, trl_run
+from train.adapters.verl import overrides
+from train.grpo.trainer import scored_trunks
+from train.models import load_tokenizer
 from train.process_group import process_group
 from train.run.config import TrainConfig
+from train.run.data import TrainingData
 from train.run.dry_run import dry_run
-from train.run.evaluation import RunAgents
-from train.run.export import export_phase
-from train.run.extension import check_store, record_extension
+from train.run.evaluation import RunAgents, evaluate_run
 from train.run.options import PROGRAM, RunOptions
-from train.run.table import evaluate_run
+from train.run.presets import check_store, record_extension
 from train.run.training_run import TrainingRun
 from train.run_log import NoLog, RunLog, load_trackers
+from train.tokens import tokenize_session
+
+LAUNCH = """\
+#!/bin/sh
+# {title}
+# Further arguments override these, for example trainer.nnodes=4. By Megatron: --config-name=ppo_megatron_trainer
+# actor_rollout_ref.actor.strategy=megatron, and its own sizes (docs/your_gpu.md).
+exec python -m verl.trainer.main_ppo \\
+{words} \\
+  "$@"
+"""
+
+
+def export_phase(
+    config: TrainConfig, store: SessionStore, trainer: Literal["trl", "verl"], name: str, folder: Path
+) -> Iterator[str]:
+    """Writes a phase for another trainer into `folder`, and yields a line for each file.
+
+    Raises:
+        BadConfig: No such phase of GRPO, a tiny model, or numbers that the trainer has no counterpart of.
+    """
+    phase, model = config.phases.get(name), config.model
+    if phase is None or phase.method != "grpo":
+        names = [other for other, one in config.phases.items() if one.method == "grpo"]
+        raise BadConfig(f"--for-{trainer} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
+    if model.path is None:
+        raise BadConfig(f"--for-{trainer} needs a model that others can load; give --model.path.")
+    options: dict[str, Any] = {
+        "model": model.path,
+        "max_tokens": model.max_tokens,
+        "lora": model.lora,
+        "seed": config.seed + phase.seed,
+    }
+    if trainer == "trl":
+        run = trl_run(
+            config.grpo_of(name),
+            folder=folder,
+            bf16=model.computed_in == "bfloat16_autocast",
+            gradient_checkpointing=model.gradient_checkpointing,
+            **options,
+        )
+        yield from _write_steps(config, store, name, folder)
+        replace_json(folder / RUN_FILE, run)
+        yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
+        yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
+    else:
+        folder = folder.resolve()  # Ray's workers run in another folder
+        words = overrides(config.grpo_of(name), folder=folder, **options)
+        yield from _write_steps(config, store, name, folder, validation=True)
+        title = f"{phase.label} of {config.store} in verl 0.9, as `python -m agents.llm_grpo.train` would train it."
+        launch = folder / "launch.sh"
+        lines = " \\\n".join(f"  {_word(*each)}" for each in words.items())
+        replace_file(launch, LAUNCH.format(title=title, words=lines))
+        launch.chmod(0o755)
+        yield f"{launch}: starts it, with verl installed and a Ray cluster or one machine's GPUs"
+    if phase.start != "model":
+        yield (
+            f"'{name}' starts from '{phase.start}', and --model.path is what it begins with here: give a checkpoint "
+            f"of '{phase.start}' there."
+        )
+
+
+def _word(key: str, value: Any) -> str:
+    return shlex.quote(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+
+
+def _write_steps(
+    config: TrainConfig, store: SessionStore, name: str, folder: Path, *, validation: bool = False
+) -> Iterator[str]:
+    """Writes the steps of a phase as rows.
+
+    Raises:
+        BadConfig: Nothing to learn from or to validate on, or batches of whole sessions.
+    """
+    phase = config.phases[name]
+    tokenizer = load_tokenizer(str(config.model.path))
+    context, limit = config.context_of(name), config.model.max_tokens - config.model.max_new_tokens
+    lines: list[str] = []
+    data = TrainingData(config, store, folder / "tokens", lines.append)
+    splits = {"train": scored_trunks(data.trunks(name, tokenizer, limit))}
+    yield from lines
+    write_order(folder / "train.parquet", splits["train"], config.grpo_of(name), config.seed + phase.seed)
+    personas = persona_texts(store, context)
+    if validation:
+        rule = phase.validation or config.validation
+        sessions = [store.session(session_id) for session_id in store.session_ids("validation")[: rule.sessions]]
+        if all(len(session.steps) < 2 for session in sessions):
+            raise BadConfig(
+                f"'{store.path}' has no validation session to predict, and the trainer asks for some; split it anew."
+            )
+        splits["validation"] = scored_trunks(
+            [
+                trunk
+                for session in sessions
+                for trunk in tokenize_session(tokenizer, session, context, config.prompt, limit, personas)
+            ]
+        )
+    for split, trunks in splits.items():
+        rows = step_rows(
+            store.session,
+            tokenizer,
+            trunks,
+            context,
+            config.prompt,
+            config.reward_of(name),
+            split=split,
+            max_prompt_tokens=limit,
+            personas=personas,
+        )
+        count = sum(len(trunk.replies) for trunk in trunks)
+        write_rows(folder / f"{split}.parquet", rows, count)
+        yield f"{folder / f'{split}.parquet'}: {count:,} steps"
 
 
 def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainConfig]], agents: RunAgents) -> int:
@@ -56,7 +181,7 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
             )
         training = TrainingRun(config, store, folder, log, agents, ranks)
         training.train()
-        evaluate_run(training)
+        evaluate_run(config, store, folder, agents, ranks, training.results)
         return 0
 
 

@@ -52,7 +52,7 @@ class ModelConfig(Config):
         chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
             session and one step's replies are kept at a time; None: all that max_batch_tokens allows.
         sharded: Lays weights, gradients and moments over the processes of a run, where there are several
-            (train/sharding.py), for a model that does not fit one GPU; otherwise each process holds all of them.
+            (train/ranks.py), for a model that does not fit one GPU; otherwise each process holds all of them.
     """
 
     path: str | None = None

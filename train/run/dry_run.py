@@ -25,8 +25,7 @@ from train.grpo.trainer import grpo_plan
 from train.memory import MemoryParts, PassOptions, Rollouts, memory_parts
 from train.models import load_pretrained, load_tokenizer
 from train.policy import autocast_dtype
-from train.rollouts.engine import SampledReply, StopReason
-from train.rollouts.local import token_bytes, trunk_batches
+from train.rollouts.engine import SampledReply, StopReason, token_bytes, trunk_batches
 from train.run.config import TrainConfig
 from train.run.data import TrainingData
 from train.sampler import SessionPlan, SessionSteps, StepPlan

@@ -1,31 +1,42 @@
 """The evaluation of a run: validation while it trains, and the rows of its final table, dealt out over its processes.
 
-checkpoint ─► agent ─► shop_env.evaluation ─► RUN/agents/ROW/replies, steps.jsonl ─► Entry ─► table.py
+    checkpoint ─► agent ─► shop_env.evaluation ─► RUN/agents/ROW/replies, steps.jsonl ─► Entry
+        ─► EvaluationLog ─► table, paired differences, sentences ─► results.json, results.md
 
 Rows are the agents of `evaluation.agents`, each phase's policy, and the oracle where it is known, on the same steps.
 Every process runs the agents on its share of the sessions; a step's seed is its own (evaluation/generate.py), so the
 records are those of one process that runs all of them.
+
+Decoding is the paper's (temperature 0.6), greedy beside it. The table has no part in choosing weights: that is done
+on the validation split.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
+from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry
+from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reply_cache import Identity, merge_parts
+from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
 from train.checkpoints import CheckpointInfo
 from train.ranks import Ranks
 from train.run.config import TrainConfig
+from train.run.phases import PhaseResult
 from train.run.rows import decodings, decodings_of
 
 
@@ -133,3 +144,145 @@ def evaluate_rows(
             merge_parts(agent.replies)
             results[spec.label] = build_entry(agent, filled)
     return results
+
+
+def evaluate_run(
+    config: TrainConfig,
+    store: SessionStore,
+    folder: Path,
+    agents: RunAgents,
+    ranks: Ranks,
+    phases: Mapping[str, PhaseResult],
+) -> None:
+    """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
+    results = evaluate_rows(config, store, folder, agents, ranks)
+    if not ranks.is_main:
+        return
+    entries = [entry for entry, _ in results.values()]
+    comparisons, over_best = compare_rows({label: records for label, (_, records) in results.items()}, entries, config)
+    trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
+    training = TrainingPart(
+        phases=msgspec.to_builtins(phases),
+        comparisons=comparisons,
+        over_best_agent=over_best,
+        users_held_out=trained.isdisjoint(tested),
+    )
+    log = EvaluationLog(
+        provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
+        config=config.evaluation_config,
+        entries=entries,
+        ceilings=ceiling_rows(store, config.evaluation_config, temperature=config.evaluation.temperature),
+        training=training,
+    )
+    users = "held-out users" if training.users_held_out else "held-out sessions"
+    rows = [entry.row for entry in entries]
+    title = (
+        f"{store.path.name}, {log.config.split} split: {rows[0].sessions} sessions, {users}; 95% intervals over users"
+    )
+    written = f"Written: {folder}/results.md, results.json"
+    print_results(results_table(rows, title=title), *_sentences(log, config), written)
+    write_log(folder, log, markdown(log, config))
+
+
+def compare_rows(
+    records: Mapping[str, Sequence[StepRecord]], entries: Sequence[Entry], config: TrainConfig
+) -> tuple[list[Comparison], list[Comparison]]:
+    """Phases with those that they name, and every policy with the best agent that is none.
+
+    Phases are compared sampled and greedy, by exact match and by macro-F1.
+    """
+    comparisons = [
+        compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
+        for phase in config.phases.values()
+        for decoding in decodings(config.evaluation)
+        for other in phase.against
+        for metric in ("exact_accuracy", "type_f1_macro")
+    ]
+    agents = [entry.row for entry in entries[: len(config.evaluation.agents)]]
+    return adjusted(comparisons), over_best_agent(records, agents, config)
+
+
+def markdown(log: EvaluationLog, config: TrainConfig) -> str:
+    """results.md."""
+    table = results_table([entry.row for entry in log.entries]).markdown()
+    lines = ["# Training run\n", table, *(f"- {sentence}" for sentence in _sentences(log, config))]
+    return "\n".join(lines) + "\n"
+
+
+def _sentences(log: EvaluationLog, config: TrainConfig) -> Iterator[str]:
+    """The comparisons of the table, and the last lines, which sum them up."""
+    assert log.training is not None, "the log of a training run"
+    yield from (comparison.sentence() for comparison in log.training.comparisons)
+    yield from verdicts(log.training.comparisons, config)
+    policies = set(_policies(config))
+    yield from (f"{e.label}: {remark}." for e in log.entries if e.label in policies for remark in e.remarks)
+    if over_best := log.training.over_best_agent:
+        added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
+        yield f"Exact match over {over_best[0].second}, the best agent beside the policies: {added}."
+
+
+def over_best_agent(
+    records: Mapping[str, Sequence[StepRecord]], agents: Sequence[ResultRow], config: TrainConfig
+) -> list[Comparison]:
+    """Exact match of each policy less that of the best of the agents beside them, by their rows.
+
+    The best is chosen on the very steps that are compared, which is to its advantage.
+    """
+    exact = {row.label: row.figures["exact_accuracy"].value for row in agents if "exact_accuracy" in row.figures}
+    if not exact:
+        return []
+    best = max(exact, key=lambda label: exact[label])
+    return [compare_records(records, policy, best, "exact_accuracy") for policy in _policies(config)]
+
+
+def _policies(config: TrainConfig) -> list[str]:
+    """The labels of the rows that are a phase's."""
+    return [
+        decoding.label(phase.label) for name, phase in config.phases.items() for decoding in decodings_of(config, name)
+    ]
+
+
+def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str]:
+    """What RL did to exact match, one sentence for each phase of GRPO that is compared with another phase."""
+    sentences = []
+    for phase in config.phases.values():
+        labels = [decoding.label(phase.label) for decoding in decodings(config.evaluation)]
+        of_phase = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
+        if phase.method == "grpo" and of_phase:
+            sentences.append(_verdict(phase.label, of_phase))
+    return sentences
+
+
+def _verdict(label: str, exact: Sequence[Comparison]) -> str:
+    """One sentence from all comparisons of one policy."""
+    sampled = [comparison for comparison in exact if not comparison.first.endswith("greedy")]
+    greedy = [comparison for comparison in exact if comparison.first.endswith("greedy")]
+    reading = f"{label}: sampled, it {_reading(sampled)}"
+    if greedy:
+        reading += f"; greedy, it {_reading(greedy)}"
+        if _reading(sampled) == BETTER and _reading(greedy) != BETTER:
+            reading += ": it sharpened the policy, but the likeliest reply is no better"
+    differences = "; ".join(f"{comparison.text()} against {comparison.second}" for comparison in exact)
+    return f"{reading} (exact match: {differences})."
+
+
+BETTER = "is significantly better than each that it is compared with"
+
+
+def _reading(comparisons: Sequence[Comparison]) -> str:
+    """What the intervals of one decoding say together."""
+    signs = {comparison.sign for comparison in comparisons}
+    if len(signs) > 1:
+        return "is " + ", ".join(f"{RELATIONS[comparison.sign]} {comparison.second}" for comparison in comparisons)
+    return {
+        1: BETTER,
+        0: "is not significantly different",
+        -1: "is significantly worse than each that it is compared with",
+    }[signs.pop()]
+
+
+RELATIONS = {
+    1: "significantly better than",
+    0: "not significantly different from",
+    -1: "significantly worse than",
+}

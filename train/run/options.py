@@ -16,8 +16,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from shop_env.reward.score import REWARD_PRESETS
 from train.run.config import TrainConfig
-from train.run.extension import extend_config, read_config
-from train.run.presets import RENAMED_KEYS, load_preset, preset_names, rows_names
+from train.run.presets import RENAMED_KEYS, extend_config, load_preset, preset_names, read_config, rows_names
 
 PROGRAM = "python -m agents.llm_grpo.train"
 

@@ -28,7 +28,7 @@ from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
 from train.models import load_model
 from train.policy import Policy, autocast_dtype
-from train.ranks import SINGLE_PROCESS, Ranks
+from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
 from train.rollouts.vllm import VllmEngine
 from train.run.config import TrainConfig
 from train.run.data import TrainingData
@@ -37,7 +37,6 @@ from train.run.phases import Phase, PhaseResult, Trainer, run_phase
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftTrainer
-from train.sharding import ShardedPolicy
 from train.tiny import build_model, train_tokenizer
 
 PHASES_FILE = "phases.json"

@@ -49,7 +49,7 @@ class Change(Record):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """What was sampled at each step of GRPO: by figure one list for the run (train.grpo.metrics)."""
+    """What was sampled at each step of GRPO: by figure one list for the run (train.grpo.groups)."""
 
     spam: str
     reward: str

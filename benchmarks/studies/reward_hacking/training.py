@@ -45,9 +45,8 @@ from train.run.command import begin_run
 from train.run.config import PhaseConfig, TrainConfig, ValidationConfig
 from train.run.data import TrainingData
 from train.run.evaluation import evaluate_rows
-from train.run.extension import extend_config, read_config
 from train.run.phases import Trainer
-from train.run.presets import load_preset
+from train.run.presets import extend_config, load_preset, read_config
 from train.run.rows import decodings
 from train.run.training_run import PHASES_FILE, TrainingRun
 from train.run_log import RunLog

@@ -22,7 +22,7 @@ from benchmarks.studies.speed.measurement import Measurement, Options, compare_r
 from benchmarks.studies.speed.passes import QUICK, SHAPES, Size, build_model, build_session, choose_shapes, find_device
 from train.config import SamplingConfig
 from train.policy import Policy
-from train.rollouts.local import generate
+from train.rollouts.engine import generate
 
 _RUNS = 3
 _MAX_DIFFERING = 0.1  # of the replies

@@ -19,8 +19,7 @@ from train.grpo.groups import micro_batches
 from train.grpo.trainer import GrpoTrainer
 from train.lora import add_adapter
 from train.models import load_model
-from train.policy import Policy, autocast_dtype
-from train.policy_stats import log_probabilities, policy_stats
+from train.policy import Policy, autocast_dtype, log_probabilities, policy_stats
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 from train.sft import SftTrainer
 

@@ -14,8 +14,7 @@ from shop_env.evaluation.log import AgentFiles
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 from train.run.config import TrainConfig
-from train.run.extension import extend_config, read_config, record_extension
-from train.run.presets import load_preset
+from train.run.presets import extend_config, load_preset, read_config, record_extension
 from train.run.rows import decodings_of
 
 FOLDER = Path("runs/mine")

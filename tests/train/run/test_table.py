@@ -11,8 +11,8 @@ from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
 from tests.demo_stores import demo_store_at
+from train.run.evaluation import over_best_agent, verdicts
 from train.run.presets import load_preset
-from train.run.table import over_best_agent, verdicts
 
 CONFIG = load_preset("tiny_cpu")
 Interval = tuple[float, float]

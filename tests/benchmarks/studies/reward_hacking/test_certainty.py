@@ -15,7 +15,7 @@ from benchmarks.studies.reward_hacking.certainty import (
 )
 from shop_env.reward import REWARD_PRESETS
 from shop_env.reward.score import SelfCertainty
-from train.policy_stats import self_certainty
+from train.policy import self_certainty
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
