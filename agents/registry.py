@@ -31,8 +31,7 @@ import msgspec
 
 from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
 from agents.baselines.fitted import ContextMajority, Nearest, Ngram
-from agents.baselines.oracle import OracleAgent
-from agents.baselines.rules import CopyMatchAgent, MajorityAgent, RandomAgent, RepeatLastAgent
+from agents.baselines.rules import CopyMatchAgent, MajorityAgent, OracleAgent, RandomAgent, RepeatLastAgent
 from agents.human.recording import HumanAgent
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, load, load_file, member, requires_extra

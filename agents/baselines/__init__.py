@@ -1,6 +1,6 @@
 """Agents without a language model: fixed rules, and classic models that are fitted to the train split.
 
-rules.py        random, majority, repeat_last, copy_match       oracle.py    the demo shop's own policy
+rules.py        random, majority, repeat_last, copy_match; oracle, the demo shop's own policy
 choices.py      what a fitted model sees of a step
 fitted.py       what all fitted models share; context_majority, ngram, nearest
 classifiers.py  logistic, boosting (scikit-learn: the extra `baselines`)

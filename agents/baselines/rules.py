@@ -1,15 +1,21 @@
-"""Baselines with fixed rules: `random`, `majority`, `repeat_last` and `copy_match`. None is fitted, but for a count."""
+"""Baselines with fixed rules: `random`, `majority`, `repeat_last` and `copy_match`. None is fitted, but for a count.
+
+`oracle`: the demo shop's own policy (shop_env/evaluation/results.py has what it is expected to reach).
+"""
 
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from agents.adapted import SeededAgent, TrainView
 from agents.baselines.choices import match_words
+from replay_sessions import demo_shop
 from replay_sessions.elements import find_elements
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from shop_env.evaluation.results import sharpened
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words
@@ -101,3 +107,47 @@ class CopyMatchAgent(SeededAgent):
         scores = [(match, -len(words)) for match, words in matches]
         best = max(range(len(scores)), key=scores.__getitem__, default=None)
         return Terminate() if best is None or scores[best][0] <= 0 else Click(name=clickable[best].name)
+
+
+class OracleAgent(SeededAgent):
+    """Answers as a shopper of the demo shop would.
+
+    Args:
+        temperature: 0 answers the likeliest action; T > 0 samples from p^(1/T), 1 being the shoppers themselves.
+        store: What it will be evaluated on; a store that is not of the demo shop is refused, and none is read.
+    """
+
+    def __init__(self, temperature: float = 0.0, store: TrainView | None = None) -> None:
+        if temperature < 0:
+            raise BadConfig(f"Agent 'oracle': temperature {temperature} is below 0")
+        if store is not None and store.source != demo_shop.SOURCE:
+            raise BadConfig(
+                f"Agent 'oracle' knows the shoppers of the demo shop only, and store '{store.name}' comes from "
+                f"'{store.source}': leave it out of --agents"
+            )
+        self._temperature = temperature
+
+    def act(self, observation: Observation) -> str:
+        """The likeliest action, or one that is drawn, with the shop's own rationale."""
+        shares = sharpened(_probabilities(observation), self._temperature)
+        (action,) = random.Random(self._seed).choices(list(shares), list(shares.values()))
+        return format_reply(demo_shop.rationale_for(observation, action), action)
+
+    def probabilities(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
+    ) -> list[Mapping[Action, float] | Exception]:
+        """The shoppers' own, whatever the temperature and the seeds."""
+        results: list[Mapping[Action, float] | Exception] = []
+        for observation in observations:
+            try:
+                results.append(_probabilities(observation))
+            except AgentFailed as failure:
+                results.append(failure)
+        return results
+
+
+def _probabilities(observation: Observation) -> Mapping[Action, float]:
+    try:
+        return demo_shop.action_probabilities(observation)
+    except (ValueError, IndexError) as error:
+        raise AgentFailed(f"the oracle answers pages of the demo shop only: {error}") from error

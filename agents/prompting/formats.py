@@ -14,8 +14,7 @@ from typing import Any
 
 from replay_sessions.schema import Action, reply_action
 from shop_env.prompts import INSTRUCTIONS
-from shop_env.replies import action_json, format_reply
-from shop_env.reply_json import Unreadable, object_inside
+from shop_env.replies import Unreadable, action_json, format_reply, object_inside
 
 _REPLY_HEADING = "## Reply\n"
 CHOICE_INSTRUCTIONS = (

@@ -15,8 +15,7 @@ from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.schema import Session, reply_action
 from shop_env.evaluation.scored_steps import AnySplit
 from shop_env.observation import shorten_page
-from shop_env.replies import action_json
-from shop_env.reply_json import Unreadable, object_inside
+from shop_env.replies import Unreadable, action_json, object_inside
 
 INSTRUCTIONS = """\
 A person is shopping online. You are shown a page as simplified HTML, in which whatever can be clicked or typed into \

@@ -2,6 +2,11 @@
 
 logs of A ─► make_agent(store=…) ─► walks through A and each variant ─┐
 the known shoppers ─► the same, on more visits ───────────────────────┴─► true and predicted effects ─► LabRow
+
+PurchaseModel is a baseline: a logistic regression of A's logs on what the shop shows for the need: the prices on the
+first page of a search for it, beside the budget, then stars, badges, stock, and what shipping adds. The difference of its
+probabilities with and without a change is the effect that it predicts. What never varies in A's logs, such as one more
+page at checkout, it cannot know.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,24 +16,83 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from agents.agent_code import code_digest, deciding_arguments
-from agents.baselines.oracle import OracleAgent
+from agents.baselines.rules import OracleAgent
 from agents.registry import agent_class, make_agent
 from benchmarks.ab.config import AGAIN, PLACEBOS, VARIANTS, A, LabConfig
 from benchmarks.ab.effects import MEASURES, Effect, Prediction, alarms_in_parts, effect_of, paired_effect, prediction
-from benchmarks.ab.purchase_model import PurchaseModel
 from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes, walk, write_outcomes
 from benchmarks.leaderboard.ranking import agent_specs
-from replay_sessions.demo_shop import SESSIONS_PER_USER
+from replay_sessions.demo_shop import SESSIONS_PER_USER, ShopVariant, ShopVisit
+from replay_sessions.demo_shop.realistic import CONTROL, RealisticShop
+from replay_sessions.demo_shop.realistic.goals import need_of
+from replay_sessions.demo_shop.realistic.read import view_of
+from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
 from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Record
+from replay_sessions.schema import Persona, Session, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.protocol import Agent
+from shop_env.metrics.statistics import Floats
+
+BUYING = ("product.buy_now", "cart.checkout", "checkout.place_order")
+
+
+class PurchaseModel:
+    """Fitted on sessions of A."""
+
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        features = np.array([_features(session.goal, session.persona, CONTROL) for session in sessions])
+        bought = np.array([getattr(session.steps[-1].action, "name", "") in BUYING for session in sessions])
+        self._model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(features, bought)
+
+    def probabilities(self, visits: int, population: int, variant: ShopVariant) -> Floats:
+        """That each visit of a population buys, (visits,)."""
+        features = []
+        for number in range(visits):
+            visit = ShopVisit(population, number, PAGE_SIZE)
+            features.append(_features(visit.goal, visit.persona, variant))
+        probabilities: Floats = self._model.predict_proba(np.array(features))[:, 1]
+        return probabilities
+
+
+def _features(goal: str | None, persona: Persona | None, variant: ShopVariant) -> list[float]:
+    need, traits = need_of(goal or ""), persona.traits if persona else {}
+    shop = RealisticShop(variant)
+    shop.respond(TypeAndSubmit(name=SEARCH_INPUT, text=" ".join((*need.wanted, need.nouns[0]))))
+    offers = view_of({"page": shop.page, "history": ()}).offers
+    budget = need.budget_cents / len(need.nouns)
+    prices = sorted(offer.price_cents / budget for offer in offers)
+    ratings = [offer.rating for offer in offers if offer.rating is not None]
+    thrifty, careful = traits.get("price") == "thrifty", traits.get("quality") == "careful"
+    generous, hasty = traits.get("price") == "generous", traits.get("patience") == "hasty"
+    best = max(ratings, default=0.0)
+    return [
+        prices[0],
+        prices[len(prices) // 2],
+        prices[0] * thrifty,
+        prices[0] * generous,
+        best,
+        best * careful,
+        float(np.mean([offer.badge for offer in offers])),
+        float(np.mean([offer.in_stock for offer in offers])),
+        variant.shipping_cents / need.budget_cents,
+        float(len(need.nouns)),
+        float(bool(need.wanted)),
+        thrifty,
+        generous,
+        careful,
+        hasty,
+    ]
+
 
 SHOPPERS, NO_EFFECT, PURCHASE_MODEL = "the shoppers", "no effect", "purchase model"
 LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated

@@ -19,12 +19,10 @@ from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadSession
 from shop_env.evaluation.free_run import free_run
 from shop_env.evaluation.protocol import Agent
+from shop_env.metrics.statistics import Codes, Floats
 
 PAGE_SIZE: PageSize = "compact"
 OTHER_NUMBERS = 1_000_000  # added to the seed of a walk through A again
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 class VisitOutcome(msgspec.Struct, frozen=True, gc=False):

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from agents.baselines.oracle import OracleAgent
+from agents.baselines.rules import OracleAgent
 from agents.registry import agent_class, make_agent
 from benchmarks.leaderboard.ranking import agent_specs
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row

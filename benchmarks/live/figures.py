@@ -25,8 +25,7 @@ from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Session, reply_action
 from shop_env.evaluation.free_run import LiveVisit
 from shop_env.metrics import ActionTrace, Fidelity, population_fidelity, trace_of
-from shop_env.metrics.people import independent_traces, scaled_distance
-from shop_env.metrics.populations import TRACE_DISTANCES
+from shop_env.metrics.populations import TRACE_DISTANCES, independent_traces, scaled_distance
 from shop_env.metrics.statistics import MIN_CLUSTERS, clustered_error, estimate
 from shop_env.metrics.step_table import FINE_TYPES
 from shop_env.reward.similarity import click_type_of

@@ -28,19 +28,18 @@ from shop_env.evaluation.scored_steps import StepKey, scored_steps, sessions_at,
 from shop_env.metrics import ActionTrace, MetricChoices, StepRecord, checked_distribution
 from shop_env.metrics.action_likelihood import persona_picks
 from shop_env.metrics.people import (
+    KINDS,
     facts_of_sessions,
-    independent_traces,
     people_figures,
     product_ranks,
     rank_click_curve,
-    scaled_distance,
     session_vectors,
+    traces_by_user,
 )
-from shop_env.metrics.people.from_records import KINDS, traces_by_user
-from shop_env.metrics.people.two_sample import two_sample_auc
-from shop_env.metrics.populations import TRACE_DISTANCES, wasserstein
+from shop_env.metrics.populations import TRACE_DISTANCES, independent_traces, scaled_distance, wasserstein
 from shop_env.metrics.skill import TypeRankPrior, bits_saved, calibration_of, product_hits, sharpness, will_buy
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
+from shop_env.metrics.two_sample import two_sample_auc
 from shop_env.reward.similarity import CLICK_TYPES, click_type_of
 
 COMPARED = ("action_mix", "transitions")  # on logged pages every session is as long as the log's

@@ -11,7 +11,8 @@ from replay_sessions.foundation.table import Cell, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import difference_unit
 from shop_env.metrics.action_likelihood import PersonaPicks
-from shop_env.metrics.people import PeopleFigures, ScaledDistance, StylisedFacts
+from shop_env.metrics.people import PeopleFigures, StylisedFacts
+from shop_env.metrics.populations import ScaledDistance
 from shop_env.metrics.skill import Calibration
 
 THE_LOG = "the people"

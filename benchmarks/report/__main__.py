@@ -18,9 +18,9 @@ from typing import Annotated
 
 import tyro
 
-from benchmarks.report.comparisons import differences, headline
 from benchmarks.report.evidence import Evidence, Judged, judge, read_evidence
 from benchmarks.report.session_data import SessionData, session_data
+from benchmarks.report.step_figures import differences, headline
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
@@ -62,8 +62,7 @@ class ReportOptions(Record):
 
 def _report(options: ReportOptions) -> None:
     with requires_extra("report"):
-        from benchmarks.report.page import all_tables, render_page  # noqa: PLC0415 - an extra that may be missing
-        from benchmarks.report.plots import write_tables  # noqa: PLC0415 - the same
+        from benchmarks.report.page import all_tables, render_page, write_tables  # noqa: PLC0415 - may be missing
     evidence = read_evidence(options.folder)
     judged = {}
     with progress_bar("agents", len(evidence.labels)) as advance:

@@ -2,40 +2,135 @@
 
 Nothing is loaded from anywhere: a Content-Security-Policy forbids it, and lets only the script run whose digest it has.
 Text that others wrote reaches the file escaped by jinja2, or packed (session_data.py).
+
+With --tables each table is also written as CSV and LaTeX, and the plots as PNG and SVG:
+
+ranking.csv .tex   differences.csv .tex   outcomes.csv .tex   confusion.csv .tex   reward_terms.csv .tex   …
+ranking.png .svg   calibration.png .svg   curves/PHASE.png .svg
 """
 
 import base64
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from benchmarks.report.comparisons import COMPARED, differences_table, leader
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
-from benchmarks.report.plots import embed_calibration
 from benchmarks.report.session_data import SessionData
 from benchmarks.report.step_figures import (
+    COMPARED,
     action_mix,
     calibration_table,
     calibrations,
     confusion,
+    differences_table,
     fidelity,
+    leader,
     outcomes,
     reward_terms,
     sample_rationales,
 )
+from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
+from shop_env.metrics.skill import Calibration
 from train.show.curves import PhaseCurves
-from train.show.drawing import Panel, embed_panels
+from train.show.drawing import Panel, draw_phase, embed_panels
+from train.show.plot_style import COLOURS, MARKERS, REFERENCE, embed_plot, plot_style, save_plot
+
+WIDTH = 6.3  # inches: a paper's column and a half
+
+
+def write_tables(evidence: Evidence, tables: Sequence[Table], folder: Path) -> list[Path]:
+    """Writes all of them and the plots, and returns their paths."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadConfig(f"--tables {folder} cannot be made: {error.strerror}") from error
+    written = []
+    for table in tables:
+        for ending, text in (("csv", table.csv()), ("tex", table.latex())):
+            written.append(folder / f"{table.name}.{ending}")
+            replace_file(written[-1], text)
+    with plot_style():
+        written += save_plot(_ranking_plot(evidence), folder / "ranking.png", folder / "ranking.svg")
+        if evidence.probabilities:
+            figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
+            _draw_calibration(figure.subplots(), calibrations(evidence))
+            written += save_plot(figure, folder / "calibration.png", folder / "calibration.svg")
+    if evidence.phases:
+        (folder / "curves").mkdir(exist_ok=True)
+        for curves in evidence.phases:
+            written += draw_phase(curves, f"{evidence.folder.name}: {curves.name}", folder / "curves")
+    return written
+
+
+def embed_calibration(calibration: Calibration) -> str:
+    """One agent's reliability as an <svg>."""
+    with plot_style(embedded=True):
+        figure = Figure(figsize=(2.8, 2.0), layout="constrained")
+        _draw_calibration(figure.subplots(), {"": calibration})
+        words = f"Reliability over {calibration.steps} steps; expected calibration error {100 * calibration.error:.1f}%"
+        bins = "; ".join(
+            f"held {100 * b.probability:.0f}% likely, {100 * b.came_true:.0f}% right" for b in calibration.bins
+        )
+        return embed_plot(figure, f"{words}. {bins}")
+
+
+def _draw_calibration(axes: Axes, calibrated: Mapping[str, Calibration]) -> None:
+    """Share right against probability, a mark a bin, its area the steps in it; on the diagonal is who is calibrated."""
+    axes.plot([0, 100], [0, 100], color=REFERENCE, linestyle="--", linewidth=1)
+    for number, (label, calibration) in enumerate(calibrated.items()):
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        x, y = ([100 * getattr(b, name) for b in calibration.bins] for name in ("probability", "came_true"))
+        most = max(b.forecasts for b in calibration.bins)
+        axes.plot(x, y, color=colour, linewidth=1)
+        sizes = [8 + 50 * b.forecasts / most for b in calibration.bins]
+        axes.scatter(x, y, sizes, colour, marker=marker, label=label)
+    axes.set(xlabel="probability of the likeliest action, %", ylabel="right, %", xlim=(0, 101), ylim=(0, 103))
+    if all(calibrated):
+        axes.legend()
+
+
+def _ranking_plot(evidence: Evidence) -> Figure:
+    """Exact match with whiskers, the best on top; hollow diamonds know the shoppers' policy."""
+    rows = [row for row in evidence.rows if "exact_accuracy" in row.figures][::-1]
+    figure = Figure(figsize=(WIDTH, 0.8 + 0.28 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    for height, row in enumerate(rows):
+        is_reference = row.known or row.label in evidence.references
+        exact = row.figures["exact_accuracy"]
+        whiskers = None
+        if exact.low is not None and exact.high is not None:
+            whiskers = [[100 * (exact.value - exact.low)], [100 * (exact.high - exact.value)]]
+        axes.errorbar(
+            100 * exact.value,
+            height,
+            xerr=whiskers,
+            fmt="D" if is_reference else "o",
+            color=REFERENCE if is_reference else COLOURS[0],
+            markerfacecolor="white" if is_reference else COLOURS[0],
+            markersize=5,
+            capsize=3,
+        )
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_xlim(left=0)
+    axes.set_xlabel("exact match, % of steps; 95% intervals")
+    axes.grid(axis="y", visible=False)
+    return figure
+
 
 SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1

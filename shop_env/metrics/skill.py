@@ -34,7 +34,7 @@ range 0–2. A page's many unlikely actions weigh little in it, each by its own 
     sharpness = mean entropy of the agent's distributions / mean of -log p(logged), both with a floor of 1e-6
 
 is 1 for an agent whose surprise is what it expects, below 1 for one that is surer than it is right (≥ 0): an over-sharp
-one, or one that is sure of the wrong person; `entropy_ratio` (shop_env/metrics/people) tells these two apart.
+one, or one that is sure of the wrong person; `entropy_ratio` (shop_env/metrics/people.py) tells these two apart.
 
 Which product is clicked, and who will buy: what is left when it does not matter by which link.
 

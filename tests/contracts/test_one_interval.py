@@ -11,8 +11,8 @@ from selectolax.lexbor import LexborHTMLParser
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.report.__main__ import main as report
-from benchmarks.report.comparisons import differences
 from benchmarks.report.evidence import read_evidence
+from benchmarks.report.step_figures import differences
 from benchmarks.series.__main__ import main as series
 from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.evaluation.comparing import Measured

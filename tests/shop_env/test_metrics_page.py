@@ -12,13 +12,14 @@ from shop_env.metrics import (
     METRIC_PRESETS,
     MetricChoices,
     StepRecord,
+    people,
     populations,
     statistics,
     step_metrics,
 )
 from shop_env.metrics import all_metrics as all_metrics_module
 from shop_env.metrics.all_metrics import all_metrics
-from shop_env.metrics.people import PeopleFigures, StylisedFacts, from_records, stylised_facts
+from shop_env.metrics.people import PeopleFigures, StylisedFacts
 from shop_env.metrics.populations import Fidelity
 from shop_env.metrics.step_table import ACTION_TYPES
 from tests.shop_env.planted import answer, random_action, random_sessions
@@ -43,7 +44,7 @@ def names(cell: str) -> list[str]:
     return [name.replace("<type>", kind) for name in found for kind in (ACTION_TYPES if "<" in name else ("",))]
 
 
-@pytest.mark.parametrize("module", [all_metrics_module, populations, statistics, from_records, stylised_facts])
+@pytest.mark.parametrize("module", [all_metrics_module, populations, statistics, people])
 def test_each_table_of_the_page_is_the_module_s_own(module: ModuleType) -> None:
     assert tables(module) and all(f"\n\n{table}\n" in PAGE for table in tables(module))
     assert f"`{module.__name__.replace('.', '/')}.py`" in PAGE
@@ -54,8 +55,8 @@ def test_every_metric_has_one_row_and_every_row_a_metric() -> None:
     assert sorted(listed) == sorted(all_metrics(MetricChoices()))
     of_populations = [name for row in rows(populations) for name in names(row[0])]
     assert sorted([*of_populations, "group", "visits"]) == sorted(Fidelity.__struct_fields__)
-    for module, figures in ((from_records, PeopleFigures), (stylised_facts, StylisedFacts)):
-        assert sorted(name for row in rows(module) for name in names(row[0])) == sorted(figures.__struct_fields__)
+    of_people = [name for row in rows(people) for name in names(row[0])]
+    assert sorted(of_people) == sorted([*PeopleFigures.__struct_fields__, *StylisedFacts.__struct_fields__])
 
 
 def test_every_row_has_a_formula_a_range_and_a_source() -> None:

@@ -23,8 +23,8 @@ from selectolax.lexbor import LexborHTMLParser
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
 from benchmarks.report.__main__ import main as report
-from benchmarks.report.comparisons import differences
 from benchmarks.report.evidence import read_evidence
+from benchmarks.report.step_figures import differences
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore

@@ -38,7 +38,7 @@ import sys
 
 import msgspec
 
-from benchmarks.ab.pages.config import PagesConfig
+from benchmarks.ab.pages.changed import PagesConfig
 from benchmarks.ab.pages.question import run_pages
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import working_alone_in, write_results

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from agents.agent_code import reply_identity
 from agents.registry import gives_probabilities, make_agent
-from benchmarks.ab.pages.changed import ChangedSteps, PageVersion
-from benchmarks.ab.pages.config import PagesConfig
-from benchmarks.ab.pages.shares import Distribution, Kinds
+from benchmarks.ab.pages.changed import ChangedSteps, PagesConfig, PageVersion
+from benchmarks.ab.pages.shifts import Distribution, Kinds
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.progress import progress_bar
@@ -35,9 +34,9 @@ from shop_env.evaluation.log import AgentFiles
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
+from shop_env.metrics.statistics import Floats
 from shop_env.replies import Reply, parse_reply
 
-Floats = NDArray[np.float64]
 Side = PageVersion | Literal["A again"]
 VERSIONS: tuple[PageVersion, ...] = ("A", "B", "placebo")
 AGAIN: Side = "A again"

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from agents.registry import agent_class, parse_spec
 from benchmarks.ab.pages.answers import AGAIN, Answers, ask_agent
 from benchmarks.ab.pages.change import load_change
-from benchmarks.ab.pages.changed import ChangedSteps, difference_of
-from benchmarks.ab.pages.config import PagesConfig
-from benchmarks.ab.pages.shares import Kinds, kinds_of
-from benchmarks.ab.pages.shifts import Difference, differences, pooled, users_needed
+from benchmarks.ab.pages.changed import ChangedSteps, PagesConfig, difference_of
+from benchmarks.ab.pages.shifts import Difference, Kinds, differences, kinds_of, pooled, users_needed
 from benchmarks.leaderboard.ranking import agent_specs, agent_texts
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.durable_files import replace_file
@@ -24,8 +22,6 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.metrics.statistics import OverSeeds
-
-Floats = NDArray[np.float64]
 
 
 class Shift(Record):

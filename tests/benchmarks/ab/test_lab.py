@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.ab.__main__ import main
 from benchmarks.ab.config import VARIANTS
-from benchmarks.ab.purchase_model import PurchaseModel
+from benchmarks.ab.lab import PurchaseModel
 from replay_sessions.demo_shop import generate_sessions
 
 pytestmark = pytest.mark.long

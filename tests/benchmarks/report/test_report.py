@@ -15,9 +15,9 @@ from selectolax.lexbor import LexborHTMLParser
 from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
-from benchmarks.report.comparisons import differences, leader
 from benchmarks.report.evidence import OUTCOMES, judge, read_evidence
 from benchmarks.report.session_data import session_data
+from benchmarks.report.step_figures import differences, leader
 from replay_sessions.foundation.table import format_cell
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore

@@ -9,9 +9,8 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.report.__main__ import main
-from benchmarks.report.comparisons import headline
 from benchmarks.report.evidence import Evidence, JudgedStep, judge, read_evidence, terms_of
-from benchmarks.report.step_figures import calibrations, confusion, fidelity, outcomes, reward_terms
+from benchmarks.report.step_figures import calibrations, confusion, fidelity, headline, outcomes, reward_terms
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env.evaluation.comparing import Comparison

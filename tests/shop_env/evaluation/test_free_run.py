@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agents.baselines.oracle import OracleAgent
+from agents.baselines.rules import OracleAgent
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Terminate

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.baselines.oracle import OracleAgent
+from agents.baselines.rules import OracleAgent
 from agents.local.policy_agent import _shares, action_probabilities
 from replay_sessions import demo_shop
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit

@@ -10,21 +10,19 @@ from sklearn.metrics import mutual_info_score
 
 from shop_env.metrics import MetricChoices, StepRecord, step_metrics
 from shop_env.metrics.people import (
+    KINDS,
     PeopleFigures,
     coverage,
     entropy_within,
-    independent_traces,
     people_figures,
-    scaled_distance,
     session_vectors,
+    traces_by_user,
     user_agreement,
-    user_variance,
 )
-from shop_env.metrics.people.from_records import KINDS, traces_by_user
-from shop_env.metrics.people.two_sample import two_sample_auc
-from shop_env.metrics.populations import TRACE_DISTANCES
-from shop_env.metrics.statistics import intraclass_correlation
+from shop_env.metrics.populations import TRACE_DISTANCES, independent_traces, scaled_distance
+from shop_env.metrics.statistics import intraclass_correlation, user_variance
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
+from shop_env.metrics.two_sample import two_sample_auc
 from tests.shop_env.planted_people import AGENTS, People
 
 SEEDS = range(4)

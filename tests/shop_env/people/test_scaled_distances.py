@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from shop_env.metrics import ActionTrace, trace_of
-from shop_env.metrics.people import independent_traces, scaled_distance
-from shop_env.metrics.populations import TRACE_DISTANCES
+from shop_env.metrics.populations import TRACE_DISTANCES, independent_traces, scaled_distance
 
 KINDS = ("search", "product_link", "review", "filter")
 AFTER = np.array([[0.1, 0.7, 0.0, 0.2], [0.2, 0.1, 0.6, 0.1], [0.4, 0.3, 0.2, 0.1], [0.1, 0.8, 0.0, 0.1]])

@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from benchmarks.ab.pages.__main__ import main
-from benchmarks.ab.pages.config import PagesConfig
+from benchmarks.ab.pages.changed import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, Shift, run_pages
 from benchmarks.ab.pages.report import sentences
 from benchmarks.leaderboard.__main__ import main as leaderboard

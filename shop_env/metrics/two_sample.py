@@ -9,13 +9,11 @@ hold for human. Logistic regression over the square roots of session_vectors.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from shop_env.metrics.statistics import Codes, Floats
 
 FOLDS = 5
 
