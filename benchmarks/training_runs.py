@@ -33,7 +33,6 @@ from train.config import SftConfig
 from train.run.config import TrainConfig
 from train.run.options import prepare
 from train.run.presets import check_store, load_preset
-from train.run.rows import decodings_of
 
 
 class TrainingOptions(Record):
@@ -95,7 +94,7 @@ class PlannedRun:
         except BadConfig:  # not finished, or of another version: the training command says which
             entries = {}
         specs = {self.records_file(spec.label): spec for spec in map(parse_spec, self.config.evaluation.agents)}
-        rows = [decoding.file_name(phase) for phase in self.phases for decoding in decodings_of(self.config, phase)]
+        rows = [decoding.file_name(phase) for phase in self.phases for decoding in self.config.decodings_of(phase)]
         return [
             file
             for file in [*specs, *map(self.records_file, rows)]

@@ -1,4 +1,4 @@
-"""The numbers of training, as a preset gives them: optimiser, SFT, sampling, LoRA, attention, a tiny model.
+"""The numbers of training, as a preset gives them: optimizer, SFT, the model and its passes, sampling.
 
 Those of GRPO stand in grpo/config.py; train/run/config.py makes one configuration of all. No such module loads torch,
 so that a command tells its help, or what is wrong with a call, at once.
@@ -12,10 +12,10 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
+from train.machine import Precision, default_precision
 from train.sampler import SessionPlan
 from train.tokens import SessionTokens
 
-Precision = Literal["float32", "bfloat16_autocast"]
 AskedPrecision = Literal["auto", "float32", "bfloat16_autocast"]
 # The attentions that a configuration may name; train/attention/choice.py selects one.
 PACKED = ("flex", "merged", "structured")  # they pass over a whole pack at once
@@ -197,6 +197,73 @@ class TinyModelConfig(Config):
             )
 
 
+class ModelConfig(Config):
+    """Which model to train.
+
+    Attributes:
+        path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
+            builds a tiny model with fresh weights, by `tiny` and `tokenizer`.
+        max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
+        max_tree_tokens: A prompt and all replies that are sampled to it, together: what one pass of training holds at
+            the least. Longer sessions lose their earliest pages in training; None: they are passed as they are.
+        max_new_tokens: At most so many tokens in a reply.
+        precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
+            that where the machine is fast at it, else float32; a run notes which (train/machine.py).
+        lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
+        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
+        attention: What attends over sessions in training: structured, merged, flex or depth_first; `auto` chooses by
+            device, memory and size, and says so (train/attention/choice.py).
+        chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
+            session and one step's replies are kept at a time; None: all that max_batch_tokens allows.
+        sharded: Lays weights, gradients and moments over the processes of a run, where there are several
+            (train/ranks.py), for a model that does not fit one GPU; otherwise each process holds all of them.
+    """
+
+    path: str | None = None
+    tiny: TinyModelConfig = TinyModelConfig()
+    tokenizer: TinyTokenizerConfig = TinyTokenizerConfig()
+    max_tokens: int = 4096
+    max_tree_tokens: int | None = None
+    max_new_tokens: int = 64
+    precision: AskedPrecision = "float32"
+    lora: LoraConfig | None = None
+    gradient_checkpointing: bool = False
+    attention: str = "auto"
+    chunk_tokens: int | None = None
+    sharded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.attention == "cudnn":
+            raise BadConfig(f"model.attention 'cudnn' was removed; choose one of {', '.join(ATTENTIONS)}.")
+        if self.attention not in ATTENTIONS:
+            raise BadConfig(f"model.attention is {self.attention!r}. {did_you_mean(self.attention, ATTENTIONS)}")
+        if self.chunk_tokens is not None and self.attention in PACKED:
+            raise BadConfig(
+                f"model.attention is {self.attention!r}, which passes whole packs, and model.chunk_tokens "
+                f"{self.chunk_tokens} asks for depth-first passes; leave one of them out."
+            )
+        if self.sharded and (self.lora is not None or self.depth_first_tokens is not None):
+            other = "model.lora" if self.lora is not None else "depth-first passes (model.chunk_tokens, attention)"
+            raise BadConfig(f"model.sharded does not go with {other}; leave out one of them.")
+        if self.lora is not None and self.path is None:
+            raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
+        if self.chunk_tokens is not None and self.chunk_tokens < 1:
+            raise BadConfig(f"model.chunk_tokens is {self.chunk_tokens}; give at least 1, or leave it out.")
+        if self.max_new_tokens >= self.max_tokens:
+            raise BadConfig(f"model.max_new_tokens {self.max_new_tokens} must be below max_tokens {self.max_tokens}.")
+
+    @property
+    def computed_in(self) -> Precision:
+        """The precision; `auto` is what this machine is fast at, and is no run's (`TrainConfig.settled`)."""
+        return default_precision() if self.precision == "auto" else self.precision
+
+    @property
+    def depth_first_tokens(self) -> int | None:
+        """How many tokens of a trunk depth-first passes take at a time; None: passes are not depth-first."""
+        is_default = self.attention == "depth_first" and self.chunk_tokens is None
+        return DEFAULT_CHUNK_TOKENS if is_default else self.chunk_tokens
+
+
 class RolloutsConfig(Config):
     """Who samples the replies of GRPO.
 
@@ -237,21 +304,3 @@ class SamplingConfig:
     num_generations: int = 1
     max_batch_tokens: int = 32_768
     max_kept_bytes: int = 8 << 30
-
-
-def check_attention_name(name: str, chunk_tokens: int | None) -> None:
-    """Raises BadConfig for an unknown name, or one that contradicts `chunk_tokens`."""
-    if name == "cudnn":
-        raise BadConfig(f"model.attention 'cudnn' was removed; choose one of {', '.join(ATTENTIONS)}.")
-    if name not in ATTENTIONS:
-        raise BadConfig(f"model.attention is {name!r}. {did_you_mean(name, ATTENTIONS)}")
-    if chunk_tokens is not None and name in PACKED:
-        raise BadConfig(
-            f"model.attention is {name!r}, which passes whole packs, and model.chunk_tokens {chunk_tokens} asks "
-            "for depth-first passes; leave one of them out."
-        )
-
-
-def resolve_chunk_tokens(name: str, chunk_tokens: int | None) -> int | None:
-    """How many tokens of a trunk depth-first passes take at a time; None: passes are not depth-first."""
-    return DEFAULT_CHUNK_TOKENS if name == "depth_first" and chunk_tokens is None else chunk_tokens

@@ -6,9 +6,9 @@ Nothing here loads torch, so that a configuration is resolved before it is compa
 import os
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal
 
-from train.config import Precision
-
+Precision = Literal["float32", "bfloat16_autocast"]
 _PROCESSOR = Path("/proc/cpuinfo")
 _GPUS = (Path("/proc/driver/nvidia/version"), Path("/dev/kfd"))  # NVIDIA's driver, AMD's
 _FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})  # of processors that multiply in bfloat16; the last is Arm's

@@ -4,7 +4,7 @@ logs of A ─► make_agent(store=…) ─► walks through A and each variant �
 the known shoppers ─► the same, on more visits ───────────────────────┴─► true and predicted effects ─► LabRow
 
 PurchaseModel is a baseline: a logistic regression of A's logs on what the shop shows for the need: the prices on the
-first page of a search for it, beside the budget, then stars, badges, stock, and what shipping adds. The difference of its
+first page of a search for it, beside the budget, stars, badges, stock, and what shipping adds. The difference of its
 probabilities with and without a change is the effect that it predicts. What never varies in A's logs, such as one more
 page at checkout, it cannot know.
 """

@@ -32,7 +32,7 @@ from shop_env.metrics import StepRecord
 from shop_env.metrics.all_metrics import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
-from train.run.rows import Decoding, decodings
+from train.run.config import Decoding
 
 ORACLE = "oracle"
 
@@ -125,7 +125,7 @@ def table_result(table: PaperTable, runs: Runs, options: PaperOptions) -> TableR
     same_users = len({run.provenance()["store"]["fingerprint"] for run in every}) == 1
     measured: dict[str, Measured] = {}
     # Sampled and, where the preset has it, greedy; rows with temperatures of their own make one view.
-    for decoding in decodings(first[0].config.evaluation)[: 1 if table.drawn_by_temperature else None]:
+    for decoding in first[0].config.evaluation.decodings[: 1 if table.drawn_by_temperature else None]:
         records = [_records(table, runs, index, decoding) for index in range(len(first))]
         measured[decoding.name] = Measured(records, same_users=same_users, preset=preset, further=TYPE_SHARES)
     tested = next(iter(measured.values())).tested()

@@ -11,7 +11,9 @@ The columns are verl's, whose launch line names the file; TRL's trainer reads th
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, count, islice
+from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -135,6 +137,16 @@ def write_order(rows: Path, trunks: Sequence[SessionTokens], config: GrpoConfig,
     first = [0, *accumulate(len(trunk.replies) for trunk in trunks)]
     order = [first[trunk] + position for trunk, position in plan.pairs(config.steps * size)]
     replace_file(order_file(rows), json.dumps(order) + "\n")
+
+
+def map_options(file: str, **ours: object) -> dict[str, Any]:
+    """The options of another trainer that a TOML file beside this module lists.
+
+    Its table `fixed` has those that are the same for every run, `ours` those that are keys of our configuration.
+    """
+    tables = msgspec.toml.decode(Path(__file__).with_name(file).read_bytes())
+    of_run = SimpleNamespace(**ours)
+    return tables["fixed"] | {option: attrgetter(key)(of_run) for option, key in tables["ours"].items()}
 
 
 def steps_per_batch(config: GrpoConfig) -> int:

@@ -2,7 +2,7 @@
 
     train.parquet, train.order.json (train/adapters/steps.py) ─► planned_rows ─► TRL's dataset
     reply ─► action_reward, certainty_reward ─► shop_env.reward.score_reply
-    GrpoConfig ─► trl_arguments ─► trl.GRPOConfig
+    GrpoConfig, trl.toml ─► trl_run ─► the arguments of trl.GRPOConfig
 
 TRL's reward functions see texts, never probabilities, so train/adapters/trl_trainer.py measures self-certainty by a
 pass of the policy over the sampled replies and hands it to them. Two functions, whose sum is the env's reward, keep
@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from shop_env.reward.score import TERM_NAMES
-from train.adapters.steps import order_file, score_completion, steps_per_batch
-from train.config import LoraConfig, OptimizerConfig
+from train.adapters.steps import map_options, order_file, score_completion, steps_per_batch
+from train.config import LoraConfig, ModelConfig, OptimizerConfig
 from train.grpo.config import GrpoConfig
 
 RUN_FILE = "trl.json"
@@ -106,61 +106,29 @@ def certainty_reward(
     return [breakdown.total - breakdown.without_certainty for breakdown in breakdowns]
 
 
-def trl_run(
-    grpo: GrpoConfig,
-    *,
-    model: str,
-    folder: Path,
-    max_tokens: int,
-    bf16: bool,
-    gradient_checkpointing: bool,
-    lora: LoraConfig | None,
-    seed: int,
-) -> TrlRun:
+def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) -> TrlRun:
     """The run's options, by TRL's names.
-
-    Args:
-        bf16: Products are in bfloat16.
-        gradient_checkpointing: Layers are computed again in the backward pass.
 
     Raises:
         BadConfig: An option that TRL does not support.
     """
     if grpo.kl_estimator != "k3":
         raise BadConfig(f"TRL estimates the KL by k3 alone, not by {grpo.kl_estimator}; give grpo.kl_estimator k3.")
-    arguments = trl_arguments(grpo, max_tokens=max_tokens) | {
+    cap = grpo.importance_sampling_cap
+    arguments = map_options("trl.toml", grpo=grpo, model=model, seed=seed) | {
         "output_dir": str(folder / "checkpoints"),
-        "bf16": bf16,
-        "gradient_checkpointing": gradient_checkpointing,
-        "seed": seed,
+        "bf16": model.computed_in == "bfloat16_autocast",
+        "max_steps": grpo.steps * grpo.num_iterations,
+        "epsilon_high": grpo.epsilon if grpo.epsilon_high is None else grpo.epsilon_high,
+        "vllm_importance_sampling_correction": cap is not None,
     }
+    if cap is not None:
+        arguments |= {"vllm_importance_sampling_mode": "token_truncate", "vllm_importance_sampling_clip_max": cap}
     return TrlRun(
-        model=model,
+        model=str(model.path),
         rows=steps_per_batch(grpo) * grpo.num_generations,
         arguments=arguments,
         optimizer=grpo.optimizer,
         filter_zero_variance=grpo.filter_zero_variance,
-        lora=lora,
+        lora=model.lora,
     )
-
-
-def trl_arguments(grpo: GrpoConfig, *, max_tokens: int) -> dict[str, Any]:
-    """The arguments of trl.GRPOConfig that follow from ours, with those of trl.toml."""
-    optimizer, cap = grpo.optimizer, grpo.importance_sampling_cap
-    arguments: dict[str, Any] = msgspec.toml.decode(Path(__file__).with_name("trl.toml").read_bytes())
-    same = ("num_iterations", "num_generations", "temperature", "beta", "epsilon", "scale_rewards", "loss_type")
-    arguments |= {name: getattr(grpo, name) for name in same}
-    if cap is not None:
-        arguments |= {"vllm_importance_sampling_mode": "token_truncate", "vllm_importance_sampling_clip_max": cap}
-    return arguments | {
-        "max_steps": grpo.steps * grpo.num_iterations,
-        "max_completion_length": grpo.max_new_tokens,
-        "epsilon_high": grpo.epsilon if grpo.epsilon_high is None else grpo.epsilon_high,
-        "learning_rate": optimizer.lr,
-        "weight_decay": optimizer.weight_decay,
-        "adam_beta1": optimizer.beta1,
-        "adam_beta2": optimizer.beta2,
-        "max_grad_norm": optimizer.max_grad_norm,
-        "vllm_max_model_length": max_tokens,
-        "vllm_importance_sampling_correction": cap is not None,
-    }

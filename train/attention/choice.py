@@ -20,7 +20,7 @@ from replay_sessions.foundation.errors import BadConfig
 from train.attention.flex import Flex
 from train.attention.merged import Merged, merged_where_long
 from train.attention.structured import Structured, repeat_heads
-from train.config import DEFAULT_CHUNK_TOKENS, resolve_chunk_tokens
+from train.config import DEFAULT_CHUNK_TOKENS, ModelConfig
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, get_head_shape, pack
 
 PACKED_ATTENTIONS: dict[str, TreeAttention] = {"flex": Flex, "merged": merged_where_long, "structured": Structured}
@@ -55,35 +55,26 @@ class AttentionChoice:
 
 
 def choose_attention(
-    model: Any,
-    name: str,
-    *,
-    chunk_tokens: int | None,
-    autocast: torch.dtype | None,
-    gradient_checkpointing: bool,
-    tokens: int,
-    packed_only: bool = False,
+    model: Any, config: ModelConfig, *, autocast: torch.dtype | None, tokens: int, packed_only: bool = False
 ) -> AttentionChoice:
     """Chooses how `model` passes over packs on its device.
 
     Args:
-        name: One of train.config.ATTENTIONS.
-        chunk_tokens: Of depth-first passes; None: the default, where sessions are passed depth-first.
         autocast: The dtype of matrix products; None: that of the weights.
-        gradient_checkpointing: Layers are computed again in the backward pass.
         tokens: Of the largest pack.
         packed_only: Never depth-first, whatever the memory: the model is sharded over several processes.
 
     Raises:
         BadConfig: No attention passes its trial.
     """
-    if (resolved := resolve_chunk_tokens(name, chunk_tokens)) is not None:
-        return _depth_first(resolved, "as asked for")
+    name, reason = config.attention, "as asked for"
+    if (chunk_tokens := config.depth_first_tokens) is not None:
+        return _depth_first(chunk_tokens, reason)
     shape = get_shape(model, autocast)
     order = names_for(shape.device)
-    reason = "as asked for"
     if name == "auto":
-        needed, memory = _needed_bytes(model, tokens, autocast, gradient_checkpointing), _memory(shape.device)
+        needed = _needed_bytes(model, tokens, autocast, config.gradient_checkpointing)
+        memory = _memory(shape.device)
         size = f"a pack of {tokens:,} tokens takes some {needed / 2**30:.1f} GiB of {memory / 2**30:.0f}"
         if needed > ROOM * memory and not packed_only:
             return _depth_first(DEFAULT_CHUNK_TOKENS, f"auto: {size}")

@@ -63,27 +63,16 @@ def export_phase(
         raise BadConfig(f"--for-{trainer} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
     if model.path is None:
         raise BadConfig(f"--for-{trainer} needs a model that others can load; give --model.path.")
-    options: dict[str, Any] = {
-        "model": model.path,
-        "max_tokens": model.max_tokens,
-        "lora": model.lora,
-        "seed": config.seed + phase.seed,
-    }
+    grpo, seed = config.grpo_of(name), config.seed + phase.seed
     if trainer == "trl":
-        run = trl_run(
-            config.grpo_of(name),
-            folder=folder,
-            bf16=model.computed_in == "bfloat16_autocast",
-            gradient_checkpointing=model.gradient_checkpointing,
-            **options,
-        )
+        run = trl_run(grpo, model, folder, seed=seed)
         yield from _write_steps(config, store, name, folder)
         replace_json(folder / RUN_FILE, run)
         yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
         yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
     else:
         folder = folder.resolve()  # Ray's workers run in another folder
-        words = overrides(config.grpo_of(name), folder=folder, **options)
+        words = overrides(grpo, model, folder, seed=seed)
         yield from _write_steps(config, store, name, folder, validation=True)
         title = f"{phase.label} of {config.store} in verl 0.9, as `python -m agents.llm_grpo.train` would train it."
         launch = folder / "launch.sh"

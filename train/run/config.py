@@ -5,6 +5,7 @@ phase says in what it differs. presets.py reads the files.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -16,75 +17,10 @@ from shop_env.evaluation import scored_steps
 from shop_env.observation import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
-from train.config import (
-    AskedPrecision,
-    LoraConfig,
-    Precision,
-    RolloutsConfig,
-    SftConfig,
-    TinyModelConfig,
-    TinyTokenizerConfig,
-    check_attention_name,
-    resolve_chunk_tokens,
-)
+from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
-from train.machine import default_precision
 
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
-
-
-class ModelConfig(Config):
-    """Which model to train.
-
-    Attributes:
-        path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
-            builds a tiny model with fresh weights, by `tiny` and `tokenizer`.
-        max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
-        max_tree_tokens: A prompt and all replies that are sampled to it, together: what one pass of training holds at
-            the least. Longer sessions lose their earliest pages in training; None: they are passed as they are.
-        max_new_tokens: At most so many tokens in a reply.
-        precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
-            that where the machine is fast at it, else float32; a run notes which (train/machine.py).
-        lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
-        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
-        attention: What attends over sessions in training: structured, merged, flex or depth_first; `auto` chooses by
-            device, memory and size, and says so (train/attention/choice.py).
-        chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
-            session and one step's replies are kept at a time; None: all that max_batch_tokens allows.
-        sharded: Lays weights, gradients and moments over the processes of a run, where there are several
-            (train/ranks.py), for a model that does not fit one GPU; otherwise each process holds all of them.
-    """
-
-    path: str | None = None
-    tiny: TinyModelConfig = TinyModelConfig()
-    tokenizer: TinyTokenizerConfig = TinyTokenizerConfig()
-    max_tokens: int = 4096
-    max_tree_tokens: int | None = None
-    max_new_tokens: int = 64
-    precision: AskedPrecision = "float32"
-    lora: LoraConfig | None = None
-    gradient_checkpointing: bool = False
-    attention: str = "auto"
-    chunk_tokens: int | None = None
-    sharded: bool = False
-
-    def __post_init__(self) -> None:
-        check_attention_name(self.attention, self.chunk_tokens)
-        depth_first = resolve_chunk_tokens(self.attention, self.chunk_tokens) is not None
-        if self.sharded and (self.lora is not None or depth_first):
-            other = "model.lora" if self.lora is not None else "depth-first passes (model.chunk_tokens, attention)"
-            raise BadConfig(f"model.sharded does not go with {other}; leave out one of them.")
-        if self.lora is not None and self.path is None:
-            raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
-        if self.chunk_tokens is not None and self.chunk_tokens < 1:
-            raise BadConfig(f"model.chunk_tokens is {self.chunk_tokens}; give at least 1, or leave it out.")
-        if self.max_new_tokens >= self.max_tokens:
-            raise BadConfig(f"model.max_new_tokens {self.max_new_tokens} must be below max_tokens {self.max_tokens}.")
-
-    @property
-    def computed_in(self) -> Precision:
-        """The precision; `auto` is what this machine is fast at, and is no run's (`TrainConfig.settled`)."""
-        return default_precision() if self.precision == "auto" else self.precision
 
 
 class ValidationConfig(Config):
@@ -171,6 +107,22 @@ class PhaseConfig(Config):
                 raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {method!r}.")
 
 
+@dataclass(frozen=True)
+class Decoding:
+    """How a policy's replies are drawn."""
+
+    name: str
+    temperature: float
+
+    def label(self, phase: str) -> str:
+        """Of a row of the table."""
+        return f"{phase}, {self.name}"
+
+    def file_name(self, phase: str) -> str:
+        """Of a row's records."""
+        return f"{phase}-{self.name.replace(' ', '')}"
+
+
 class EvaluationConfig(Config):
     """The last table.
 
@@ -188,6 +140,12 @@ class EvaluationConfig(Config):
     temperature: float = 0.6
     greedy: bool = True
     agents: tuple[str, ...] = ("random", "majority", "copy_match")
+
+    @property
+    def decodings(self) -> list[Decoding]:
+        """Sampled as the papers do, and greedy where that is wanted."""
+        sampled = Decoding(f"T {self.temperature:g}", self.temperature)
+        return [sampled, Decoding("greedy", 0.0)] if self.greedy else [sampled]
 
 
 class TrainConfig(Config):
@@ -307,3 +265,8 @@ class TrainConfig(Config):
     def context_of(self, name: str) -> ContextConfig:
         """The context of a phase's policy, in training and evaluation."""
         return self.phases[name].context.over(self.context)
+
+    def decodings_of(self, name: str) -> list[Decoding]:
+        """How a phase's policy is tested: as all are, and at temperatures of its own."""
+        further = [Decoding(f"T {temperature:g}", temperature) for temperature in self.phases[name].temperatures]
+        return list(dict.fromkeys([*self.evaluation.decodings, *further]))

@@ -18,7 +18,6 @@ from replay_sessions.foundation.table import Table, columns
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
 from train.attention.choice import get_traceable_attention
-from train.config import resolve_chunk_tokens
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import Group, micro_batches, score_group
 from train.grpo.trainer import grpo_plan
@@ -68,7 +67,7 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[Table | str]:
     options = PassOptions(
         autocast=autocast_dtype(config.model.computed_in),
         gradient_checkpointing=config.model.gradient_checkpointing,
-        chunk_tokens=resolve_chunk_tokens(config.model.attention, config.model.chunk_tokens),
+        chunk_tokens=config.model.depth_first_tokens,
         lora=config.model.lora,
         attention=get_traceable_attention(config.model.attention),
     )

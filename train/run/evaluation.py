@@ -37,7 +37,6 @@ from train.checkpoints import CheckpointInfo
 from train.ranks import Ranks
 from train.run.config import TrainConfig
 from train.run.phases import PhaseResult
-from train.run.rows import decodings, decodings_of
 
 
 class RunAgents(Protocol):
@@ -91,11 +90,10 @@ def table_rows(
     """
     rows = [(spec.label, spec, config.context) for spec in agents]
     sampled = [
-        (name, phase.label, config.context_of(name), decodings_of(config, name))
-        for name, phase in config.phases.items()
+        (name, phase.label, config.context_of(name), config.decodings_of(name)) for name, phase in config.phases.items()
     ]
     if demo_shop:
-        sampled.append(("oracle", "oracle", config.context, decodings(config.evaluation)))
+        sampled.append(("oracle", "oracle", config.context, config.evaluation.decodings))
     for name, label, context, ways in sampled:
         for decoding in ways:
             arguments = {"temperature": decoding.temperature}
@@ -194,7 +192,7 @@ def compare_rows(
     comparisons = [
         compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
         for phase in config.phases.values()
-        for decoding in decodings(config.evaluation)
+        for decoding in config.evaluation.decodings
         for other in phase.against
         for metric in ("exact_accuracy", "type_f1_macro")
     ]
@@ -238,7 +236,7 @@ def over_best_agent(
 def _policies(config: TrainConfig) -> list[str]:
     """The labels of the rows that are a phase's."""
     return [
-        decoding.label(phase.label) for name, phase in config.phases.items() for decoding in decodings_of(config, name)
+        decoding.label(phase.label) for name, phase in config.phases.items() for decoding in config.decodings_of(name)
     ]
 
 
@@ -246,7 +244,7 @@ def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str
     """What RL did to exact match, one sentence for each phase of GRPO that is compared with another phase."""
     sentences = []
     for phase in config.phases.values():
-        labels = [decoding.label(phase.label) for decoding in decodings(config.evaluation)]
+        labels = [decoding.label(phase.label) for decoding in config.evaluation.decodings]
         of_phase = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
         if phase.method == "grpo" and of_phase:
             sentences.append(_verdict(phase.label, of_phase))

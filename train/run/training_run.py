@@ -140,12 +140,7 @@ class TrainingRun:
             "gradient_checkpointing": config.gradient_checkpointing,
         }
         passes = choose_attention(
-            model,
-            config.attention,
-            chunk_tokens=config.chunk_tokens,
-            tokens=numbers.max_batch_tokens,
-            packed_only=is_sharded,
-            **options,
+            model, config, autocast=options["autocast"], tokens=numbers.max_batch_tokens, packed_only=is_sharded
         )
         if passes.line != self._passes_line:
             self.log.info(passes.line)

@@ -47,7 +47,6 @@ from train.run.data import TrainingData
 from train.run.evaluation import evaluate_rows
 from train.run.phases import Trainer
 from train.run.presets import extend_config, load_preset, read_config
-from train.run.rows import decodings
 from train.run.training_run import PHASES_FILE, TrainingRun
 from train.run_log import RunLog
 from train.tokens import ReplySpan, SessionTokens, reply_tokens
@@ -172,7 +171,7 @@ class Training:
             f"{len(lines)} runs in {self.folder}, on {sessions:,} sessions:",
             *lines,
             f"then {evaluation.sessions or 'all'} {evaluation.split} sessions, "
-            f"{len(decodings(evaluation))} decodings of each phase",
+            f"{len(evaluation.decodings)} decodings of each phase",
         ]
 
     def run(self) -> Trained:
@@ -197,7 +196,7 @@ class Training:
                 results = evaluate_rows(config, self.store, folder, training.agents, training.ranks)
                 records[kind, seed] = {label: row_records for label, (_, row_records) in results.items()}
             courses += [_read_course(folder, kind, reward, seed) for reward in self.rewards]
-        names = [decoding.name for decoding in decodings(config.evaluation)]
+        names = [decoding.name for decoding in config.evaluation.decodings]
         spam_at = {kind: _get_spam(self.store, config, kind) for kind in self.spam}
         return Trained(
             share=self.share,

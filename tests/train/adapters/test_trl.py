@@ -22,8 +22,8 @@ from tests.train.adapters.test_verl import replies_to, rows_of
 from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import order_file
-from train.adapters.trl import TrlRun, action_reward, certainty_reward, planned_rows, trl_arguments, trl_run
-from train.config import LoraConfig
+from train.adapters.trl import TrlRun, action_reward, certainty_reward, planned_rows, trl_run
+from train.config import LoraConfig, ModelConfig
 from train.loop import learning_rate
 from train.tokens import rationale_tokens
 
@@ -119,17 +119,17 @@ def test_what_trl_cannot_do_is_refused(
 
 
 def test_a_cap_on_importance_is_asked_of_trl_too(tmp_path: Path) -> None:
-    capped = trl_arguments(msgspec.structs.replace(GRPO, importance_sampling_cap=2.0), max_tokens=700)
+    model = ModelConfig(
+        path="m",
+        max_tokens=700,
+        precision="bfloat16_autocast",
+        gradient_checkpointing=True,
+        lora=LoraConfig(rank=8),
+    )
+    capped = trl_run(msgspec.structs.replace(GRPO, importance_sampling_cap=2.0), model, tmp_path, seed=0).arguments
     assert capped["vllm_importance_sampling_correction"] and capped["vllm_importance_sampling_clip_max"] == 2.0
-    assert not trl_arguments(GRPO, max_tokens=700)["vllm_importance_sampling_correction"]
-    options: dict[str, Any] = {
-        "model": "m",
-        "folder": tmp_path,
-        "max_tokens": 700,
-        "bf16": True,
-        "gradient_checkpointing": True,
-    }
-    run = trl_run(GRPO, **options, lora=LoraConfig(rank=8), seed=0)
+    run = trl_run(GRPO, model, tmp_path, seed=0)
+    assert not run.arguments["vllm_importance_sampling_correction"]
     assert run.lora is not None and run.lora.rank == 8
     assert run.arguments["bf16"] and run.arguments["gradient_checkpointing"]
 

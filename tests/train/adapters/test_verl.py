@@ -27,7 +27,7 @@ from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import order_file, write_order
 from train.adapters.verl import compute_score, overrides
-from train.config import LoraConfig
+from train.config import LoraConfig, ModelConfig
 from train.grpo.loss import scaled_advantages, token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
 from train.models import load_tokenizer
@@ -283,6 +283,6 @@ def verl_config(words: list[str], name: str = "ppo_trainer") -> Any:
 
 
 def test_adapters_are_asked_of_verl_too(tmp_path: Path) -> None:
-    words = overrides(GRPO, model="m", folder=tmp_path, max_tokens=700, lora=LoraConfig(rank=8), seed=0)
+    words = overrides(GRPO, ModelConfig(path="m", max_tokens=700, lora=LoraConfig(rank=8)), tmp_path, seed=0)
     assert words["actor_rollout_ref.model.lora_rank"] == 8
     assert words["actor_rollout_ref.model.target_modules"] == "all-linear"

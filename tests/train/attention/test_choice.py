@@ -12,14 +12,13 @@ from train.attention import choice
 from train.attention.choice import activation_bytes, choose_attention
 from train.attention.merged import merged_where_long
 from train.attention.structured import Structured
+from train.config import ModelConfig
 from train.memory import PassOptions, memory_parts
-from train.run.config import ModelConfig
 from train.session_tree import SessionTree, pack
 
 
 def chosen(tiny: Tiny, name: str = "auto", **options: Any) -> choice.AttentionChoice:
-    given = {"chunk_tokens": None, "autocast": None, "gradient_checkpointing": False, "tokens": 4096, **options}
-    return choose_attention(tiny.model, name, **given)
+    return choose_attention(tiny.model, ModelConfig(attention=name, **options), autocast=None, tokens=4096)
 
 
 def test_auto_takes_the_merged_attention_on_a_cpu_and_says_why(tiny: Tiny) -> None:

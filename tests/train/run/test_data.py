@@ -8,7 +8,8 @@ import pytest
 from replay_sessions.foundation.errors import BadConfig
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import Tiny
-from train.run.config import ModelConfig, TrainConfig
+from train.config import ModelConfig
+from train.run.config import TrainConfig
 from train.run.data import TrainingData
 from train.run.presets import load_preset
 

@@ -15,7 +15,6 @@ from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 from train.run.config import TrainConfig
 from train.run.presets import extend_config, load_preset, read_config, record_extension
-from train.run.rows import decodings_of
 
 FOLDER = Path("runs/mine")
 TABLE_2, TABLE_4 = (load_preset("tiny_cpu", rows) for rows in ("shop_r1_table2", "shop_r1_table4"))
@@ -39,11 +38,11 @@ def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> No
     assert set(both.phases["shop_r1"].against) == {"sft_no_rationales_shown", "sft_rl_binary", "sft_longer", "sft"}
     assert both.phases["shop_r1"].label == TABLE_2.phases["shop_r1"].label
     more = extend_config(both, load_preset("tiny_cpu", "shop_r1_figure2"), FOLDER)
-    assert [one.name for one in decodings_of(more, "shop_r1")] == [
+    assert [one.name for one in more.decodings_of("shop_r1")] == [
         "T 0.6", "greedy", "T 0.7", "T 0.8", "T 0.9", "T 1", "T 1.1", "T 1.2",
     ]  # fmt: skip
-    assert [one.name for one in decodings_of(more, "sft")] == ["T 0.6", "greedy"]
-    name = decodings_of(more, "shop_r1")[2].file_name("shop_r1")
+    assert [one.name for one in more.decodings_of("sft")] == ["T 0.6", "greedy"]
+    name = more.decodings_of("shop_r1")[2].file_name("shop_r1")
     assert AgentFiles.of(Path(), name).steps == Path("agents/shop_r1-T0.7/steps.jsonl")
 
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from replay_sessions.foundation.errors import BadConfig
-from train.config import Precision
+from train import config as config_module
+from train.config import ModelConfig, Precision
 from train.grpo.config import GrpoConfig
-from train.run import config as configs
 from train.run.options import prepare
 from train.run.presets import RENAMED_KEYS, load_preset
 
@@ -20,7 +20,7 @@ def test_auto_precision_is_definite_in_the_configuration_of_a_run(
     usual: Precision, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A run that goes on elsewhere keeps what it began in, so what it notes is never `auto`."""
-    monkeypatch.setattr(configs, "default_precision", lambda: usual)
+    monkeypatch.setattr(config_module, "default_precision", lambda: usual)
     call = ["--preset", "smollm2_cpu", "--out", str(tmp_path)]
     assert prepare(call)[2].model.precision == usual
     assert prepare([*call, "--model.precision", "float32"])[2].model.precision == "float32"
@@ -48,7 +48,7 @@ def test_a_run_with_a_former_key_is_answered_with_the_new_name(tmp_path: Path) -
 
 
 def test_every_renamed_key_is_a_key_now_and_was_none() -> None:
-    keys = {"grpo": GrpoConfig.__struct_fields__, "model": configs.ModelConfig.__struct_fields__}
+    keys = {"grpo": GrpoConfig.__struct_fields__, "model": ModelConfig.__struct_fields__}
     for former, name in RENAMED_KEYS.items():
         table, key = former.split(".")
         assert name in keys[table] and key not in keys[table]
