@@ -24,8 +24,8 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.store.work_folder import WorkFolder
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
-from train.config import Precision
 from train.lora import adapter_base, has_adapter, load_adapter, save_adapter
+from train.machine import Precision
 from train.models import load_tokenizer, load_weights
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"

@@ -36,8 +36,8 @@ from replay_sessions.foundation.errors import BadConfig
 from shop_env.reward.score import SelfCertainty
 from train.attention.depth_first import ChunkOutput, Head, depth_first
 from train.attention.structured import Structured
-from train.config import Precision
 from train.lora import copy_adapter, has_adapter, using_adapter
+from train.machine import Precision
 from train.session_tree import Attention, PackedTrees, TreeAttention, hidden_states
 
 CHUNK_BYTES = 256 << 20

@@ -19,6 +19,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ from msgspec.structs import asdict
 from agents.adapted import SeededAgent
 from replay_sessions.foundation.durable_files import replace_file, replace_json, sync_folder, working_alone_in, writing
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, BadSession, did_you_mean
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Config
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.reply_cache import ReplyCache
@@ -67,6 +68,7 @@ class QuestionStep(Config):
         return self.session_id, self.step_index
 
 
+@dataclass(frozen=True)
 class Recording:
     """A folder of predictions.
 
@@ -74,10 +76,9 @@ class Recording:
         steps: The questions, in their order.
     """
 
-    def __init__(self, folder: Path, questions: Questions, steps: Sequence[QuestionStep]) -> None:
-        self.folder = folder
-        self.questions = questions
-        self.steps = steps
+    folder: Path
+    questions: Questions
+    steps: Sequence[QuestionStep]
 
     @classmethod
     def open(cls, folder: Path) -> "Recording":
@@ -119,12 +120,12 @@ class Recording:
         keys = scored_keys(
             store, questions.split, skip_first_action=not questions.first_action, max_sessions=questions.sessions
         )
-        steps = []
-        with progress_bar("questions", len(keys), "steps") as advance:
-            for step in steps_at(store, questions.split, keys, questions.context):
-                digest = observation_digest(step.observation)
-                steps.append(QuestionStep(session_id=step.key[0], step_index=step.key[1], observation=digest))
-                advance(1)
+        steps = [
+            QuestionStep(
+                session_id=step.key[0], step_index=step.key[1], observation=observation_digest(step.observation)
+            )
+            for step in track(steps_at(store, questions.split, keys, questions.context), "questions", len(keys))
+        ]
         with writing(folder):
             folder.joinpath("people").mkdir(parents=True, exist_ok=True)
             sync_folder(folder)

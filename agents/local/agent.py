@@ -18,8 +18,8 @@ from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, che
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
-from train.config import Precision
 from train.lora import adapter_base, load_adapter
+from train.machine import Precision
 from train.models import load_model, load_tokenizer
 from train.rollouts.vllm import LARGEST_SEED, VllmEngine
 from train.tokens import decode_replies

@@ -24,7 +24,7 @@ from agents.prompting.chat import Chat
 from agents.rationales.request import INSTRUCTIONS, NoRationale, RationaleOptions, rationale_in, rationale_request
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Column, Table, print_results
@@ -144,15 +144,11 @@ def _request_all(
         for session in store.sessions(options.split):
             yield from ((session, index) for index, step in enumerate(session.steps) if not step.rationale)
 
-    count = 0
-    with progress_bar("reading", sum(options.split in ("all", row.split) for row in store.index())) as advance:
-        for session in store.sessions(options.split):
-            count += sum(not step.rationale for step in session.steps)
-            advance(1)
-    with progress_bar("asking", count) as advance:
-        for outcome in map_in_threads(ask, (deque([step]) for step in lacking()), options.concurrency):
-            yield outcome
-            advance(1)
+    sessions = sum(options.split in ("all", row.split) for row in store.index())
+    read = track(store.sessions(options.split), "reading", sessions)
+    count = sum(not step.rationale for session in read for step in session.steps)
+    outcomes = map_in_threads(ask, (deque([step]) for step in lacking()), options.concurrency)
+    yield from track(outcomes, "asking", count)
 
 
 def _write_store(
@@ -168,24 +164,20 @@ def _write_store(
             return step
         return msgspec.structs.replace(step, rationale=outcome, rationale_source=options.model)
 
-    with (
-        progress_bar("writing", len(store)) as advance,
-        StoreWriter(
-            options.out,
-            source=manifest.source,
-            splits=manifest.split_plan,
-            options={**manifest.options, **own},
-            overwrite=options.overwrite,
-        ) as writer,
-    ):
+    with StoreWriter(
+        options.out,
+        source=manifest.source,
+        splits=manifest.split_plan,
+        options={**manifest.options, **own},
+        overwrite=options.overwrite,
+    ) as writer:
         writer.carry_over(store.path, manifest)
-        for session in store.sessions():
+        for session in track(store.sessions(), "writing", len(store)):
             steps = tuple(
                 with_rationale(step, outcomes.get((session.session_id, index)))
                 for index, step in enumerate(session.steps)
             )
             writer.write(msgspec.structs.replace(session, steps=steps))
-            advance(1)
 
 
 def _beside(out: Path, suffix: str) -> Path:

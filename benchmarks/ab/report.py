@@ -5,10 +5,9 @@ from pathlib import Path
 
 from benchmarks.ab.config import PLACEBOS
 from benchmarks.ab.effects import MEASURES, Effect
-from benchmarks.ab.forest import Series, draw_forest
 from benchmarks.ab.lab import LabResults, LabRow
 from replay_sessions.foundation.table import Table, columns, format_cell
-from train.show.plot_style import SERIES
+from train.show.plot_style import SERIES, Series, draw_forest
 
 UNITS = {"bought": "points", "steps": "steps", "dollars": "$"}
 

@@ -25,7 +25,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 
@@ -64,11 +64,7 @@ def _report(options: ReportOptions) -> None:
     with requires_extra("report"):
         from benchmarks.report.page import all_tables, render_page, write_tables  # noqa: PLC0415 - may be missing
     evidence = read_evidence(options.folder)
-    judged = {}
-    with progress_bar("agents", len(evidence.labels)) as advance:
-        for label in evidence.labels:
-            judged[label] = judge(evidence, label)
-            advance(1)
+    judged = {label: judge(evidence, label) for label in track(evidence.labels, "agents")}
     compared = differences(evidence)
     data, no_sessions = _sessions(options, evidence, judged)
     page: str = render_page(evidence, compared, judged, headline(evidence, compared, judged), data, no_sessions)

@@ -22,7 +22,7 @@ import msgspec
 
 from benchmarks.report.evidence import OUTCOMES, Evidence, Judged, JudgedStep
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action, Click, Session, reply_action
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
@@ -135,13 +135,11 @@ def _chapters(
 ) -> Iterator[_Chapter]:
     page_numbers: dict[str, int] = {}
     chapter = _Chapter()
-    with progress_bar("sessions", len(wanted)) as advance:
-        for session_id in wanted:
-            if chapter.characters > CHAPTER_CHARACTERS:
-                yield chapter
-                chapter = _Chapter()
-            _add(chapter, store.session(session_id), evidence, labels, answers, page_numbers)
-            advance(1)
+    for session_id in track(wanted, "sessions"):
+        if chapter.characters > CHAPTER_CHARACTERS:
+            yield chapter
+            chapter = _Chapter()
+        _add(chapter, store.session(session_id), evidence, labels, answers, page_numbers)
     if chapter.sessions:
         yield chapter
 

@@ -19,7 +19,7 @@ from itertools import chain, product
 import numpy as np
 
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged, JudgedStep, terms_of
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.results import ResultRow, errors_as_misses
@@ -199,13 +199,10 @@ def differences(evidence: Evidence) -> list[Comparison]:
         return own
     others = [label for label in evidence.labels if label != best.label]
     records = {label: errors_as_misses(steps) for label, steps in evidence.records.items()}
-    compared = []
-    with progress_bar("differences", len(others) * len(COMPARED)) as advance:
-        for label, metric in product(others, COMPARED):
-            compared.append(
-                compare_records(records, label, best.label, metric, cluster=config.cluster, preset=config.metrics)
-            )
-            advance(1)
+    compared = [
+        compare_records(records, label, best.label, metric, cluster=config.cluster, preset=config.metrics)
+        for label, metric in track(list(product(others, COMPARED)), "differences")
+    ]
     pairs = {(test.first, test.second, test.metric) for test in compared}
     return adjusted(compared + [test for test in own if (test.first, test.second, test.metric) not in pairs])
 

@@ -2,8 +2,9 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -18,6 +19,7 @@ from rich.progress import (
 )
 
 _LINE_EVERY_S = 60.0
+T = TypeVar("T")
 
 
 @contextmanager
@@ -45,6 +47,14 @@ def progress_bar(
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda amount: progress.advance(task, amount)
+
+
+def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
+    """Yields items under a progress bar; `total`: how many there are, where `items` has no length."""
+    with progress_bar(title, len(items) if isinstance(items, Sized) else total) as advance:
+        for item in items:
+            yield item
+            advance(1)
 
 
 @contextmanager

@@ -144,7 +144,7 @@ def map_options(file: str, **ours: object) -> dict[str, Any]:
 
     Its table `fixed` has those that are the same for every run, `ours` those that are keys of our configuration.
     """
-    tables = msgspec.toml.decode(Path(__file__).with_name(file).read_bytes())
+    tables: dict[str, dict[str, Any]] = msgspec.toml.decode(Path(__file__).with_name(file).read_bytes())
     of_run = SimpleNamespace(**ours)
     return tables["fixed"] | {option: attrgetter(key)(of_run) for option, key in tables["ours"].items()}
 

@@ -97,11 +97,14 @@ class _CachedAttention:
         return attend_by(self._bias, query, keys, values, scale)
 
 
+@dataclass(frozen=True)
 class _Walk(Generic[T]):
     """One session of a pack."""
 
-    def __init__(self, forward: Forward, packed: PackedTrees, head: Head[T], span: PackedSpan) -> None:
-        self._forward, self._packed, self._head, self._span = forward, packed, head, span
+    _forward: Forward
+    _packed: PackedTrees
+    _head: Head[T]
+    _span: PackedSpan
 
     def outputs(self, chunk_tokens: int) -> Iterator[ChunkOutput[T]]:
         span = self._span

@@ -77,16 +77,10 @@ class GrpoConfig(Config):
             raise BadConfig(
                 f"grpo.balance is {self.balance!r}, but whole sessions make the batches; give grpo.steps_per_batch."
             )
-        if self.steps_per_batch is not None and self.steps_per_batch < 1:
-            raise BadConfig(f"grpo.steps_per_batch is {self.steps_per_batch}; a batch needs at least 1 step.")
-        if self.num_iterations < 1:
-            raise BadConfig(
-                f"grpo.num_iterations is {self.num_iterations}; each batch needs at least 1 optimiser step."
-            )
-        if self.importance_sampling_cap is not None and self.importance_sampling_cap < 1:
-            raise BadConfig(
-                f"grpo.importance_sampling_cap is {self.importance_sampling_cap}; give at least 1, or leave it out."
-            )
+        for key in ("steps_per_batch", "num_iterations", "importance_sampling_cap"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise BadConfig(f"grpo.{key} is {value}; it must be at least 1.")
         if self.epsilon_high is not None and self.epsilon_high < self.epsilon:
             raise BadConfig(
                 f"grpo.epsilon_high is {self.epsilon_high}, below grpo.epsilon {self.epsilon}; "

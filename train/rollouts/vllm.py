@@ -20,8 +20,9 @@ import msgspec
 import torch
 
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
-from train.config import Precision, SamplingConfig
+from train.config import SamplingConfig
 from train.lora import ADAPTER_FILE, has_adapter, save_adapter
+from train.machine import Precision
 from train.models import GGUF, PACKAGE
 from train.policy import Policy
 from train.rollouts.engine import SampledReply, make_reply

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig
 
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Table, columns
 from replay_sessions.store import SessionStore
 from shop_env.reward import RewardConfig
@@ -75,9 +75,9 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[Table | str]:
     rows: list[list[str | int]] = []
     memory: dict[str, MemoryParts] = {}
     trained = {name: phase for name, phase in config.phases.items() if phase.method != "none"}
-    with tempfile.TemporaryDirectory() as folder, progress_bar("phases", len(trained)) as advance:
+    with tempfile.TemporaryDirectory() as folder:
         data = TrainingData(config, store, Path(folder), lambda _text: None)
-        for name, phase in trained.items():
+        for name, phase in track(trained.items(), "phases"):
             trunks = data.trunks(name, tokenizer)
             if phase.method == "sft":
                 work = _sft(config, name, trunks)
@@ -86,7 +86,6 @@ def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[Table | str]:
             steps = work.steps if phase.same_time_as is None else "*"
             rows.append([name, phase.method, steps, work.batch_tokens, _length(work.largest)])
             memory[name] = memory_parts(model_config, [work.largest], options, work.rollouts)
-            advance(1)
     yield Table(columns=columns("phase", "method", count=("steps", "tokens a step", "largest pass")), rows=rows)
     yield ""
     yield from _memory(memory)

@@ -1,21 +1,23 @@
-"""The look of every plot of the project, and the two ways in which one leaves it: as PNG and SVG files, or in a page.
+"""The look of every plot of the project, how a plot is saved (PNG and SVG files, or in a page), and forest plots.
 
 Colours are Okabe and Ito's, which the colour-blind tell apart, then darker ones; each series also has a marker of its
 own. The same data gives the same file, byte for byte.
 """
 
 import io
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from replay_sessions.foundation.durable_files import replacing
+from replay_sessions.foundation.table import Estimate
 
 COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"),
@@ -24,30 +26,7 @@ COLOURS = (
 MARKERS = "os^vPX*<>d"
 SERIES = tuple(zip(COLOURS, MARKERS, strict=True))
 REFERENCE = "#777777"  # what is compared with: the log, the paper, a ceiling, zero
-_STYLE: dict[Any, Any] = {
-    "font.size": 8.5,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7.5,
-    "legend.handlelength": 1.1,
-    "legend.handletextpad": 0.4,
-    "legend.columnspacing": 0.9,
-    "legend.frameon": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "savefig.dpi": 220,
-    "text.parse_math": False,  # a label may hold a $
-    "svg.hashsalt": "shop-r1",  # else the ids of clips are random
-}
+_STYLE = Path(__file__).with_name("plots.mplstyle")
 # In a page: text stays text, in the page's font, and what is not a curve is grey enough for light and dark alike.
 _EMBEDDED: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -62,7 +41,7 @@ _EMBEDDED: dict[Any, Any] = {
 @contextmanager
 def plot_style(*, embedded: bool = False) -> Iterator[None]:
     """Draw within it; `embedded` for what goes into a page."""
-    with mpl.rc_context(_STYLE | (_EMBEDDED if embedded else {})):
+    with mpl.rc_context(_EMBEDDED if embedded else {}, fname=_STYLE):
         yield
 
 
@@ -90,3 +69,45 @@ def embed_plot(figure: Figure, description: str) -> str:
     width, height = 72 * figure.get_size_inches()
     head = f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(description)}"'
     return f"{head}>" + re.sub(r"\s*\n\s*", " ", drawing)
+
+
+FOREST_WIDTH = 8.0  # inches
+
+
+class Series(NamedTuple):
+    """One colour and one mark: an estimate for each group that has one."""
+
+    label: str
+    colour: str
+    mark: str
+    estimates: Mapping[str, Estimate]
+
+
+def draw_forest(groups: Sequence[str], series: Sequence[Series], path: Path, label: str) -> None:
+    """Writes a forest plot: groups below one another, in each a mark with its interval for each of several series.
+
+    Args:
+        label: Of the axis.
+    """
+    with plot_style():
+        step = 1 / (len(series) + 1)
+        figure = Figure(figsize=(FOREST_WIDTH, 1.0 + 0.22 * len(groups) * len(series)), layout="constrained")
+        axes = figure.add_subplot()
+        axes.axvline(0, color=REFERENCE, linewidth=0.8)
+        for position in range(1, len(groups), 2):
+            axes.axhspan(position - step, position + 1 - step, color="#F2F2F2", zorder=0)
+        for number, (label_of, colour, mark, estimates) in enumerate(series):
+            heights = {group: position + number * step for position, group in enumerate(groups) if group in estimates}
+            for group, height in heights.items():
+                ends = [end for end in (estimates[group].low, estimates[group].high) if end is not None]
+                if all(map(math.isfinite, ends)):
+                    axes.plot(ends, [height] * len(ends), color=colour, linewidth=1.4)
+            values = [estimates[group].value for group in heights]
+            axes.plot(
+                values, list(heights.values()), color=colour, marker=mark, markersize=5, linestyle="", label=label_of
+            )
+        axes.set_yticks([position + 0.5 - step for position in range(len(groups))], groups)
+        axes.set_ylim(len(groups) - step, -step)
+        axes.set_xlabel(label)
+        figure.legend(loc="outside upper center", ncols=min(4, len(series)))
+        save_plot(figure, path)

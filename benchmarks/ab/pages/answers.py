@@ -25,7 +25,7 @@ from benchmarks.ab.pages.changed import ChangedSteps, PagesConfig, PageVersion
 from benchmarks.ab.pages.shifts import Distribution, Kinds
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import AgentFailed
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import NOT_RUN, fill_cache
@@ -144,13 +144,12 @@ class _Agent:
     def _count(self, answers: Answers, side: Side, version: PageVersion, caches: Sequence[ReplyCache]) -> None:
         answer = _weighed if answers.by_probabilities else self._drawn
         rows = dict.fromkeys(self.changed.keys, np.full(len(self.kinds.labels), np.nan))
-        with progress_bar(f"{self.spec.label}, {version}: counting", len(rows)) as advance:
-            for step in self.changed.steps(version):
-                try:
-                    rows[step.key] = self.kinds.shares(answer(caches, step.key), page_names(step.observation["page"]))
-                except AgentFailed as error:
-                    answers.first_error = answers.first_error or str(error)
-                advance(1)
+        steps = track(self.changed.steps(version), f"{self.spec.label}, {version}: counting", len(rows))
+        for step in steps:
+            try:
+                rows[step.key] = self.kinds.shares(answer(caches, step.key), page_names(step.observation["page"]))
+            except AgentFailed as error:
+                answers.first_error = answers.first_error or str(error)
         answers.all_shares[side] = np.array(list(rows.values()))
 
 

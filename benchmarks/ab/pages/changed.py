@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.ab.pages.change import Change, spaced
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import BadConfig, check_at_least
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
@@ -148,23 +148,18 @@ class ChangedSteps:
     def _find_touched(self, keys: Sequence[StepKey]) -> dict[StepKey, str]:
         """The steps at which an agent sees another page on B than on A, with their users."""
         touched = {}
-        with progress_bar("pages of B", len(keys)) as advance:
-            for session, indices in sessions_at(self._store, self._config.split, keys):
-                for index in indices:
-                    before, after = (self._step(session, index, version).observation["page"] for version in ("A", "B"))
-                    if before != after:
-                        touched[session.session_id, index] = session.user_id
-                    advance(1)
+        steps = zip(self.steps("A", keys), self.steps("B", keys), strict=True)
+        for before, after in track(steps, "pages of B", len(keys)):
+            if before.observation["page"] != after.observation["page"]:
+                touched[before.key] = before.session.user_id
         return touched
 
     def _digest(self, version: PageVersion) -> str:
         digest = hashlib.blake2b(digest_size=16)
-        with progress_bar(f"names on {version}", len(self.keys)) as advance:
-            for step in self.steps(version):
-                page = step.observation["page"]
-                digest.update(f"{step.key}\0{page}\0".encode("utf-8", "surrogatepass"))
-                self.names |= page_names(page)
-                advance(1)
+        for step in track(self.steps(version), f"names on {version}", len(self.keys)):
+            page = step.observation["page"]
+            digest.update(f"{step.key}\0{page}\0".encode("utf-8", "surrogatepass"))
+            self.names |= page_names(page)
         return digest.hexdigest()
 
     def _nothing_touched(self, change: Change, first_pages: int) -> str:

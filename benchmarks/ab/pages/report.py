@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.ab.forest import Series, draw_forest
 from benchmarks.ab.pages.question import PagesResults, PagesRow
 from benchmarks.ab.pages.shifts import LEVEL, Difference
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
-from train.show.plot_style import REFERENCE, SERIES
+from train.show.plot_style import REFERENCE, SERIES, Series, draw_forest
 
 COLUMNS = (
     Column("share of"),

@@ -19,7 +19,7 @@ from benchmarks.studies.reward_hacking.gradients import Floats
 from benchmarks.studies.reward_hacking.guesses import TYPES, Chances, Guess, Mix, count_mix, measure_guesses
 from benchmarks.studies.reward_hacking.policies import POLICIES
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Action, reply_action
@@ -135,11 +135,7 @@ def measure_store(
     records, mix = answers[0].records, count_mix(answers[0].logged, "this store")
     if mix.terminate == mix.steps:
         raise BadConfig(f"Every scored step of '{store.path}' is a terminate action: there is no other to pay.")
-    earned = []
-    with progress_bar("rewards", len(answers)) as advance:
-        for policy in answers:
-            earned.append(compute_earned(policy, REWARD_PRESETS))
-            advance(1)
+    earned = [compute_earned(policy, REWARD_PRESETS) for policy in track(answers, "rewards")]
     rewards = [with_scale(threshold=tau) for tau in THRESHOLDS]
     record = StoreRecord(
         steps=len(records),
@@ -171,17 +167,16 @@ def collect_answers(
         raise BadConfig(f"--agents names {min(duplicates)}, which is among the trivial policies already.")
     logged = [step.logged for step in scored_steps(store, split, max_sessions=max_sessions)]
     answers = []
-    with progress_bar("policies", len(specs) + len(references)) as advance:
-        for label, spec in (specs | {name: name for name in references}).items():
-            records = evaluate(make_agent(spec, store=store), store, split, seed=seed, max_sessions=max_sessions)
-            if failed := [record.error for record in records if record.error]:
-                raise BadConfig(
-                    f"'{label}' gave no reply at {len(failed)} of {len(records)} steps, the first time: {failed[0]} "
-                    "Leave it out of --agents."
-                )
-            replies = [parse_reply(record.reply or "") for record in records]
-            answers.append(Answers(label, label in specs, records, replies, logged))
-            advance(1)
+    everyone = specs | {name: name for name in references}
+    for label, spec in track(everyone.items(), "policies"):
+        records = evaluate(make_agent(spec, store=store), store, split, seed=seed, max_sessions=max_sessions)
+        if failed := [record.error for record in records if record.error]:
+            raise BadConfig(
+                f"'{label}' gave no reply at {len(failed)} of {len(records)} steps, the first time: {failed[0]} "
+                "Leave it out of --agents."
+            )
+        replies = [parse_reply(record.reply or "") for record in records]
+        answers.append(Answers(label, label in specs, records, replies, logged))
     return answers
 
 

@@ -43,7 +43,7 @@ from benchmarks.studies.speed.passes import (
 )
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import load
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import track
 
 _RUNS = 3
 _DEFAULT_SHAPES = ("31m", "3.7m")
@@ -78,10 +78,8 @@ def _measure_times(shape: str, size: Size, runs: int) -> Iterator[Measurement]:
 
 def _measure_memory(shape: str, size: Size) -> Iterator[Measurement]:
     memory = {}
-    with progress_bar(f"{shape}: memory", len(_WITH_MEMORY)) as advance:
-        for name in _WITH_MEMORY:
-            memory[name] = _measure_in_process(shape, size, name)
-            advance(1)
+    for name in track(_WITH_MEMORY, f"{shape}: memory"):
+        memory[name] = _measure_in_process(shape, size, name)
     for peer in ("prefix", "trie"):
         yield _compare(f"training.memory.{shape}", "MiB", memory, "packed", peer, runs=1)
     yield _compare(f"training.memory.{shape}.depth_first", "MiB", memory, "depth_first", "packed", runs=1)
@@ -127,10 +125,8 @@ def _trl_log_probs(model: Any, rows: Tensor, fork: int) -> Tensor:
 def _check_sums(shape: str, ways: Mapping[str, Callable[[], float]]) -> None:
     """Checks that every way computes the same sum, which warms them up too."""
     sums = {}
-    with progress_bar(f"{shape}: every way once", len(ways)) as advance:
-        for name, way in ways.items():
-            sums[name] = way()
-            advance(1)
+    for name, way in track(ways.items(), f"{shape}: every way once"):
+        sums[name] = way()
     if any(abs(value - sums["rows"]) > 1e-4 * abs(sums["rows"]) for value in sums.values()):
         raise RuntimeError(f"the ways differ at {shape}, so their times say nothing: {sums}")
 

@@ -9,8 +9,9 @@ import pytest
 
 from replay_sessions.foundation.errors import BadConfig
 from train import config as config_module
-from train.config import ModelConfig, Precision
+from train.config import ModelConfig
 from train.grpo.config import GrpoConfig
+from train.machine import Precision
 from train.run.options import prepare
 from train.run.presets import RENAMED_KEYS, load_preset
 
