@@ -128,7 +128,7 @@ def summarise_seeds(
     return rows, differences, "\n".join(text) + "\n"
 
 
-main = command(Options, _run, program="python -m benchmarks.seeds", text=__doc__)
+main = command(Options, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -35,7 +35,7 @@ def _merge(options: Merge) -> None:
     print(options.out)
 
 
-main = command(Merge, _merge, program="python -m train.merge", text=__doc__)
+main = command(Merge, _merge)
 
 if __name__ == "__main__":
     sys.exit(main())

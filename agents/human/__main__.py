@@ -30,7 +30,7 @@ import tyro
 
 from agents.human.recording import Questions, Recording
 from agents.human.sitting import Sitting
-from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.command_line import command, parse_options, run_command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
@@ -43,7 +43,6 @@ from shop_env.evaluation.scored_steps import AnySplit, StepKey
 from shop_env.observation import ContextConfig
 from shop_env.replies import Reply, parse_reply
 
-PROGRAM = "python -m agents.human"
 Answers = Mapping[StepKey, dict[str, str]]
 _PROVENANCE = ("time", "commit", "dirty", "python", "packages", "machine")
 
@@ -96,8 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line."""
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] != ["agreement"]:
-        return command(Ask, _ask, program=PROGRAM, text=__doc__)(words)
-    return command(CompareAnswers, _compare, program=f"{PROGRAM} agreement")(words[1:])
+        return command(Ask, _ask)(words)
+    program = "python -m agents.human agreement"
+    return run_command(lambda: _compare(parse_options(CompareAnswers, words[1:], program=program)))
 
 
 def _compare(options: CompareAnswers) -> None:

@@ -32,7 +32,7 @@ def _run(options: RationaleOptions) -> int:
     return synthesise(options)
 
 
-main = command(RationaleOptions, _run, program="python -m agents.rationales", text=__doc__, can_be_none=True)
+main = command(RationaleOptions, _run, can_be_none=True)
 
 if __name__ == "__main__":
     sys.exit(main())

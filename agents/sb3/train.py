@@ -25,7 +25,7 @@ def _train(config: Sb3Config) -> int:
     return 0
 
 
-main = command(Sb3Config, _train, program="python -m agents.sb3.train", text=__doc__)
+main = command(Sb3Config, _train)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -42,7 +42,7 @@ def _run(config: LabConfig) -> None:
     print_results(*report.tables(results), *report.sentences(results), written)
 
 
-main = command(LabConfig, _run, program="python -m benchmarks.ab", text=__doc__)
+main = command(LabConfig, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

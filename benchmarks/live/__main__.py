@@ -182,7 +182,7 @@ def _run(config: LiveConfig) -> None:
     print_results(visits_table(rows), *failures, *scores, written)
 
 
-main = command(LiveConfig, _run, program="python -m benchmarks.live", text=__doc__)
+main = command(LiveConfig, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

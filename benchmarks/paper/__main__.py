@@ -46,7 +46,7 @@ def _run(options: PaperOptions) -> None:
         print_results(f"Written: {', '.join(map(str, paths))}")
 
 
-main = command(PaperOptions, _run, program="python -m benchmarks.paper", text=__doc__)
+main = command(PaperOptions, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -65,7 +65,7 @@ def _run(options: People) -> None:
     print_results(table, f"written: {out / 'people.json'}, people.md")
 
 
-main = command(People, _run, program="python -m benchmarks.people", text=__doc__)
+main = command(People, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -29,7 +29,6 @@ from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 
-PROGRAM = "python -m benchmarks.report"
 MEGABYTE = 1_000_000
 FOR_FIGURES = 1_500_000  # characters that the file needs beside its sessions, with room to spare
 
@@ -98,7 +97,7 @@ def _sessions(options: ReportOptions, evidence: Evidence, judged: Judged) -> tup
         return None, f"{error}. Give the store by --store PATH."
 
 
-main = command(ReportOptions, _report, program=PROGRAM, text=__doc__)
+main = command(ReportOptions, _report)
 
 if __name__ == "__main__":
     sys.exit(main())

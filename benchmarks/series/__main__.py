@@ -89,7 +89,7 @@ def _plan(boards: Sequence[Board]) -> Iterator[str]:
         yield from (f"    {agent}" for agent in config.agents)
 
 
-main = command(Options, _run, program="python -m benchmarks.series", text=__doc__)
+main = command(Options, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

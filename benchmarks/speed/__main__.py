@@ -76,7 +76,7 @@ def _format(measurement: Measurement) -> str:
     return f"{line}   {measurement.ratio:,.1f} times {measurement.peer} ({measurement.peer_value:,.2f})"
 
 
-main = command(Call, _run, program="python -m benchmarks.speed", text=__doc__)
+main = command(Call, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -125,7 +125,7 @@ def _audit(store: SessionStore, options: Check) -> AuditReport:
         return audit_store(store, limits, workers=options.workers or os.cpu_count() or 1, on_progress=advance)
 
 
-run = command(Check, _check, program="python -m replay_sessions check", text=__doc__)
+run = command(Check, _check, program="python -m replay_sessions check")
 
 
 def print_report(report: AuditReport, console: Console) -> None:

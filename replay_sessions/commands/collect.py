@@ -65,4 +65,4 @@ def _collect(options: Collect) -> int:
         return serve(server, greeting, journal.summary)
 
 
-run = command(Collect, _collect, program="python -m replay_sessions collect", text=__doc__)
+run = command(Collect, _collect, program="python -m replay_sessions collect")

@@ -48,4 +48,4 @@ def _generate(options: Generate) -> int:
     return 0
 
 
-run = command(Generate, _generate, program="python -m replay_sessions generate", text=__doc__)
+run = command(Generate, _generate, program="python -m replay_sessions generate")

@@ -70,4 +70,4 @@ def _shop(options: Shop) -> int:
         return serve(server, greeting, journal.summary)
 
 
-run = command(Shop, _shop, program="python -m replay_sessions shop", text=__doc__)
+run = command(Shop, _shop, program="python -m replay_sessions shop")

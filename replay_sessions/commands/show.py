@@ -162,4 +162,4 @@ def _show_page_file(path: Path, options: Show, console: Console) -> None:
     _show_page(page, console)
 
 
-run = command(Show, _show, program="python -m replay_sessions show", text=__doc__)
+run = command(Show, _show, program="python -m replay_sessions show")

@@ -3,9 +3,9 @@
     words ─► subcommand ─► tyro ─► the command's options, a frozen msgspec.Struct ─► its body ─► exit code
 
 The Struct is the whole declaration of a command: its fields are the flags, with their defaults, and its docstring
-explains them. `--help` prints a text with examples above them. A module's `main` is one line:
+explains them. Above them `--help` prints the head of the command's module. A module's `main` is one line:
 
-    main = command(Count, count, program="python -m my.count", text=__doc__)
+    main = command(Count, count)
 
 Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C. Signals that end a
 command, Ctrl-C's and SIGTERM, are handled differently for as long as `handling` or `terminable` lasts.
@@ -50,24 +50,29 @@ def command(
     options: type[OptionsT],
     body: Callable[[OptionsT], int | None],
     *,
-    program: str,
-    text: str | None = None,
+    program: str | None = None,
     can_be_none: bool = False,
 ) -> Callable[..., int]:
     """The `main` of a command: parses the words after the program's name, runs `body` and returns the exit code.
 
     Args:
-        options: See `parse_options`, as for `program`, `text` and `can_be_none`.
-        body: Runs the command; None, like 0, is success.
+        options: See `parse_options`, as for `can_be_none`.
+        body: Runs the command; None, like 0, is success. `--help` shows the head of its module.
+        program: As the user calls it; None: `python -m` and the module of `body`.
 
     Returns:
         A function of the words; without them it takes those of the process.
     """
 
+    module = sys.modules[body.__module__]
+    # A module that Python runs is called __main__, and only its specification has its own name.
+    name = (module.__spec__.name if module.__spec__ else module.__name__).removesuffix(".__main__")
+    called = program or f"python -m {name}"
+
     def main(arguments: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if arguments is None else arguments
         return run_command(
-            lambda: body(parse_options(options, words, program=program, text=text, can_be_none=can_be_none))
+            lambda: body(parse_options(options, words, program=called, text=module.__doc__, can_be_none=can_be_none))
         )
 
     main.__module__ = body.__module__

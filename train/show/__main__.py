@@ -26,7 +26,6 @@ from replay_sessions.foundation.records import Record
 from train.metrics_file import COLLAPSE_STEPS, describe_collapse
 from train.show.curves import Array, PhaseCurves, Run, phase_curves, read_run, smoothed, smoothing_window
 
-PROGRAM = "python -m train.show"
 WIDTH = 80
 _MAIN = {  # figure -> which end is the better one
     "loss": "low",
@@ -140,7 +139,7 @@ def warnings_of(run: Run) -> Iterator[str]:
             yield f"{where}, {phase}: under {FEW_USED:.0%} of the groups differ in reward and are learnt from"
 
 
-main = command(ShowOptions, _show, program=PROGRAM, text=__doc__)
+main = command(ShowOptions, _show)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -77,7 +77,7 @@ def _run(config: PagesConfig) -> int:
     return int(len(answered) < len(results.rows))
 
 
-main = command(PagesConfig, _run, program="python -m benchmarks.ab.pages", text=__doc__)
+main = command(PagesConfig, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

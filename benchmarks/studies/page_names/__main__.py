@@ -182,7 +182,7 @@ def agreement(page: bytes, truth: dict[str, str]) -> dict[str, int]:
     return counts
 
 
-main = command(Measure, _run, program="python -m benchmarks.studies.page_names", text=__doc__)
+main = command(Measure, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -183,7 +183,7 @@ def _harmed(part: Part) -> dict[str, Any]:
     return {"texts": len(texts), "changed": len(harmed), "which": harmed}
 
 
-main = command(Count, _run, program="python -m benchmarks.studies.private_data", text=__doc__)
+main = command(Count, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -56,7 +56,7 @@ def _run(options: Readme) -> int:
     return 1 if options.check and after != before else 0
 
 
-main = command(Readme, _run, program="python -m benchmarks.studies.readme", text=__doc__)
+main = command(Readme, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

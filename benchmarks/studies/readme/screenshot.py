@@ -19,7 +19,6 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.foundation.records import Record
 
-PROGRAM = "python -m benchmarks.studies.readme.screenshot"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WAIT_MS = 3000  # of the page's own clock, for what it inflates
 
@@ -67,7 +66,7 @@ def _take(options: ScreenshotOptions) -> None:
     print(options.out)
 
 
-main = command(ScreenshotOptions, _take, program=PROGRAM, text=__doc__)
+main = command(ScreenshotOptions, _take)
 
 if __name__ == "__main__":
     sys.exit(main())

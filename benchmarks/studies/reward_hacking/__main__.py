@@ -138,7 +138,7 @@ def _run(options: Hacking) -> int:
     return 0
 
 
-main = command(Hacking, _run, program="python -m benchmarks.studies.reward_hacking", text=__doc__)
+main = command(Hacking, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -215,7 +215,7 @@ def _get_file_system(folder: Path) -> str:
     return max((len(point), kind) for _, point, kind, *_ in mounts if folder.resolve().is_relative_to(point))[1]
 
 
-main = study(Collect, measure, program="python -m benchmarks.studies.speed.collect", text=__doc__)
+main = study(Collect, measure)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -118,7 +118,7 @@ def measure_reading(store: SessionStore) -> dict[str, float]:
     }
 
 
-main = study(AtScale, measure, program="python -m benchmarks.studies.speed.import_at_scale", text=__doc__)
+main = study(AtScale, measure)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -94,7 +94,7 @@ def _find_unique_text(content: bytes) -> str | None:
     return next((text for text in texts if text and counts[text] == 1), None)
 
 
-main = study(RawPages, measure, program="python -m benchmarks.studies.speed.import_raw_pages", text=__doc__)
+main = study(RawPages, measure)
 
 if __name__ == "__main__":
     sys.exit(main())

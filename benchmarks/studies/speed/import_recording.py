@@ -193,7 +193,7 @@ class _Page:
         return self._next_id - 1
 
 
-main = study(Recording, measure, program="python -m benchmarks.studies.speed.import_recording", text=__doc__)
+main = study(Recording, measure)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -154,7 +154,7 @@ def _summarize(seconds: dict[str, list[float]]) -> dict[str, Any]:
     return figures
 
 
-main = command(Against, _run, program="python -m benchmarks.studies.speed.simplify_against", text=__doc__)
+main = command(Against, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -61,9 +61,7 @@ class Run(NamedTuple):
         return round(self.peak_bytes / 2**20)
 
 
-def study(
-    options: type[StudyT], measure: Callable[[StudyT, Path], dict[str, Any]], *, program: str, text: str | None
-) -> Callable[..., int]:
+def study(options: type[StudyT], measure: Callable[[StudyT, Path], dict[str, Any]]) -> Callable[..., int]:
     """The `main` of a measurement: 0 done, 1 stores that should be equal differ, 2 the call or its input was wrong."""
 
     def run(call: StudyT) -> int:
@@ -75,7 +73,7 @@ def study(
         return int(not results.get("stores_are_equal", True))
 
     run.__module__ = measure.__module__
-    return command(options, run, program=program, text=text)
+    return command(options, run)
 
 
 def show_results(out: Path, results: Mapping[str, Any]) -> None:

@@ -76,7 +76,7 @@ def build_table(rates: Sequence[ErrorRate]) -> Table:
     )
 
 
-main = command(Simulate, _run, program="python -m benchmarks.studies.statistics", text=__doc__)
+main = command(Simulate, _run)
 
 if __name__ == "__main__":
     sys.exit(main())
