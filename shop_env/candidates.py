@@ -1,7 +1,7 @@
 """The actions that a page offers, as a list: what agents that choose (instead of writing) choose from.
 
 Stands between the observation and the discrete view (wrappers.py), and behind the likelihood metrics. The list is made
-from the observation alone, never from the logged action: leaving, a click on each element, and each phrase that the
+from the observation alone, never from the logged action: terminate, a click on each element, and each phrase that the
 shopper has given (goal, earlier queries) typed into each input. What a shopper types freely is not always among them.
 """
 
@@ -16,7 +16,7 @@ _PHRASE_WORDS = 4
 
 
 def candidate_actions(observation: Observation, max_candidates: int = 64, max_phrases: int = 16) -> list[Action]:
-    """What can be done on the page: leaving first, then clicks in document order, then typing.
+    """What can be done on the page: terminate first, then clicks in document order, then typing.
 
     Of more clicks than there is room for, those that share most words with the goal and the history stay.
     """
@@ -41,7 +41,7 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, max_ph
 def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
     """What the shopper might type: quoted parts of the goal, choices of up to four of its words in order, old queries.
 
-    The goal's first clause with a telling word is used, longest choices first.
+    The goal's first clause with a content word is used, longest choices first.
 
     >>> goal: Observation = {"page": "", "history": (), "persona": "", "goal": "Buy a red kettle, cheap.", "step": 0}
     >>> candidate_phrases(goal)

@@ -108,7 +108,7 @@ class ReplayEnv(TextEnv):
         skip_first_action: Episodes begin at the second page, as in the papers.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
         order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
-        with_info: False leaves every `info` empty.
+        with_info: False: every `info` is empty.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class ReplayEnv(TextEnv):
 
 
 class RegisteredReplayEnv(ReplayEnv):
-    """ReplayEnv as gymnasium.make makes it: of JSON values alone, so that `env.spec.to_json()` tells all of it."""
+    """ReplayEnv as gymnasium.make makes it: of JSON values alone, so that `env.spec.to_json()` has all of it."""
 
     def __init__(self, store: str = "demo", *arguments: Any, **options: Any) -> None:
         if not isinstance(store, str):

@@ -1,7 +1,7 @@
-"""A session prepared for replay: its observations, logged actions and best rewards, kept while memory allows.
+"""A session prepared for replay: its observations, logged actions and best rewards, cached while memory allows.
 
 Stands between the store and the env. Reading a session from disk takes a millisecond, a step of the env a few
-microseconds, so prepared sessions are kept, least recently used first to go, up to a number of page characters; the
+microseconds, so prepared sessions are cached, least recently used first to go, up to a number of page characters; the
 envs of one process share them.
 """
 
@@ -72,7 +72,7 @@ class EpisodeCache:
         self._episodes: OrderedDict[object, Episode] = OrderedDict()
 
     def get(self, key: object, prepare: Callable[[], Episode]) -> Episode:
-        """The episode under `key`, prepared now if it is not kept."""
+        """The episode under `key`, prepared now if it is not cached."""
         episode = self._episodes.get(key)
         if episode is None:
             episode = self._episodes[key] = prepare()

@@ -11,7 +11,7 @@ What can be measured is how an agent's visits resemble those of the shop's own s
 After `reset(seed=s)` visits number 0, 1, 2 … of population s follow one another: the shoppers, their goals and what the
 shop has in store for them are those of `demo_shop.generate_sessions(…, seed=s)`. A reply that cannot be read, or whose
 element is not on the page, does nothing: page and history stay as they are, and the reply is counted. An agent that
-never leaves is stopped after 20 replies (`gymnasium.make(…, max_episode_steps=…)`); LiveEnv itself goes on for ever.
+never terminates is stopped after 20 replies (`gymnasium.make(…, max_episode_steps=…)`); LiveEnv itself has no limit.
 
 What the reward means (`reward`):
     none        always 0: nothing is to be maximised (the default)
@@ -117,8 +117,8 @@ class LiveEnv(TextEnv):
 
         Returns:
             The next observation (when the visit has ended its page is empty), the reward, whether the visit has ended
-            in a purchase or by leaving, False (a visit is never cut short here), and the info described at the head of
-            this module.
+            in a purchase or by terminate, False (a visit is never cut short here), and the info that the head of this
+            module describes.
         """
         visit = self._visit
         if visit is None or visit.is_over:

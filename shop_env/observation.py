@@ -7,7 +7,7 @@ of the step itself is never part of it.
 Which pages, and rationales: Shop-R1, table 5 compares `whole_session` with `latest_step`.
 
 Whose persona: the shopper's own, nobody's, another user's, or a generic one (Customer-R1, sections 4.5 and 4.7).
-`shuffled` needs to know the other users, so whoever observes sessions of a store asks `persona_texts` once and hands
+`shuffled` needs to know the other users, so code that observes sessions of a store calls `persona_texts` once and hands
 the result on.
 
 How much in all: when the context is too long, the earliest pages go while their actions and rationales stay
@@ -44,7 +44,7 @@ class ContextConfig(Config):
     Attributes:
         scope: `whole_session` shows every page so far, `latest_step` only the current one; past actions and rationales
             are shown in both.
-        rationales: False leaves past rationales out of the history.
+        rationales: False: the history has no past rationales.
         persona: `matched` is the shopper's own, `none` nobody's, `shuffled` another user's (shop_env.observation), and
             `generic` one sentence that fits everybody.
         persona_seed: Who gets whose persona when shuffled.

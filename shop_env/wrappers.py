@@ -62,7 +62,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
             mask, for policies that score every candidate with the same network.
 
     Attributes:
-        candidates: The actions on offer now; number 0 is leaving.
+        candidates: The actions on offer now; number 0 is terminate.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ def _unit_box(*shape: int) -> spaces.Box:
 
 
 def page_features(observation: Observation) -> Floats:
-    """What the page tells (title, headings, paragraphs), who shops, what was done last, how far the session is.
+    """What the page shows (title, headings, paragraphs), who shops, what was done last, how far the session is.
 
     Returns:
         Shape (PAGE_FEATURES,).

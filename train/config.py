@@ -1,7 +1,7 @@
 """The numbers of training, as a preset gives them: optimizer, SFT, the model and its passes, sampling.
 
 Those of GRPO stand in grpo/config.py; train/run/config.py makes one configuration of all. No such module loads torch,
-so that a command tells its help, or what is wrong with a call, at once.
+so that a command prints its help or the error of a call at once.
 """
 
 from collections.abc import Sequence
@@ -169,7 +169,7 @@ class TinyTokenizerConfig(Config):
 
 
 class TinyModelConfig(Config):
-    """The shape of a Qwen2 model built from nothing.
+    """The shape of a small Qwen2 model with random weights.
 
     Attributes:
         hidden_size: Width of the model; a multiple of heads.
@@ -214,7 +214,7 @@ class ModelConfig(Config):
         attention: What attends over sessions in training: structured, merged, flex or depth_first; `auto` chooses by
             device, memory and size, and says so (train/attention/choice.py).
         chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
-            session and one step's replies are kept at a time; None: all that max_batch_tokens allows.
+            session and one step's replies are in memory at a time; None: all that max_batch_tokens allows.
         sharded: Lays weights, gradients and moments over the processes of a run, where there are several
             (train/ranks.py), for a model that does not fit one GPU; otherwise each process holds all of them.
     """

@@ -25,7 +25,7 @@ def default_precision() -> Precision:
 
 
 def format_precision(precision: Precision) -> str:
-    """One line about the precision of a run, with the reason where this machine leaves no choice."""
+    """One line about the precision of a run, with the reason where this machine allows no other."""
     if default_precision() == "bfloat16_autocast":
         return f"precision: {precision}"
     if precision == "float32":

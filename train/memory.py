@@ -127,7 +127,7 @@ class _StorageCounter(TorchDispatchMode):
         self.alive -= size
 
     def added(self, work: Callable[[], object]) -> int:
-        """The bytes that `work` leaves alive."""
+        """The bytes that `work` still holds at its end."""
         before = self.alive
         work()
         return self.alive - before

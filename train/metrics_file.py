@@ -2,7 +2,7 @@
 
     {"phase": "sft", "step": 1, "loss": 6.4, "lr": 0.0001, …}
 
-A step appears once. What a kill or a power cut leaves at the end, half a line or NUL bytes, is dropped when the run
+A step appears once. Half a line or NUL bytes at the end, after a kill or a power cut, are dropped when the run
 resumes; the file is only ever appended to or replaced as a whole.
 
 A policy has *collapsed* when it answers nearly everything with one type of action, or with one single action. That is

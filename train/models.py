@@ -208,7 +208,7 @@ class _CountingAttention(Structured):
 
 @torch.no_grad()
 def _find_fault(model: Any) -> str | None:
-    """Compares a small tree with its rows by the model's own attention; leaves the model with the tree's."""
+    """Compares a small tree with its rows by the model's own attention; sets the tree's at the end."""
     before = model.training
     model.eval()
     try:

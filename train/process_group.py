@@ -77,7 +77,7 @@ def _join() -> Ranks:
 
 
 def _leave(ranks: Ranks, watch: "_Watch") -> None:
-    """The end of a successful run; rank 0, which may hold the store, leaves last."""
+    """The end of a successful run; rank 0, which may hold the store, exits last."""
     assert ranks.store is not None
     ranks.store.set(f"left {ranks.rank}", "")
     while ranks.rank == 0 and not ranks.store.check([f"left {rank}" for rank in range(ranks.world_size)]):

@@ -3,7 +3,7 @@
     examples ─► sampled rows, 1 for what was chosen ─► a classifier's log-odds ─► softmax over the page at a temperature
 
 Of many choices that were not taken a few are drawn for each step, and weigh as much as all. The temperature is the one
-at which a tenth of the steps, held out of the fit, is likeliest.
+at which a held-out tenth of the steps is likeliest.
 """
 
 from abc import abstractmethod

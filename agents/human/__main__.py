@@ -13,7 +13,7 @@ row of a person, beside other agents on the same steps:
   python -m benchmarks.leaderboard --sessions 5 --out runs/board \\
     --agents "ada=human?replies=runs/people&person=ada" copy_match
 
-`agreement` tells how far several people agree: what people can predict, and what nobody can.
+`agreement` measures how far several people agree.
 
 Needs starlette and uvicorn: pip install 'shop-r1[recorder]'. Exit codes: 0 done,
 2 the call or its input was wrong, 130 ended by Ctrl-C.
@@ -212,7 +212,7 @@ def _ask(options: Ask) -> int:
                     server.page_is_done.wait()
                 except KeyboardInterrupt:
                     stopped = True
-        # The total is not printed before the end: it would tell how soon sessions end.
+        # The total is not printed before the end: it would show how soon sessions end.
         steps = f"{'' if stopped else 'all '}{sitting.answered} step{'' if sitting.answered == 1 else 's'}"
         print(f"{options.person}: {steps} answered, in {options.out}")
     return 130 if stopped else 0

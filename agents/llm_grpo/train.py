@@ -1,4 +1,4 @@
-"""Trains an LLM policy on a session store: SFT, GRPO with the paper's reward, and a table on people held out.
+"""Trains an LLM policy on a session store: SFT, GRPO with the paper's reward, and a table on held-out users.
 
   python -m agents.llm_grpo.train
   python -m agents.llm_grpo.train --store stores/mine --out runs/mine
@@ -7,7 +7,7 @@
   python -m agents.llm_grpo.train --resume runs/mine
   python -m agents.llm_grpo.train --preset smollm2_cpu --dry-run
 
-Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run tells steps,
+Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run prints steps,
 tokens and memory, and trains nothing.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, for as long as GRPO took) ─► evaluation.
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     asked_for = cache(partial(prepare, words, __doc__))
     if get_world_size() == 1:
-        asked_for()  # help, or what is wrong with the call, before torch is loaded; of several processes one tells it
+        asked_for()  # help, or what is wrong with the call, before torch is loaded; of several processes one prints it
     with requires_extra("train"):
         from train.run import command  # noqa: PLC0415 - an extra that may be missing
     return command.run(words, asked_for, run_agents)

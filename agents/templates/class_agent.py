@@ -11,7 +11,7 @@ from shop_env import Observation, format_reply
 
 
 class ClassAgent:
-    """Clicks an element that shares most words with the goal; leaves where none shares any."""
+    """Clicks an element that shares most words with the goal; terminates where none shares any."""
 
     def __init__(self, patience: int = 20) -> None:  # class_agent.py:ClassAgent?patience=5
         self.patience = patience

@@ -11,7 +11,7 @@ from shop_env import Observation, format_reply
 
 
 def act(observation: Observation, *, seed: int | None = None, patience: int = 20) -> str:
-    """Clicks an element that shares most words with the goal; leaves where none shares any.
+    """Clicks an element that shares most words with the goal; terminates where none shares any.
 
     The observation has page, history, persona, goal and step; `patience` is set by function_agent.py:act?patience=5.
     """

@@ -10,7 +10,7 @@ from shop_env.words import words_of
 
 
 class PolicyAgent:
-    """Takes the candidate that shares most words with the goal; number 0, leaving, where none shares any."""
+    """Takes the candidate that shares most words with the goal; number 0, terminate, where none shares any."""
 
     def predict(self, observation: Observation) -> tuple[int, None]:
         """The number of one of `candidate_actions(observation)`, and a state, of which there is none."""

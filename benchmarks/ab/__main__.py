@@ -9,9 +9,9 @@ Agents learn from logs of the shop as it is (A) and walk through it and through
 each change, in the place of the same shoppers with the same needs. The demo
 shop's shoppers are known, so the true effect is too. Beside the agents stand two
 baselines: a regression of purchases on A's logs, and no effect. False alarms are
-told on a placebo (other words, the same content) and on A against A. Leaves
-ab.json, ab.md, effects.png and effects.svg in OUT; visits are kept there, and the
-same call goes on after a stop. Needs the extras baselines and report.
+measured on a placebo (other words, the same content) and on A against A. Writes
+ab.json, ab.md, effects.png, effects.svg and the visits to OUT; the same call
+goes on after a stop. Needs the extras baselines and report.
 Exit codes: 0 done, 2 the call or its input was wrong.
 """
 

@@ -35,7 +35,7 @@ class LabConfig(Config):
         visits: So many simulated visits to each variant, four to a shopper.
         visits_of: The same for single agents, by their labels: "true policy" 1000; what is quick can walk more.
         seeds: Populations of shoppers, whose visits are put together.
-        true_visits: Of the known shoppers, to tell the true effect.
+        true_visits: Of the known shoppers, to measure the true effect.
         logs: Sessions of the shop as it is, to learn from.
         out: The folder for ab.json, ab.md, plots, logs and visits.
         max_steps: The most replies in one visit.

@@ -96,7 +96,7 @@ def _features(goal: str | None, persona: Persona | None, variant: ShopVariant) -
 
 SHOPPERS, NO_EFFECT, PURCHASE_MODEL = "the shoppers", "no effect", "purchase model"
 LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated
-TRUTH_SEED = 700_000  # nor are those whose visits tell the truth
+TRUTH_SEED = 700_000  # nor are those whose visits measure the true effects
 TRAIT = "price"
 USERS_IN_A_PART = 25
 

@@ -1,7 +1,7 @@
 """Visits to the shop as it is and to its variants, by the known shoppers and by agents that learnt from logs of A.
 
 Visit n is of the same shopper with the same need in every variant, and each choice has a seed of its own, so the
-outcomes of two variants are pairs. Outcomes are kept, file by file: what is there is not walked again.
+outcomes of two variants are pairs. Outcomes are saved, file by file: those of a file that exists are not walked again.
 """
 
 from collections.abc import Iterable
@@ -98,14 +98,14 @@ def _traits(population: int, number: int) -> dict[str, str]:
 
 
 def write_outcomes(file: Path, outcomes: Iterable[VisitOutcome]) -> None:
-    """Keeps visits, whole or not at all."""
+    """Writes visits, whole or not at all."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, msgspec.json.Encoder().encode_lines(list(outcomes)))
 
 
 def read_outcomes(file: Path) -> list[VisitOutcome] | None:
-    """Visits that were kept; None where there are none.
+    """Visits that were written; None where there are none.
 
     Raises:
         BadSession: The file cannot be read.

@@ -5,6 +5,6 @@
     metrics.jsonl ─► train/show/curves.py ──────────────────────┤
               page.py, templates/ (the file; plots, --tables) ◄─┘
 
-Nothing is asked again: figures are those of results.json, counted anew from the kept replies and compared. The file
+No agent runs again: figures are those of results.json, counted anew from the saved replies and compared. The file
 needs no network and no other file.
 """

@@ -5,7 +5,7 @@
 
 The figures are those of results.json. They are computed again from the records, so that a report never shows a table
 beside sessions that contradict it. An answer is right, or wrong in one of several ways. What each term of the reward
-gave it is scored again from the kept replies, and must add up to the reward that was recorded.
+gave it is scored again from the saved replies, and must add up to the reward that was recorded.
 """
 
 import math
@@ -186,7 +186,7 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
     """Every step of an agent, in the order of its records.
 
     Raises:
-        BadConfig: A kept reply does not earn today what was recorded.
+        BadConfig: A saved reply does not earn today what was recorded.
     """
     records = evidence.records[label]
     # Whether the metrics' choices count an answer as exact, not a number where nobody can say.

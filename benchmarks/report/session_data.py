@@ -4,8 +4,8 @@
     each page ─► page_document, which keeps nothing that could act
                           └► the index (for lists and filters) ─► one packed block
 
-A page that many steps show is kept once. Where the whole would be larger than allowed, whole sessions are left out from
-the end, and the page says how many.
+A page that many steps show is stored once. Where the whole would be larger than allowed, whole sessions are left out
+from the end, and the page says how many.
 
 A block is text that no HTML can be broken by: JSON ─► deflate ─► base64, which has no `<`, so whatever a page, a reply
 or a persona holds, it ends no script element. It is inflated in the browser when it is first needed

@@ -17,13 +17,13 @@ The figures over steps: exact action accuracy, type accuracy, type F1, each also
 | `type_f1_weighted` | their mean weighed by how often a type is logged | 0–1 | OPeRA |
 | `type_f1` | the preset's choice of the two | 0–1 | as there |
 | `fine_type_accuracy` | share with the logged kind of click, or type off clicks | 0–1 | Customer-R1, section 4.2 |
-| `click_rule_agreement` | share of logged clicks whose kind by the rule on their name is the log's own; says nothing of the agent | 0–1 | of this project |
+| `click_rule_agreement` | share of logged clicks whose kind by the rule on their name is the log's own; not a property of the agent | 0–1 | of this project |
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
 | `invalid_rate` | share of replies that cannot be read | 0–1 | of this project |
 | `mean_reward` | mean reward, self-certainty aside | as the reward | Shop-R1, table 1 |
 | `outcome_f1_weighted` | F1 of the two outcomes, weighed by how often each is logged; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
 
-`outcome_f1_weighted` is over whole sessions: does the shopper buy or leave? Customer-R1, section 4.2, "session outcome F1": sessions of OPeRA end in a click on something to do with purchasing or
+`outcome_f1_weighted` is over whole sessions: does the shopper buy or terminate? Customer-R1, section 4.2, "session outcome F1": sessions of OPeRA end in a click on something to do with purchasing or
 in `terminate`; the prediction is the reply to the last logged step. Sessions that end otherwise (other logs have them)
 have no outcome and are not counted.
 
@@ -36,9 +36,9 @@ nats, whatever the number of candidates.
 |---|---|---|---|
 | `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action (0 if the agent gives it none) | 0–13.8 | Good 1952 |
 | `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | of this project |
-| `stop_brier` | mean of (p(terminate) - [the shopper left])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
-| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent leaves | 0–1 | of this project |
-| `stop_too_late` | share, among steps at which the shopper left, of those where the agent does not | 0–1 | of this project |
+| `stop_brier` | mean of (p(terminate) - [the shopper terminated])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
+| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent answers terminate | 0–1 | of this project |
+| `stop_too_late` | share, among steps at which the shopper terminated, of those where the agent does not | 0–1 | of this project |
 | `rationale_similarity` | mean ROUGE-L of the rationale with the logged one, where there is one; unreadable: 0 | 0–1 | Lin 2004 |
 
 A Metric gives each step's addends (shares, confusion matrices) and turns their sums into a value, so that intervals.py
@@ -227,14 +227,16 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
         "stop_brier": share(
             lambda table: (
                 (
-                    np.where(np.isnan(table.terminate_probability), _leaves(table), table.terminate_probability)
-                    - _left(table)
+                    np.where(np.isnan(table.terminate_probability), _terminates(table), table.terminate_probability)
+                    - _terminated(table)
                 )
                 ** 2
             )
         ),
-        "stop_too_early": ratio(lambda table: _leaves(table) * (1 - _left(table)), lambda table: 1 - _left(table)),
-        "stop_too_late": ratio(lambda table: (1 - _leaves(table)) * _left(table), _left),
+        "stop_too_early": ratio(
+            lambda table: _terminates(table) * (1 - _terminated(table)), lambda table: 1 - _terminated(table)
+        ),
+        "stop_too_late": ratio(lambda table: (1 - _terminates(table)) * _terminated(table), _terminated),
         "rationale_similarity": share(_rationale_similarity),
     }
 
@@ -274,11 +276,11 @@ def _is_among_first(k: int) -> Callable[[StepTable], Floats]:
     return lambda table: np.where(np.isnan(table.logged_rank), np.nan, table.logged_rank <= k)
 
 
-def _left(table: StepTable) -> Floats:
+def _terminated(table: StepTable) -> Floats:
     return equal(table.logged_type, _TERMINATE)
 
 
-def _leaves(table: StepTable) -> Floats:
+def _terminates(table: StepTable) -> Floats:
     return equal(table.predicted_type, _TERMINATE)
 
 

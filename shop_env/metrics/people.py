@@ -7,7 +7,7 @@ answered beside what was logged, step by step:
 |---|---|---|---|
 | `user_icc`, `logged_user_icc` | share of the variance of kinds of action that lies between users, answered and logged | below 0 by chance–1 | Donner 1986 |
 | `user_icc_ratio` | the first / the second: 0 for one average shopper for all | ≥ 0 but for chance | of this project |
-| `user_agreement` | correlation over users of what they do, answered and logged: 0 for a copy of somebody else | about -1–1 | of this project |
+| `user_agreement` | correlation over users of what they do, answered and logged: 0 for a copy of another person | about -1–1 | of this project |
 | `entropy_ratio` | H(kind, given the user) answered / logged: below 1 for an over-sharp agent | ≥ 0 | Miller 1955 |
 | `coverage` | share of logged sessions that have an answered one within reach of their 5 nearest | 0–1 | Naeem et al. 2020 |
 
@@ -29,7 +29,7 @@ otherwise, and
     user_agreement = between(simulated, human) / √(between(simulated) · between(human))
 
 is the correlation of the two over users. An agent that is one average shopper for all has an ICC of 0. One that plays
-each user as another has the ICC of people and an agreement of 0. Where an agent hardly tells users apart (its between
+each user as another has the ICC of people and an agreement of 0. Where an agent hardly distinguishes users (its between
 is less than a tenth of people's) nothing could agree, and where people hardly differ (an ICC below 0.02) there is
 nothing to compare with: no figure.
 
@@ -80,14 +80,14 @@ from shop_env.metrics.statistics import user_variance, variance_components
 from shop_env.metrics.step_table import FINE_TYPES, Codes, Floats, MetricChoices, StepRecord, StepTable
 from shop_env.reward.similarity import click_type_of
 
-TELLS_USERS_APART = 0.1
+USERS_DIFFER = 0.1
 PEOPLE_DIFFER = 0.02
 
 
 def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | None:
     """The correlation over users of what they do, simulated and human, on the same rows.
 
-    None where the agent hardly tells users apart, people do not, or it cannot be told.
+    None where the agent hardly distinguishes users, people hardly differ, or it cannot be computed.
     """
     together, agent, people = (
         variance_components(left, right, users)
@@ -95,7 +95,7 @@ def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | No
     )
     if together is None or agent is None or people is None:
         return None
-    if not people.correlation >= PEOPLE_DIFFER or agent.between < TELLS_USERS_APART * people.between:
+    if not people.correlation >= PEOPLE_DIFFER or agent.between < USERS_DIFFER * people.between:
         return None
     return together.between / float(np.sqrt(agent.between * people.between))
 

@@ -24,7 +24,7 @@ bin b of N, their mean p_b and the share y_b that came true, and y̅ the share o
     Brier score                   mean of (p - y)²                             Brier 1950
                                   = reliability - resolution + uncertainty + within
     reliability                   Σ_b n_b/N · (y_b - p_b)²                     0 is best                 Murphy 1973
-    resolution                    Σ_b n_b/N · (y_b - y̅)²                       how much the forecasts tell apart
+    resolution                    Σ_b n_b/N · (y_b - y̅)²                       how much the forecasts separate
     uncertainty                   y̅ (1 - y̅)                                    of the pages, not of the agent
     within                        what p and y do inside bins                  Stephenson et al. 2008
 
@@ -34,14 +34,14 @@ range 0–2. A page's many unlikely actions weigh little in it, each by its own 
     sharpness = mean entropy of the agent's distributions / mean of -log p(logged), both with a floor of 1e-6
 
 is 1 for an agent whose surprise is what it expects, below 1 for one that is surer than it is right (≥ 0): an over-sharp
-one, or one that is sure of the wrong person; `entropy_ratio` (shop_env/metrics/people.py) tells these two apart.
+one, or one that is sure of the wrong person; `entropy_ratio` (shop_env/metrics/people.py) separates these two.
 
 Which product is clicked, and who will buy: what is left when it does not matter by which link.
 
     hit@k     share of logged clicks on a product where it is among the agent's k likeliest products of that page;
               a product's probability is the sum over its links, of equals each has the worst rank, and one
               without probability is never hit                                       range 0–1
-    will buy  average precision of telling sessions that end in a purchase from all others, after t steps:
+    will buy  average precision of separating sessions that end in a purchase from all others, after t steps:
               Σ_n (R_n - R_n-1) P_n over the sessions by falling score    range 0–1, the share that buys by chance
 
 A product is known by its ASIN where its name holds one, else by the part of the name before the last, as

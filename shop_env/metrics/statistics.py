@@ -23,7 +23,7 @@ Of twenty tests of equal agents one would be "significant" by chance. Holm's ste
 that, whatever the tests have to do with one another: p values in rising order are multiplied by m, m - 1, …, 1, each at
 least the one before, at most 1. Rejecting those at or below α errs anywhere with probability α at most.
 
-How much a log of few users can tell: steps of one person resemble each other, so they count for less.
+How much a log of few users can show: steps of one person resemble each other, so they count for less.
 
 | figure | formula | range | source |
 |---|---|---|---|
@@ -46,7 +46,7 @@ Pooled over seeds, a figure, or the difference of two recipes, is the mean of th
 of one seed's, known with f degrees of freedom, and B the variance of all S, its 95% interval reaches to either side
 
     seeds with users of their own:   t(S-1) · √(B/S)
-    the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      for other seeds tell nothing of other users
+    the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      for other seeds are no evidence on other users
 
 The first is exact for what is normal. The second is rather too wide, as B holds part of what W holds and
 each part has its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5
@@ -88,7 +88,7 @@ class ClusteredError(msgspec.Struct, frozen=True):
 
 
 def clustered_error(influences: Floats, shares: Floats) -> ClusteredError | None:
-    """The CR2 standard error; None where one cluster has all steps, which says nothing of others.
+    """The CR2 standard error; None where one cluster has all steps, which is no evidence on others.
 
     Args:
         influences: What each cluster adds to the figure's deviation from its expectation, (clusters,).
@@ -149,7 +149,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def intraclass_correlation(values: Floats, clusters: Codes) -> float:
     """How alike two values of one cluster are, beside two of any: 0 not at all, 1 equal.
 
-    NaN where it cannot be told: fewer than two clusters, none with two values, or no spread at all.
+    NaN where it cannot be computed: fewer than two clusters, none with two values, or no spread at all.
 
     >>> intraclass_correlation(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1]))
     1.0

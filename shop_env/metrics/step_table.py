@@ -54,7 +54,7 @@ class StepRecord(Config, omit_defaults=True, gc=False):
         best_reward: What the logged action would have earned.
         logged_probability: The agent's probability of the logged action, if it gives one (action_likelihood.py).
         logged_rank: The logged action's rank by it among all that can be done on the page, 1 for the most likely.
-        terminate_probability: The agent's probability of leaving.
+        terminate_probability: The agent's probability of terminate.
     """
 
     session_id: str
@@ -205,7 +205,7 @@ class StepTable:
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
         rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by similarity.py is the
             log's; NaN elsewhere.
-        fine_known: Whether the log tells the kind: not where a click has neither a kind nor a name.
+        fine_known: Whether the log has the kind: not where a click has neither a kind nor a name.
         scorable: Whether the log knows every field of its action.
         exact: Whether every field is equal, typed text as `choices.text` says; NaN where the step is not scorable.
         exact_similar: The same with typed text of ROUGE-L ≥ τ counted as equal.

@@ -1,9 +1,9 @@
-"""Can a classifier tell simulated sessions from human ones? Needs scikit-learn (the extra `baselines`).
+"""Can a classifier distinguish simulated sessions from human ones? Needs scikit-learn (the extra `baselines`).
 
     AUC = share of pairs (human session, simulated session) that it orders rightly      Lopez-Paz, Oquab 2017
 
-over sessions that it did not learn from: it is fitted on four fifths of the users and asked about the others, so that
-it cannot win by knowing a person. Range 0–1: 0.5 where nothing tells them apart, 1 where everything does. It finds that
+over sessions that it did not learn from: it is fitted on four fifths of the users and applied to the others, so that
+it cannot win by knowing a person. Range 0–1: 0.5 where it cannot distinguish them, 1 where it always can. It finds that
 something is wrong and not what. Far below 0.5 simulated sessions repeat those of other people, which it has learnt to
 hold for human. Logistic regression over the square roots of session_vectors.
 """

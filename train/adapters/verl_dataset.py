@@ -16,7 +16,7 @@ class PlannedDataset(RLHFDataset):  # type: ignore[misc]
     """Rows as often and in the order that the file beside them says; where there is none, as they lie."""
 
     def maybe_filter_out_long_prompts(self, dataframe: Any = None) -> Any:
-        """Every prompt fits (train.adapters.steps.step_rows); this is where verl leaves the rows to a subclass."""
+        """Every prompt fits (train.adapters.steps.step_rows); verl calls this for the rows."""
         files = [Path(file) for file in self.original_data_files]
         if len(files) != 1 or not order_file(files[0]).exists():
             return dataframe

@@ -51,7 +51,7 @@ class PhaseContext(Config):
 
     Attributes:
         scope: `whole_session` or `latest_step` (Shop-R1, table 5).
-        rationales: False leaves rationales out of the history (Shop-R1's RL, section 3).
+        rationales: False: the history has no rationales (Shop-R1's RL, section 3).
         persona: `matched`, `none`, `shuffled` or `generic` (Customer-R1, table 4).
     """
 
@@ -158,7 +158,7 @@ class TrainConfig(Config):
         store: A session store's folder, or `demo`.
         seed: The same seed gives the same run on CPU.
         reward: A preset's name (shop_env.reward.score) or a table of numbers.
-        threads: CPU threads; 0 leaves it to torch. The same seed and thread count give the same run on CPU.
+        threads: CPU threads; 0: torch's default. The same seed and thread count give the same run on CPU.
         save_every_s: The training state is saved so often, and when the run is stopped; more rarely where a save takes
             more than 2% of that time, but every half an hour (train/loop.py). 0: after every step.
         watch: Where metrics go besides metrics.jsonl: tensorboard, wandb, trackio.

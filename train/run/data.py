@@ -39,7 +39,7 @@ class TrainingData:
         """The sessions as the policy of a phase sees them; logs what did not fit.
 
         Args:
-            limit: The longest prompt, in tokens; None: what the configuration leaves beside the replies.
+            limit: The longest prompt, in tokens; None: the context of the configuration less the replies.
         """
         key = (
             self._config.context_of(phase),

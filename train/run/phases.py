@@ -2,7 +2,7 @@
 
     weights at the start ─► steps ─► validation ─► best weights ─► checkpoint
 
-The weights that a phase leaves are those of the best exact match among its validations, the earliest of equals; the
+The weights at the end of a phase are those of the best exact match among its validations, the earliest of equals; the
 last ones where nothing was validated. A validation, which takes minutes with a large model, begins with its step saved:
 it may be cut off.
 """
@@ -29,17 +29,17 @@ MOMENTS = "optimizer/"  # before the names of AdamW's moments in a state
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C was pressed, or the process told to end; the state was saved after the last step."""
+    """Ctrl-C or SIGTERM; the state was saved after the last step."""
 
 
 class PhaseResult(Record):
-    """What a finished phase leaves in state.json.
+    """The entry of a finished phase in state.json.
 
     Attributes:
         seconds: Of training steps alone, without validation.
         steps: That were taken; fewer than planned where patience was over.
-        best_step, best_exact: The step whose weights were kept, and their exact match on the validation sessions; None
-            where nothing was validated and the last weights were kept.
+        best_step, best_exact: The step whose weights were saved, and their exact match on the validation sessions; None
+            where nothing was validated and the last weights were saved.
     """
 
     steps: int
@@ -99,7 +99,7 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
                 stop.at_once = True
                 exact = phase.validate()
                 stop.at_once = False
-                _keep_better(phase, progress, exact, log)
+                _save_if_best(phase, progress, exact, log)
             is_due = phase.ranks.is_main and clock.is_due()
             stop_wanted, save_wanted = phase.ranks.any(stop.wanted, is_due)  # all do the same
             if stop_wanted or save_wanted or progress.unvalidated is not None:
@@ -155,10 +155,10 @@ def _step(phase: Phase, trainer: Trainer, progress: Progress, log: RunLog) -> No
         log.step(phase.name, progress.done, metrics)
 
 
-def _keep_better(phase: Phase, progress: Progress, exact: float, log: RunLog) -> None:
+def _save_if_best(phase: Phase, progress: Progress, exact: float, log: RunLog) -> None:
     step, better = progress.done, progress.best_exact is None or exact > progress.best_exact
-    kept = " (kept)" if better else ""
-    log.info(f"{phase.name}: exact match {exact:.4f} on validation after step {step}{kept}")
+    best = " (best so far)" if better else ""
+    log.info(f"{phase.name}: exact match {exact:.4f} on validation after step {step}{best}")
     log.step(phase.name, step, {**(progress.unvalidated or {}), "validation_exact": exact})
     progress.unvalidated = None
     if better:
@@ -202,7 +202,7 @@ class _Stop:
     Among several ranks a second one is not heard: a launcher hands each on that the terminal has sent already.
 
     Attributes:
-        at_once: The first one stops at once too, for nothing would be lost.
+        at_once: The first one stops at once too: there is nothing to save.
     """
 
     def __init__(self, ranks: Ranks) -> None:

@@ -88,7 +88,7 @@ class TrainingRun:
             replace_json(self.folder / PHASES_FILE, self.results)
         if result.steps:
             self.log.info(
-                f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, kept step {result.best_step}"
+                f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, best step {result.best_step}"
             )
 
     def _phase(self, name: str) -> Phase:

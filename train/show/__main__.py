@@ -116,7 +116,7 @@ def _number(value: float) -> str:
 
 
 def warnings_of(run: Run) -> Iterator[str]:
-    """What somebody should look at, run by run and phase by phase."""
+    """The warnings, run by run and phase by phase."""
     where = run.path.name
     if run.unreadable:
         lines = "1 line" if run.unreadable == 1 else f"{run.unreadable} lines"

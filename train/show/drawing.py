@@ -143,7 +143,7 @@ def _shown_panels(curves: PhaseCurves) -> list[Panel]:
 
 
 def _describe(panel: Panel, curves: PhaseCurves) -> str:
-    """What a reader who does not see the panel is told."""
+    """The description of a panel for screen readers."""
     scale, window = 100.0 if panel.percent else 1.0, smoothing_window(len(curves.steps)) if panel.smooth else 1
     ends = []
     for line in panel.lines:

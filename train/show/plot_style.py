@@ -1,7 +1,7 @@
 """The look of every plot of the project, how a plot is saved (PNG and SVG files, or in a page), and forest plots.
 
-Colours are Okabe and Ito's, which the colour-blind tell apart, then darker ones; each series also has a marker of its
-own. The same data gives the same file, byte for byte.
+Colours are Okabe and Ito's, which the colour-blind can distinguish, then darker ones; each series also has its own
+marker. The same data gives the same file, byte for byte.
 """
 
 import io
@@ -55,7 +55,7 @@ def save_plot(figure: Figure, *paths: Path) -> Sequence[Path]:
 
 
 def embed_plot(figure: Figure, description: str) -> str:
-    """The plot as an <svg> for a page; screen readers are told the description.
+    """The plot as an <svg> for a page; screen readers read the description.
 
     The figure's ids would meet those of the page and of other plots, its style sheet would hold for all of the page:
     neither is written.

@@ -24,10 +24,10 @@ At every logged step whose page it touches, agents are evaluated on the page as 
 answer is what they would do next (purchase, cart, other clicks, search, leave, or
 what cannot be done there) and how far B shifts that, with intervals over users;
 beside it what blank lines alone do (placebo), and A against A with other seeds. A
-change that touches nothing, or too few users to tell anything, is refused.
+change that touches nothing, or too few users for any finding, is refused.
 
-Leaves pages.json, pages.md, change.diff (what B looks like), shifts.png and
-shifts.svg in OUT. Answers are kept there, so the same call goes on after a stop;
+Writes pages.json, pages.md, change.diff (what B looks like), shifts.png,
+shifts.svg and the answers to OUT; the same call goes on after a stop;
 `python -m benchmarks.leaderboard merge OUT BOARD` brings replies to A that a
 leaderboard has already. Needs the extra report.
 Exit codes: 0 done, 1 an agent gave no answer at all, 2 the call or its input was

@@ -3,7 +3,7 @@
     PagesConfig (the command's options), store, Change ─► ChangedSteps ─► the steps on each version of their pages
 
 Only the page that is answered is another: the pages before it, and what was done on them, are the shopper's own. So a
-step whose page the change leaves alone is the same question twice, and agents answer the others only.
+step whose page does not change is the same question twice, and agents answer the others only.
 """
 
 import difflib
@@ -35,14 +35,14 @@ class PagesConfig(Config):
     Attributes:
         agents: Who answers, as in a leaderboard; what learns from a store is given the train split of this one.
         change: FILE.toml with rules, FILE.py:FUNCTION or MODULE:FUNCTION, from the text of a page to that of B.
-        out: The folder for pages.json, pages.md, change.diff, plots and kept answers.
+        out: The folder for pages.json, pages.md, change.diff, plots and answers.
         store: `demo` or the path of a session store.
         split: Which of its splits to ask about; agents have learnt from train.
         placebo: Another change, one that should do nothing (another wording, say); None: blank lines alone.
         clicks: Clicks that are counted by themselves, as LABEL=PATTERN|PATTERN: * stands for anything, and a pattern
             without a dot is about the last part of an element's name. A click counts for the first label that fits.
             None: purchase and cart, by the names that shops mostly use.
-        draws: Replies to each page of agents that do not give probabilities; as many more tell chance on A against A.
+        draws: Replies to each page of agents without probabilities; as many more measure chance on A against A.
         by_replies: Draw replies also of agents that give probabilities: a language model's take many times as long.
         sessions: Only the first so many sessions of the split; None: all.
         first_action: Ask about each session's first page too.

@@ -68,7 +68,7 @@ class PagesResults(Record):
         users, learnt_from: Users with such a step, and how many of them are in the train split.
         shoppers: What they really did on these pages: the share of each kind.
         notes: What of the change, or of the kinds, does nothing here.
-        rows: None has been asked yet in a dry run.
+        rows: Empty in a dry run.
         pooled: By agents with {seed} and kind of action, the differences of all trainings as one.
     """
 

@@ -87,7 +87,7 @@ def pooled(differences: Sequence[Difference]) -> OverSeeds:
 
 
 def users_needed(kinds: int) -> int:
-    """With fewer users no difference of so many kinds can be told, however large.
+    """With fewer users no difference of so many kinds can be significant, however large.
 
     >>> users_needed(1), users_needed(6)
     (6, 8)
@@ -106,7 +106,7 @@ LONGEST_HINT = 300
 
 
 class Kinds:
-    """The kinds of action that are told apart.
+    """The kinds of action that are counted.
 
     Attributes:
         clicks: Label -> patterns of names, in the order in which they are tried.

@@ -48,7 +48,7 @@ class SourcePage:
 
         Raises:
             BadConfig: It is no selector.
-            BadSession: The page's end tags do not tell where such an element ends.
+            BadSession: The page's end tags do not show where such an element ends.
         """
         try:
             nodes = self._document.css(selector)

@@ -1,1 +1,1 @@
-"""The README's tables, written from the recorded results and from nothing else."""
+"""The README's tables, written from the recorded results alone."""

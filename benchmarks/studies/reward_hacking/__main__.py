@@ -14,7 +14,7 @@ DARS, thresholds, rewards and mixes of actions. Takes two minutes.
 
 --train adds GRPO begun from spam: a tiny model is taught to terminate (or to
 click the first element) and trained on the real logs from there, under each
-reward and seed. It can be stopped and called again; finished runs are kept.
+reward and seed. It can be stopped and called again; finished runs are not repeated.
 
 OUT holds hacking.json, hacking.md (tables) and pictures. Exit codes: 0 done,
 2 the call was wrong, 130 stopped.

@@ -9,7 +9,7 @@ before. Figures are seconds of processor time, the median of the runs; `ratio` i
 so 0.9 means nine tenths of its speed. This tree is measured as it stands, compiled where it is (`make compiled`), and
 `interpreted`. `bare` is it interpreted without what commit 99deac0 did not do: style sheets, cards of what a page
 repeats, labels without badges and prices, names disambiguated by addresses. Its pages are worse, and only its time is
-of interest: it tells how much of the difference those four cost.
+of interest: it shows how much of the difference those four cost.
 """
 
 import contextlib

@@ -10,7 +10,7 @@ behind their prompts (per_device_train_batch_size 1, as the Shop-R1 paper trains
 
     training_gpu.SHAPE.LENGTH.WAY.tokens     packed tokens a second of a forward and backward pass
     training_gpu.SHAPE.LENGTH.WAY.rows       tokens of rows a second: what a trainer on rows would have to reach
-    training_gpu.SHAPE.LENGTH.WAY.mfu        percent of the GPU's bfloat16 peak; recomputation counts for nothing
+    training_gpu.SHAPE.LENGTH.WAY.mfu        percent of the GPU's bfloat16 peak; recomputation does not count
     training_gpu.SHAPE.LENGTH.WAY.memory     MiB at the most, weights and gradients included
 
 What does not fit is named on stderr and left out. With --quick a tiny shape, on any device.

@@ -155,7 +155,9 @@ def sign_flip_p_value(value: Callable[[Floats], Floats], sums_a: Floats, sums_b:
         # Sums of what is kept and swapped, never differences: a count of 0 must stay exactly 0.
         one, other = kept @ a + (1 - kept) @ b, kept @ b + (1 - kept) @ a
         differences = np.abs(value(alike + one) - value(alike + other))
-        as_far += int(np.sum(~(differences < found - _TIE * max(1.0, found))))  # a figure that cannot be told is as far
+        as_far += int(
+            np.sum(~(differences < found - _TIE * max(1.0, found)))
+        )  # a figure that cannot be computed is as far
         ways += len(kept)
     return as_far / ways if exact else (1 + as_far) / (1 + ways)
 
