@@ -58,8 +58,8 @@ class PromptConfig(Config):
     """How an observation is put into words.
 
     Attributes:
-        style: `full` for language models; `compact` for tiny ones that start at random weights: the system message is only
-            the persona and the goal, a line each.
+        style: `full` for language models; `compact` for tiny ones of random weights: the system message is only the
+            persona and the goal, a line each.
         system_file: A text file (UTF-8) to use in place of the instructions.
     """
 
