@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from train.attention.merged import Merged, merged_where_long
+from train.attention.structured import Merged, merged_where_long
 from train.config import LoraConfig
 from train.memory import PassOptions, Rollouts, _trace, memory_parts
 from train.policy import Policy, autocast_dtype, policy_stats

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
 from train.attention.flex import Flex
-from train.attention.merged import Merged, merged_where_long
-from train.attention.structured import Structured, repeat_heads
+from train.attention.structured import Merged, Structured, merged_where_long, repeat_heads
 from train.config import DEFAULT_CHUNK_TOKENS, ModelConfig
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, get_head_shape, pack
 

@@ -1,17 +1,30 @@
-"""Attention that follows the tree's structure: almost no masked pair is computed, by torch's own products anywhere.
+"""Attention that follows the tree's structure: almost no masked pair is computed, by torch's own products.
 
-Each trunk is one causal attention, and each step's replies are one masked attention against the trunk up to their fork
-and themselves.
+`Structured` works anywhere: each trunk is one causal attention, and each step's replies are one masked attention
+against the trunk up to their fork and themselves. `Merged` has few large products: a chunk of a trunk meets all replies
+behind it at once.
+
+    each trunk, causally                                              ─┐
+    all replies of a pack, causally, in batches of similar length      ├─► each token's partial results ─► one result
+    each chunk from fork to fork, by all replies that fork behind it  ─┘
+
+No key is copied to the groups that see it, no mask is read, and only queries, keys, values and the result are kept.
+Partial results are merged by the log-sum-exp of their softmaxes. The backward pass of each part receives the merged
+result and log-sum-exp, so that the gradients of the parts add up (as in FlashAttention, Dao et al. 2205.14135, section
+3.1). torch's flash attention for CPU returns and takes both, by operators that are not public: whether they still
+behave so is tried before they are used (choice.py).
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from train.session_tree import PackedGroup, PackedTrees
+from train.session_tree import Attention, PackedGroup, PackedTrees
 
 
 class Structured:
@@ -98,3 +111,175 @@ def repeat_heads(tensor: Tensor, query: Tensor) -> Tensor:
     """Keys or values, once for every query head that shares them."""
     times = query.shape[1] // tensor.shape[1]
     return tensor if times == 1 else tensor.repeat_interleave(times, dim=1)
+
+
+LONG = 160  # tokens of a chunk in the mean: below, each group's own product is faster (measured)
+PADDED = 4096  # tokens up to which a batch may be padding: a second batch would cost more
+
+
+def merged_where_long(packed: PackedTrees) -> Attention:
+    """`Merged` for packs that it is faster for; for short pages, or without replies that fork, `Structured`."""
+    lengths = [chunk.stop - chunk.start for _, chunk in _chunks(packed)]
+    return Merged(packed) if lengths and sum(lengths) >= LONG * len(lengths) else Structured(packed)
+
+
+class Merged:
+    """One product a trunk, one a chunk between forks, one for all replies of similar length; on CPU.
+
+    Attributes:
+        trunks, batches: Every token is in one of these.
+        chunks: The positions of replies, and those of a chunk of their trunk that all of them see.
+    """
+
+    def __init__(self, packed: PackedTrees) -> None:
+        self.trunks = [slice(span.start, span.end) for span in packed.spans]
+        self.batches = _batches(packed)
+        self.chunks = [*_chunks(packed)]
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        inputs = (each.to(attention_dtype(query)) for each in (query, key, value))
+        output: Tensor = _Merge.apply(*inputs, self, scale)  # type: ignore[no-untyped-call]  # torch's own
+        return output
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Replies side by side, padded to the longest by copies of their last token, which no earlier token sees.
+
+    Attributes:
+        positions: Of all in the pack, (replies * longest,).
+        own: The indices in it that are no padding.
+        padding: Those that are.
+        own_positions: Positions in the pack without padding.
+    """
+
+    longest: int
+    positions: Tensor
+    own: Tensor
+    padding: Tensor
+    own_positions: Tensor
+
+    def gather(self, tokens: Tensor, *, zero_padding: bool = False) -> Tensor:
+        """(1, heads, L, …) of a pack -> (replies, heads, longest, …)."""
+        rows = tokens[0].transpose(0, 1).index_select(0, self.positions)
+        if zero_padding:  # a gradient of copies would count their token several times
+            rows.index_fill_(0, self.padding, 0)
+        batch: Tensor = rows.unflatten(0, (-1, self.longest))
+        return batch.transpose(1, 2)
+
+    def scatter(self, batch: Tensor, tokens: Tensor) -> None:
+        """The way back, to their positions among the tokens of a pack."""
+        own = batch.transpose(1, 2).flatten(0, 1).index_select(0, self.own)
+        tokens[0].transpose(0, 1).index_copy_(0, self.own_positions, own.to(tokens.dtype))
+
+
+class _Merge(torch.autograd.Function):
+    """(1, heads, L, d), (1, key-value heads, L, d) twice -> (1, heads, L, d)."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, parts: Merged, scale: float) -> Tensor:
+        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        inputs = query, repeat_heads(key, query), repeat_heads(value, query)
+        merged = _accumulator(query)
+        log_sums = merged.new_empty(query.shape[:3])  # log-sum-exp of the scores that each token has met so far
+        for trunk in parts.trunks:
+            merged[:, :, trunk], log_sums[:, :, trunk] = flash(*_at(trunk, *inputs), is_causal=True, scale=scale)
+        for batch in parts.batches:
+            partial, log_sum = flash(*map(batch.gather, inputs), is_causal=True, scale=scale)
+            batch.scatter(partial, merged)
+            batch.scatter(log_sum, log_sums)
+        for replies, chunk in parts.chunks:
+            partial, log_sum = flash(*_at(replies, query), *_at(chunk, *inputs[1:]), scale=scale)
+            so_far, log_sum_so_far = _at(replies, merged, log_sums)
+            # exp(a) / (exp(a) + exp(b)) = sigmoid(a - b), without overflow
+            so_far.lerp_(partial.to(so_far.dtype), torch.sigmoid(log_sum - log_sum_so_far).unsqueeze(-1))
+            log_sum_so_far.copy_(torch.logaddexp(log_sum_so_far, log_sum))
+        output = merged.to(query.dtype)
+        ctx.save_for_backward(query, key, value, output, log_sums)
+        ctx.parts, ctx.scale = parts, scale
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, *outputs = ctx.saved_tensors
+        parts: Merged = ctx.parts
+        gradient = gradients[0].transpose(1, 2).contiguous().transpose(1, 2)
+        repeated = repeat_heads(key, query), repeat_heads(value, query)
+        sums = [_accumulator(query) for _ in range(3)]
+        for trunk in parts.trunks:
+            partials = _flash_backward(*_at(trunk, gradient, query, *repeated, *outputs), 0.0, True, scale=ctx.scale)
+            for total, partial in zip(_at(trunk, *sums), partials, strict=True):
+                total.copy_(partial)
+        for batch in parts.batches:
+            inputs = map(batch.gather, (query, *repeated, *outputs))
+            own_gradient = batch.gather(gradient, zero_padding=True)
+            partials = _flash_backward(own_gradient, *inputs, 0.0, True, scale=ctx.scale)
+            for total, partial in zip(sums, partials, strict=True):
+                batch.scatter(partial, total)
+        for replies, chunk in parts.chunks:
+            of_replies, of_chunk = _at(replies, gradient, query), _at(chunk, *repeated)
+            partials = _flash_backward(*of_replies, *of_chunk, *_at(replies, *outputs), 0.0, False, scale=ctx.scale)
+            totals = *_at(replies, sums[0]), *_at(chunk, *sums[1:])
+            for total, partial in zip(totals, partials, strict=True):
+                total.add_(partial)
+        return *map(_sum_heads, sums, (query, key, value)), None, None
+
+
+def _flash_backward(*inputs: Any, scale: float) -> Sequence[Tensor]:
+    """Of gradient, query, key, value, result, log-sum-exp, dropout and whether it is causal."""
+    partials: Sequence[Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        *inputs, scale=scale
+    )
+    return partials
+
+
+def _at(positions: slice, *tensors: Tensor) -> Iterator[Tensor]:
+    return (tensor[:, :, positions] for tensor in tensors)
+
+
+def _accumulator(query: Tensor) -> Tensor:
+    """An empty (1, heads, L, d) to merge parts in: token after token in memory, in float32 or better."""
+    _, heads, length, width = query.shape
+    exact = torch.promote_types(query.dtype, torch.float32)
+    return query.new_empty(1, length, heads, width, dtype=exact).transpose(1, 2)
+
+
+def _sum_heads(gradient: Tensor, tensor: Tensor) -> Tensor:
+    """The gradient of `tensor` from that of its repeated heads."""
+    heads = tensor.shape[1]
+    own = gradient if gradient.shape[1] == heads else gradient.unflatten(1, (heads, -1)).sum(dim=2)
+    return own.to(tensor.dtype)
+
+
+def _chunks(packed: PackedTrees) -> Iterator[tuple[slice, slice]]:
+    """Each chunk of a trunk between two forks: the positions of the replies that see it, and its own."""
+    for span in packed.spans:
+        for start, end in pairwise(sorted({0, *(group.visible for group in span.groups)})):
+            for sees, run in groupby(span.groups, lambda group: group.visible >= end):  # noqa: B023 - consumed in the loop
+                groups = [*run]
+                if sees:
+                    yield slice(groups[0].start, groups[-1].end), slice(span.start + start, span.start + end)
+
+
+def _batches(packed: PackedTrees) -> list[_Batch]:
+    """All replies of a pack, the longest first. At most half of a batch is padding, or it has no more than PADDED."""
+    batches: list[list[range]] = []
+    own = 0
+    for reply in sorted((positions for _, _, positions in packed.branches()), key=len, reverse=True):
+        own += len(reply)
+        if not batches or (len(batches[-1]) + 1) * len(batches[-1][0]) > max(2 * own, PADDED):
+            batches.append([])
+            own = len(reply)
+        batches[-1].append(reply)
+    return [_batch(replies, packed.input_ids.device) for replies in batches]
+
+
+def _batch(replies: Sequence[range], device: torch.device) -> _Batch:
+    # In lists: a mask's indices have no size where memory is counted on tensors without data (train/memory.py).
+    longest = len(replies[0])
+    positions = [min(reply.start + column, reply.stop - 1) for reply in replies for column in range(longest)]
+    is_own = [column < len(reply) for reply in replies for column in range(longest)]
+    indices = ([index for index, own in enumerate(is_own) if own == kind] for kind in (True, False))
+    own_positions = [position for reply in replies for position in reply]
+    tensors = (torch.tensor(each, dtype=torch.long, device=device) for each in (positions, *indices, own_positions))
+    return _Batch(longest, *tensors)

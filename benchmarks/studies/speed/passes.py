@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.studies.speed.measurement import Options
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from train.attention.merged import merged_where_long
+from train.attention.structured import merged_where_long
 from train.policy import Policy, log_probabilities
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 

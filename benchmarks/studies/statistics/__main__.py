@@ -14,8 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.studies.statistics.error_rates import TESTS, ErrorRate, error_rates
-from benchmarks.studies.statistics.worlds import WORLDS
+from benchmarks.studies.statistics.error_rates import TESTS, WORLDS, ErrorRate, error_rates
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.errors import check_at_least

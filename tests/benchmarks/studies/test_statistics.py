@@ -9,8 +9,14 @@ import pytest
 from scipy import stats
 
 from benchmarks.studies.statistics.__main__ import main
-from benchmarks.studies.statistics.error_rates import TESTS, difference_interval, finds, sign_flip_p_value
-from benchmarks.studies.statistics.worlds import WORLDS, simulated_pairs
+from benchmarks.studies.statistics.error_rates import (
+    TESTS,
+    WORLDS,
+    difference_interval,
+    finds,
+    sign_flip_p_value,
+    simulated_pairs,
+)
 from shop_env.metrics import MetricChoices, step_metrics
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.intervals import user_sums

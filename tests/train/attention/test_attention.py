@@ -14,8 +14,7 @@ from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
 from train.attention.choice import Shape, find_fault
 from train.attention.flex import Flex, block_mask, visible_ranges
-from train.attention.merged import Merged, merged_where_long
-from train.attention.structured import Structured
+from train.attention.structured import Merged, Structured, merged_where_long
 from train.config import TinyModelConfig
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack

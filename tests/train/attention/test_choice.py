@@ -10,8 +10,7 @@ from replay_sessions.foundation.errors import BadConfig
 from tests.train.conftest import Tiny
 from train.attention import choice
 from train.attention.choice import activation_bytes, choose_attention
-from train.attention.merged import merged_where_long
-from train.attention.structured import Structured
+from train.attention.structured import Structured, merged_where_long
 from train.config import ModelConfig
 from train.memory import PassOptions, memory_parts
 from train.session_tree import SessionTree, pack
