@@ -1,6 +1,6 @@
 """A training as a process of its own (training_runs.py starts them).
 
-A process alone has a peak of memory that is its own and threads that nobody else has set. What stops the command
+A process alone has a peak of memory that is its own and threads that no other code has set. What stops the command
 (Ctrl-C, SIGTERM) is forwarded to each training once, and waited for: it saves where it is, and the same call goes on.
 """
 

@@ -189,7 +189,7 @@ class ReplayEnv(TextEnv):
             problem, breakdown = None, score_action(reply.action, episode.actions[index], self.reward)
         else:
             problem, breakdown = reply, NOTHING
-        reward = breakdown.without_certainty  # the total: nobody here measures self-certainty
+        reward = breakdown.without_certainty  # the total: self-certainty is not measured here
         info: dict[str, Any] = {}
         if self._with_info:
             info = {

@@ -4,7 +4,7 @@
     observation, info = env.reset(seed=0)
     observation, reward, terminated, truncated, info = env.step(reply)
 
-Observations and replies are those of ShopR1-v0, but there is no log: nothing says what a person would have done here.
+Observations and replies are those of ShopR1-v0, but there is no log, and no action that a person did here.
 What can be measured is how an agent's visits resemble those of the shop's own shoppers as a population
 (shop_env.metrics.populations, `python -m benchmarks.live`), and such figures never stand beside teacher-forced ones.
 
@@ -110,7 +110,7 @@ class LiveEnv(TextEnv):
         return self._visit.observation(self.context), info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Does what a reply says.
+        """Does the action of a reply.
 
         Args:
             action: The reply; one that cannot be read or done leaves everything as it is, it never raises.

@@ -20,7 +20,7 @@ _SHOWN_CHARACTERS = 2_000
 class StepView(Record):
     """What is rendered: where in which session, what is seen, and the last reply with what it earned.
 
-    `steps` is how many steps the session has, None where it goes on for nobody knows how long.
+    `steps` is how many steps the session has, None where that is unknown.
     """
 
     session_id: str

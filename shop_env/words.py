@@ -23,7 +23,7 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-# Words of a goal that nobody types into a search box.
+# Words of a goal that are not typed into a search box.
 _IDLE_WORDS = frozenset(
     words_of(
         "a am an and are at buy can could find for from get i in is it like looking me my need of on or please price "

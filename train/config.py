@@ -295,7 +295,7 @@ class SamplingConfig:
         max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
         num_generations: How many replies to each prompt.
         max_batch_tokens: Trunk tokens plus reply rows that are read at once.
-        max_kept_bytes: Keys and values of those trunks and of their replies, at their longest; bounds memory.
+        max_cache_bytes: Keys and values of those trunks and of their replies, at their longest; bounds memory.
     """
 
     temperature: float
@@ -303,4 +303,4 @@ class SamplingConfig:
     end_token: int
     num_generations: int = 1
     max_batch_tokens: int = 32_768
-    max_kept_bytes: int = 8 << 30
+    max_cache_bytes: int = 8 << 30

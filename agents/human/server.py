@@ -124,7 +124,7 @@ class PredictionServer(Server):
         except TimeoutError as error:
             raise HTTPException(408, f"A prediction takes at most {_SLOWEST_S} s to send.") from error
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # no one reads it
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HTTPException(400, f"That is no prediction: {error}.") from error
         # In a thread: it waits for the disk.

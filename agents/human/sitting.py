@@ -37,7 +37,7 @@ class Prediction(Config):
 
 
 class BadPrediction(ShopR1Error):
-    """A prediction that nobody could have made on the page."""
+    """A prediction that is impossible on the page."""
 
 
 class AlreadyAnswered(ShopR1Error):

@@ -189,7 +189,7 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
         BadConfig: A saved reply does not earn today what was recorded.
     """
     records = evidence.records[label]
-    # Whether the metrics' choices count an answer as exact, not a number where nobody can say.
+    # Whether the metrics' choices count an answer as exact, not a number where that is unknown.
     exact = iter(StepTable(records, evidence.config.metrics).exact)
     judged = []
     for record in records:

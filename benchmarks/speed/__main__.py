@@ -36,7 +36,7 @@ EXTRAS = {
 DEFAULT_PARTS = tuple(part for part in EXTRAS if part != "training_gpu")
 
 
-class Call(Options, frozen=True, kw_only=True):
+class Call(Options):
     """What to measure.
 
     Attributes:

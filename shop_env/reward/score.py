@@ -21,7 +21,7 @@ exceeds a preset threshold"; reaching it is enough here, in floating point as `r
 recall 3/5 give 0.7499999999999999).
 
 A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy), so it
-is handed in; None means that nobody measured it, which is not the same as 0. An empty rationale has no token to
+is handed in; None means that it was not measured, which is not the same as 0. An empty rationale has no token to
 measure, and the papers do not say what it earns. Here it is 0 (`EMPTY_RATIONALE`), the least there is: no reward for no
 rationale.
 

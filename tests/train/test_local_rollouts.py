@@ -84,12 +84,12 @@ def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longe
     def kept(batch: list[list[int]]) -> int:
         return per_token * sum(len(prompts[trunk[0]]) + len(trunk) * 4 * 50 for trunk in batch)
 
-    limit = max(kept([trunk]) for (trunk, *_) in trunk_batches(prompts, replace(free, max_kept_bytes=1), per_token))
-    batches = list(trunk_batches(prompts, replace(free, max_kept_bytes=limit), per_token))
+    limit = max(kept([trunk]) for (trunk, *_) in trunk_batches(prompts, replace(free, max_cache_bytes=1), per_token))
+    batches = list(trunk_batches(prompts, replace(free, max_cache_bytes=limit), per_token))
     assert len(batches) > 1
     assert all(kept(batch) <= limit for batch in batches)
     assert sorted(prompt for batch in batches for trunk in batch for prompt in trunk) == list(range(len(prompts)))
-    short = replace(free, max_new_tokens=1, max_kept_bytes=limit)
+    short = replace(free, max_new_tokens=1, max_cache_bytes=limit)
     assert len(list(trunk_batches(prompts, short, per_token))) < len(batches)
 
 

@@ -148,7 +148,7 @@ def trunk_batches(
 ) -> Iterator[list[list[int]]]:
     """The trunks that are sampled from at once, each as the indices of the prompts on it.
 
-    `max_batch_tokens` limits the trunks' tokens plus one for each reply, `max_kept_bytes` the cache of the trunks and
+    `max_batch_tokens` limits the trunks' tokens plus one for each reply, `max_cache_bytes` the cache of the trunks and
     of replies of maximum length; a batch has at least one trunk.
     """
 
@@ -156,7 +156,7 @@ def trunk_batches(
         length, replies = len(prompts[trunk[0]]), len(trunk) * config.num_generations
         return length + replies, bytes_per_token * (length + replies * config.max_new_tokens)
 
-    return split_batches(_share_trunks(prompts), cost, config.max_batch_tokens, config.max_kept_bytes)
+    return split_batches(_share_trunks(prompts), cost, config.max_batch_tokens, config.max_cache_bytes)
 
 
 def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -1,7 +1,7 @@
 """The configuration of a training run: one frozen tree, from a preset (TOML); each key is a flag of the command.
 
 A run is a list of phases. What they share (the numbers of [sft] and [grpo], the context, the reward) stands once; a
-phase says in what it differs. presets.py reads the files.
+phase holds the keys in which it differs. presets.py reads the files.
 """
 
 import re

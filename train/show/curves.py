@@ -1,6 +1,6 @@
 """From metrics.jsonl to curves: for each phase and figure one array over the steps, of each run.
 
-No phase and no figure is known by name here: whatever a run has logged is there. A step without a figure is NaN.
+No phase or metric is known by name here: the curves are those that a run has logged. A step without a figure is NaN.
 """
 
 from collections.abc import Mapping, Sequence

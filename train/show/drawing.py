@@ -3,7 +3,7 @@
 One run: faint points are the steps, the line their running mean, the band one deviation over the replies. Several runs:
 the line is the mean of their lines, the band reaches from the lowest to the highest.
 
-panels.toml says which metrics a panel shows, in which order and unit. What a run has not logged gets no panel; a metric
+panels.toml lists the metrics of each panel, with order and unit. What a run has not logged gets no panel; a metric
 that no panel names gets one of its own. `NAME_std` is the deviation of NAME and is drawn as its band.
 """
 

@@ -51,7 +51,7 @@ class PagesConfig(Config):
         seed: Seeds the agents, on A and on B alike.
         trained_seeds: Of the trainings that {seed} in --agents stands for; their shifts are pooled too.
         batch_size: Steps in one call of an agent that answers batches.
-        dry_run: Say what the change touches, write change.diff, and ask nobody.
+        dry_run: Print what the change touches and write change.diff, without running an agent.
     """
 
     agents: tuple[str, ...]

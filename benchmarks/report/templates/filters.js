@@ -1,6 +1,6 @@
 "use strict";
 // Which steps the filters let through. Everything but the search is decided by the index; the search reads all replies
-// once, when somebody first searches.
+// once, at the first search.
 
 const ANY = -1;
 const searchable = new Map(); // place of a session in the index -> its words, step by step

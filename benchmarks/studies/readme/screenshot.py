@@ -30,7 +30,7 @@ class ScreenshotOptions(Record):
         report: The file that `python -m benchmarks.report` wrote.
         out: The PNG to write.
         at: The part of the address behind the file, such as #session/ID/STEP.
-        dark: As somebody sees it who prefers dark pages.
+        dark: With the dark colours.
     """
 
     report: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="REPORT")]]

@@ -12,7 +12,7 @@ without training, in a state in which the shopper terminates with a given
 chance: from which chance on terminating is paid most, and where GRPO ends, over
 DARS, thresholds, rewards and mixes of actions. Takes two minutes.
 
---train adds GRPO begun from spam: a tiny model is taught to terminate (or to
+--train adds GRPO that starts from spam: a tiny model is taught to terminate (or to
 click the first element) and trained on the real logs from there, under each
 reward and seed. It can be stopped and called again; finished runs are not repeated.
 
@@ -60,8 +60,8 @@ class Hacking(Record):
         agents: Agents for comparison; None: random, majority, repeat_last, copy_match and, on the demo shop, oracle.
         resolution: Number of beliefs, evenly between 0 and 1; a third as many along a diagram's side.
         seed: Of agents that sample.
-        train: Also train: GRPO begun from spam.
-        dry_run: With --train: say what would be trained, and do nothing.
+        train: Also train: GRPO that starts from spam.
+        dry_run: With --train: print what would be trained, and do nothing.
         spam: What the model is taught to do always: always_terminate, first_element.
         share: The share of spam among the taught replies; the others are as logged.
         rewards: The rewards that GRPO is run with.
@@ -90,7 +90,7 @@ class Hacking(Record):
         if not 0 < self.share <= 1:
             raise BadConfig(f"--share is {self.share}; it must be above 0 and at most 1.")
         if self.dry_run and not self.train:
-            raise BadConfig("--dry-run says what --train would train; give --train too.")
+            raise BadConfig("--dry-run prints what --train would train; give --train too.")
         choices: dict[str, Any] = {"spam": SPAM, "rewards": REWARD_PRESETS, "seeds": self.seeds}
         for flag, allowed in choices.items():
             values = getattr(self, flag)

@@ -43,7 +43,7 @@ EVENTS_PER_BATCH = 22  # a mutation, twenty moves of the mouse, and what is left
 TIMEOUT_S = 120.0
 
 
-class Collect(Study, frozen=True, kw_only=True):
+class Collect(Study):
     """Measures the collector.
 
     Attributes:

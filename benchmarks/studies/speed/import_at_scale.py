@@ -26,7 +26,7 @@ from replay_sessions.store import SessionStore
 _DIFFERENT_SESSIONS = 500
 
 
-class AtScale(Study, frozen=True, kw_only=True):
+class AtScale(Study):
     """Measures a large import.
 
     Attributes:

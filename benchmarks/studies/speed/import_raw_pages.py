@@ -25,7 +25,7 @@ from replay_sessions.store import SessionStore
 _STEPS = 8
 
 
-class RawPages(Study, frozen=True, kw_only=True):
+class RawPages(Study):
     """Measures an import that simplifies raw pages.
 
     Attributes:

@@ -38,7 +38,7 @@ _MOST_ADDED = 20  # parts that are on the page at one time
 _RUNS = 5
 
 
-class Recording(Study, frozen=True, kw_only=True):
+class Recording(Study):
     """Measures an import of one recording.
 
     Attributes:
