@@ -54,12 +54,11 @@ import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.metrics.action_likelihood import SMALLEST
+from shop_env.metrics.statistics import Codes, Floats
 from shop_env.metrics.step_table import (
     ACTION_TYPES,
     FINE_TYPES,
     INVALID,
-    Codes,
-    Floats,
     MetricChoices,
     StepRecord,
     StepTable,

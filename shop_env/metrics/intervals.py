@@ -20,6 +20,8 @@ from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.all_metrics import Metric, all_metrics, divide, find_metric
 from shop_env.metrics.statistics import (
     ClusteredError,
+    Codes,
+    Floats,
     cluster_sums,
     clustered_error,
     effective_steps,
@@ -28,7 +30,7 @@ from shop_env.metrics.statistics import (
     p_value,
     smallest_difference,
 )
-from shop_env.metrics.step_table import Codes, Floats, MetricChoices, StepRecord, StepTable
+from shop_env.metrics.step_table import MetricChoices, StepRecord, StepTable
 
 Cluster = Literal["session", "user"]
 _NUDGE = 1e-4

@@ -76,8 +76,8 @@ from scipy.spatial.distance import cdist
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.records import Record
 from shop_env.metrics.populations import ActionTrace, trace_of
-from shop_env.metrics.statistics import user_variance, variance_components
-from shop_env.metrics.step_table import FINE_TYPES, Codes, Floats, MetricChoices, StepRecord, StepTable
+from shop_env.metrics.statistics import Codes, Floats, user_variance, variance_components
+from shop_env.metrics.step_table import FINE_TYPES, MetricChoices, StepRecord, StepTable
 from shop_env.reward.similarity import click_type_of
 
 USERS_DIFFER = 0.1

@@ -60,7 +60,8 @@ from numpy.typing import NDArray
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action, reply_action
 from shop_env.metrics.action_likelihood import SMALLEST
-from shop_env.metrics.step_table import ACTION_TYPES, Floats
+from shop_env.metrics.statistics import Floats
+from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.similarity import click_type_of
 
 # Most actions of a page are unlikely: bins of one width would hold nearly all of them in the first.

@@ -28,11 +28,11 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Click, Session, reply_action
+from shop_env.metrics.statistics import Codes, Floats
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 from shop_env.reward.similarity import CLICK_TYPES, click_type_of, rouge_l, unlogged_fields
@@ -191,9 +191,6 @@ FINE_TYPES = (*CLICK_TYPES, "type_and_submit", "terminate")
 _TYPE_CODES = {name: code for code, name in enumerate(ACTION_TYPES)}
 _FINE_CODES = {name: code for code, name in enumerate(FINE_TYPES)}
 _INVALID_FINE = len(FINE_TYPES)
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 class StepTable:

@@ -15,7 +15,6 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.ab.pages.change import Change, spaced
 from replay_sessions.elements import page_names
@@ -25,6 +24,7 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at
+from shop_env.metrics.statistics import Codes
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction
 
@@ -118,7 +118,7 @@ class ChangedSteps:
         if not self.keys:
             raise BadConfig(self._nothing_touched(change, first_pages=len(touched)))
         user_ids = [touched[key] for key in self.keys]
-        self.users: NDArray[np.int64] = np.unique(user_ids, return_inverse=True)[1]
+        self.users: Codes = np.unique(user_ids, return_inverse=True)[1]
         self.user_count = len(set(user_ids))
         learnt = store.sessions("train") if config.split in ("all", "train") else ()
         learners = {session.user_id for session in learnt}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from agents.registry import agent_class, parse_spec
 from benchmarks.ab.pages.answers import AGAIN, Answers, ask_agent
@@ -21,7 +20,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.metrics.statistics import OverSeeds
+from shop_env.metrics.statistics import Codes, OverSeeds
 
 
 class Shift(Record):
@@ -168,7 +167,7 @@ def _row(spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: Cha
     )
 
 
-def _shifts(answers: Answers, users: NDArray[np.int64]) -> list[Shift]:
+def _shifts(answers: Answers, users: Codes) -> list[Shift]:
     on_a, on_b = answers.shares("A"), answers.shares("B")
     of_b, of_placebo = differences(on_a, on_b, users), differences(on_a, answers.shares("placebo"), users)
     again: Sequence[Difference | None] = [None] * len(of_b)

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from scipy.optimize import brentq
 
-from benchmarks.studies.reward_hacking.gradients import Floats
+from shop_env.metrics.statistics import Floats
 from shop_env.reward import RewardConfig
 from shop_env.reward.score import SelfCertainty
 

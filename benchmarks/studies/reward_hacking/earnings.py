@@ -15,7 +15,6 @@ import numpy as np
 
 from agents.registry import make_agent
 from benchmarks.studies.reward_hacking.arithmetic import THRESHOLDS, with_scale
-from benchmarks.studies.reward_hacking.gradients import Floats
 from benchmarks.studies.reward_hacking.guesses import TYPES, Chances, Guess, Mix, count_mix, measure_guesses
 from benchmarks.studies.reward_hacking.policies import POLICIES
 from replay_sessions.foundation.errors import BadConfig
@@ -28,6 +27,7 @@ from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import is_demo_store
 from shop_env.evaluation.scored_steps import AnySplit, scored_steps
 from shop_env.metrics import StepRecord, estimate_metric
+from shop_env.metrics.statistics import Floats
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import REWARD_PRESETS, RewardBreakdown, RewardConfig, best_breakdown, score_reply
 from shop_env.reward.score import TERM_NAMES

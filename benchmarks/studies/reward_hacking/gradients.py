@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from benchmarks.studies.reward_hacking.guesses import Guess
 from benchmarks.studies.reward_hacking.states import OPTIONS, State, cases
+from shop_env.metrics.statistics import Floats
 from shop_env.reward import RewardConfig
 
 Scale = Literal["group", "none"]
-Floats = NDArray[np.float64]
 
 GROUP_SIZE = 8  # replies, as in the presets of this project
 EPSILON = 1e-6  # of train.grpo.config
