@@ -1,7 +1,7 @@
 """An evaluation with its records, and what each answer was: all that the figures of a report are made from.
 
     results.json, agents/*/steps.jsonl, agents/*/replies ─► read_evidence ─► Evidence ─► judge ─► JudgedStep
-        ─► comparisons.py, step_figures.py (counted), session_data.py (shown)
+        ─► step_figures.py (counted), session_data.py (shown)
 
 The figures are those of results.json. They are computed again from the records, so that a report never shows a table
 beside sessions that contradict it. An answer is right, or wrong in one of several ways. What each term of the reward

@@ -5,7 +5,8 @@
 step_table.py also has the choices that the papers leave open, action_likelihood.py what an agent's probabilities say of
 the logged action and of whose persona it is; populations.py compares whole populations of sessions and visits.
 intervals.py has the interval and the paired test, statistics.py their arithmetic.
-people.py: does an agent differ between people and within one as people do? skill.py: what do its probabilities know?
+people.py: does an agent differ between people and within one as people do? two_sample.py: can a classifier distinguish
+the two? skill.py: what do its probabilities know?
 """
 
 from shop_env.metrics.action_likelihood import Likelihood, checked_distribution, likelihood_of
