@@ -129,27 +129,16 @@ def digest(removal: Removal) -> str:
 def false_removals(data: Path) -> dict[str, Any]:
     """Removals on raw pages that are not private.
 
-    What a recipe's place marks, what holds an @ and seven digits in a row of them are; any other is private if
-    judged_private.txt has its digest, which a person wrote there.
+    What a recipe marks by its place is; any other if judged_private.txt has its digest, which a person wrote there.
     """
     judged = set(Path(__file__).with_name("judged_private.txt").read_text().split())
-    removed = {page.name.removesuffix(".html.gz"): simplify(_read(page)).removed for page in raw_pages(data)}
-    which = {
-        page: [f"{one.kind}: {one.text} ({digest(one)})" for one in removals if not _is_private(one, judged)]
-        for page, removals in removed.items()
-    }
-    which = {page: texts for page, texts in which.items() if texts}
-    return {
-        "pages": len(removed),
-        "pages_with_removals": sum(map(bool, removed.values())),
-        "which": which,
-    }
-
-
-def _is_private(removal: Removal, judged: set[str]) -> bool:
-    if removal.found_by == "place" or "@" in removal.text or digest(removal) in judged:
-        return True
-    return removal.kind not in ("name", "address") and len(re.findall(r"\d", removal.text)) >= 7
+    which: dict[str, list[str]] = {}
+    pages = raw_pages(data)
+    for page in pages:
+        for one in simplify(_read(page)).removed:
+            if one.found_by != "place" and digest(one) not in judged:
+                which.setdefault(page.name, []).append(f"{one.kind}: {one.text} ({digest(one)})")
+    return {"pages": len(pages), "which": which}
 
 
 def _read(path: Path) -> str:

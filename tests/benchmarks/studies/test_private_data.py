@@ -164,7 +164,7 @@ def test_500_different_product_texts_are_drawn(shared_data: Path) -> None:
 def test_removals_on_raw_pages_are_listed_unless_they_are_private(shared_data: Path) -> None:
     figures = false_removals(shared_data)
     assert figures["pages"] >= 70
-    assert len(figures["which"]) <= figures["pages_with_removals"] <= figures["pages"]
+    assert len(figures["which"]) <= 0.1 * figures["pages"]
 
 
 def test_the_record_is_of_these_cases() -> None:
