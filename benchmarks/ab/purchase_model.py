@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.ab.walks import PAGE_SIZE, Floats
 from replay_sessions.demo_shop import ShopVariant, ShopVisit
 from replay_sessions.demo_shop.realistic import CONTROL, RealisticShop
-from replay_sessions.demo_shop.realistic.goals import need_of
 from replay_sessions.demo_shop.realistic.read import view_of
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
+from replay_sessions.demo_shop.realistic.shopper import need_of
 from replay_sessions.schema import Persona, Session, TypeAndSubmit
 
 BUYING = ("product.buy_now", "cart.checkout", "checkout.place_order")

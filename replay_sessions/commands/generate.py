@@ -8,7 +8,7 @@ The policy of its shoppers is known, so it is known how well they can be predict
 
 from replay_sessions.commands.import_logs import NewStore, print_contents
 from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar

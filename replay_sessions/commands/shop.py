@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.demo_shop.web.visits import Visits
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least

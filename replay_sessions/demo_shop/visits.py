@@ -29,10 +29,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from replay_sessions.demo_shop import realistic
-from replay_sessions.demo_shop.catalogue import BRANDS, DEPARTMENT_OF, NOUNS, SIZES, STYLES, Product
-from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.demo_shop.phrases import PHRASES, POLICY, personas, reason_for
-from replay_sessions.demo_shop.shop import DemoShop, Shop
+from replay_sessions.demo_shop.catalogue import (
+    BRANDS,
+    DEPARTMENT_OF,
+    NOUNS,
+    PHRASES,
+    POLICY,
+    SIZES,
+    STYLES,
+    Product,
+    personas,
+    reason_for,
+)
+from replay_sessions.demo_shop.shop import DemoShop, PageSize, Shop
 from replay_sessions.foundation.durable_files import cache_folder
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar

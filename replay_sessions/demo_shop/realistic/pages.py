@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from replay_sessions.demo_shop.catalogue import BRANDS, DEPARTMENTS, NOUNS, SIZES
-from replay_sessions.demo_shop.phrases import PHRASES
-from replay_sessions.demo_shop.realistic.articles import Article, kind_of
-from replay_sessions.demo_shop.realistic.variant import ShopVariant
+from replay_sessions.demo_shop.catalogue import BRANDS, DEPARTMENTS, NOUNS, PHRASES, SIZES
+from replay_sessions.demo_shop.realistic.articles import Article, ShopVariant, kind_of
 
 PAGE_ARTICLES = 8
 STRIP = 20  # goods of each kind, below a page that is surrounded

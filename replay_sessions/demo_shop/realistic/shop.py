@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Self
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, NOUNS, SIZES
-from replay_sessions.demo_shop.realistic.articles import Article, articles
+from replay_sessions.demo_shop.realistic.articles import CONTROL, Article, ShopVariant, articles, find_articles
 from replay_sessions.demo_shop.realistic.pages import PAGE_ARTICLES, PageWriter
-from replay_sessions.demo_shop.realistic.search import find_articles
-from replay_sessions.demo_shop.realistic.variant import CONTROL, ShopVariant
 from replay_sessions.demo_shop.shop import Shop
 
 SEARCH_INPUT = "nav_bar.search_input"

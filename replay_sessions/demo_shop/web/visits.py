@@ -8,8 +8,7 @@ import secrets
 from collections import OrderedDict
 
 from replay_sessions.demo_shop import ShopVisit
-from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.demo_shop.shop import Shop
+from replay_sessions.demo_shop.shop import PageSize, Shop
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, TypeAndSubmit

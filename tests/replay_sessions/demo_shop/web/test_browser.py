@@ -15,8 +15,7 @@ import pytest
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import SESSIONS_PER_USER, action_probabilities
-from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.demo_shop.shop import Shop
+from replay_sessions.demo_shop.shop import PageSize, Shop
 from replay_sessions.demo_shop.web.server import shop_server
 from replay_sessions.demo_shop.web.visits import Visit, Visits
 from replay_sessions.recorder.journal import Journal
