@@ -35,6 +35,7 @@ IMPORTERS = {
     "opera": "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA.",
     "shopcart": "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step.",
     "raw": "A shop's own log: a folder of raw HTML pages and a table of what was done on them.",
+    "events": "E-commerce events without pages (GA4, Universal Analytics, clicks): pages are rendered from them.",
     "rrweb": "Recordings of rrweb 2, also as PostHog and Sentry keep them: the page is rebuilt event by event.",
     "hub": "A folder that `export hub` wrote, or a data set of the hub made so.",
 }
@@ -48,6 +49,7 @@ _CLASSES = {
     "opera": "opera.importer:OperaImporter",
     "shopcart": "mapped.shopcart:ShopcartImporter",
     "raw": "raw.importer:RawImporter",
+    "events": "events.importer:EventsImporter",
     "rrweb": "rrweb.importer:RrwebImporter",
     "hub": "hub.importer:HubImporter",
 }

@@ -169,6 +169,7 @@ def _read_rows(
             url=row.get("url"),
             timestamp=row.get("timestamp"),
             gap=gap,
+            is_inferred=row.get("inferred") or False,
         )
         gap = 0
 

@@ -37,8 +37,8 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 }
 _SESSION_COLUMNS = ("session_id", "user_id", "source", "goal")
 _ACTION_COLUMNS = ("name", "text", "submitted", "click_type")
-_STEP_COLUMNS = ("page", "rationale", "rationale_source", "url", "timestamp", "gap")
-LATER_COLUMNS = frozenset({"rationale_source"})  # exports of earlier versions lack them
+_STEP_COLUMNS = ("page", "rationale", "rationale_source", "url", "timestamp", "gap", "is_inferred")
+LATER_COLUMNS = frozenset({"rationale_source", "is_inferred"})  # exports of earlier versions lack them
 ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 
 
@@ -96,7 +96,9 @@ def session_of(rows: Sequence[dict[str, Any]], split: Split | None) -> Session:
         **{name: first[name] for name in _SESSION_COLUMNS},
         "persona": None if text is None else {"text": text, "traits": msgspec.json.decode(traits) if traits else {}},
         "official_split": split,
-        "steps": [{name: row.get(name) for name in _STEP_COLUMNS} | {"action": _action(row)} for row in rows],
+        "steps": [
+            {name: row[name] for name in _STEP_COLUMNS if name in row} | {"action": _action(row)} for row in rows
+        ],
     }
     return msgspec.convert(fields, Session)
 

@@ -160,6 +160,7 @@ def read_rows(
     *,
     columns: Collection[str] | None = None,
     header: list[str] | None = None,
+    delimiter: str = ",",
 ) -> Iterator[tuple[str, Any]]:
     """The rows of a file, JSON lines, parquet, CSV or TSV, each with its number; an error stands for one that is none.
 
@@ -167,6 +168,7 @@ def read_rows(
         longest_bytes: Of a line of JSON.
         columns: Those to read of a parquet file; None: all.
         header: Takes the names of the columns of CSV or TSV, which may have no rows.
+        delimiter: Of CSV.
 
     Raises:
         ImportFailed: The file cannot be read.
@@ -180,19 +182,20 @@ def read_rows(
         elif path.name.endswith(JSON_ENDINGS):
             yield from _read_json_lines(path, longest_bytes)
         else:
-            yield from _read_csv(path, [] if header is None else header)
+            is_tsv = path.name.endswith((".tsv", ".tsv.gz"))
+            yield from _read_csv(path, [] if header is None else header, "\t" if is_tsv else delimiter)
     except (*UNREADABLE, csv.Error, ValueError) as error:
         reason = getattr(error, "strerror", None) or reason_of(error)
         raise ImportFailed(f"cannot read the {what} '{path}': {reason}") from error
 
 
-def _read_csv(path: Path, names: list[str]) -> Iterator[tuple[str, Any]]:
+def _read_csv(path: Path, names: list[str], delimiter: str) -> Iterator[tuple[str, Any]]:
     """The header is row 1; a row is a line where no text holds line breaks."""
     csv.field_size_limit(_LONGEST_CELL)
     most_bytes = max(_MOST_UNPACKED_BYTES, path.stat().st_size)
     bad = 0
     with open_unpacked(path) as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter="\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
+        reader = csv.reader(text, delimiter=delimiter)
         try:
             rows = filter(None, reader)  # blank lines are none
             names += next(rows, [])

@@ -1,0 +1,200 @@
+"""The events of a session -> rows of actions, each with the screen that it was done on.
+
+    view     shows a screen. If no action led to it, the shopper came by an element of the screen before: the search
+             field, a link of the menu, an offer, the cart, the checkout. That action is inferred: its step says so.
+             Where no element leads there, the navigation is left out and counted.
+    action   acts on an element of the screen; where the screen does not have it, it is left out and counted
+
+A session that ends on a known screen, without a purchase, ends in a terminate.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from replay_sessions.importers.events.mapping import VIEWS, Event, Offer
+from replay_sessions.importers.events.screens import (
+    ADD_TO_CART,
+    CART_LINK,
+    CHECKOUT,
+    CONTINUE,
+    PLACE_ORDER,
+    SEARCH_INPUT,
+    Screen,
+    Shop,
+)
+from replay_sessions.importers.logged_pages import Row
+from replay_sessions.importers.sessions import PURCHASE
+
+_LEADS_ON = ("select_item", "follow_link")  # the next page follows from them
+
+
+class Visit:
+    """One session as it is read; `rows` are its rows so far.
+
+    Args:
+        about: What all rows have: the ids of session and user.
+    """
+
+    def __init__(self, shop: Shop, about: Row) -> None:
+        self.rows: list[Row] = []
+        self._shop = shop
+        self._about = about
+        self._screen: Screen | None = None
+        self._seen: dict[str, Screen] = {}  # by address: a browser goes back to them without an event
+        self._location = ""
+        self._leading: Event | None = None  # an action whose page was not shown yet
+
+    def read(self, events: Iterable[tuple[str, Event]]) -> list[Row]:
+        """The rows of all events of the session, in the order of time, each with where it stands in the log."""
+        event = None
+        for self._location, event in events:
+            if event.kind in VIEWS:
+                self._show(event)
+            else:
+                self._act(event)
+            if event.kind == PURCHASE and self.rows and self.rows[-1]["type"] == PURCHASE:
+                return self.rows
+        if event is not None and self._leading is None:
+            self._add(event, "terminate")
+        return self.rows
+
+    def _go_back(self, event: Event, path: str) -> None:
+        """Shows a page again where an event was on another page than the one that was shown last."""
+        screen = self._screen
+        if screen is not None and path != screen.path and (former := self._seen.get(path)):
+            self.rows.append({**self._columns(event), "type": None, "kind": None, "event": "back to an earlier page"})
+            self._screen, self._leading = msgspec.structs.replace(former, cart=screen.cart), None
+
+    def _show(self, event: Event) -> None:
+        if event.kind == "product":
+            self._go_back(event, event.path.rpartition("/")[0])
+        before, leading, self._leading = self._screen, self._leading, None
+        after = self._screen_of(event, leading)
+        if before is not None and after.path == before.path and after.query == before.query and not leading:
+            self._screen = _merge(before, after)
+            return
+        if before is not None and not leading:
+            self._infer(event, before, after)
+        self._screen = self._seen[after.path] = after
+
+    def _screen_of(self, event: Event, leading: Event | None) -> Screen:
+        before = self._screen
+        cart = before.cart if before else ()
+        if event.kind == "product":
+            detail = event.offers[0] if event.offers else None
+            is_over_list = before is not None and bool(before.offers) and event.path.startswith(f"{before.path}/")
+            if before is not None and is_over_list:
+                return msgspec.structs.replace(before, detail=detail)
+            path = event.path
+            if detail and (not path or (before is not None and before.offers and path == before.path)):
+                path = f"product/{detail.id}"  # the log calls it by the page where it was clicked
+            return Screen(
+                kind="product",
+                path=path,
+                title=event.title or (detail.name if detail else ""),
+                detail=detail,
+                cart=cart,
+            )
+        offers = event.offers or self._shop.catalogue.get(event.path, ())
+        detail = leading.offers[0] if leading and leading.kind == "select_item" and leading.offers else None
+        return Screen(
+            kind=event.kind,  # type: ignore[arg-type]  # a view
+            path=event.path, title=event.title, query=event.query, cart=cart,
+            offers=tuple({offer.id: offer for offer in offers}.values()) if event.kind == "listing" else (),
+            detail=detail if event.kind in ("page", "listing") else None,
+            links=event.links,
+        )  # fmt: skip
+
+    def _infer(self, event: Event, before: Screen, after: Screen) -> None:
+        """How the shopper came from a page to the next one without an action in the log."""
+        if after.query and after.query != before.query:
+            self._add(event, "type_and_submit", SEARCH_INPUT, text=after.query)
+            return
+        name = self._shop.menu_names.get(after.path)
+        if after.kind == "cart":
+            name = CART_LINK
+        elif after.kind == "checkout":
+            name = {"cart": CHECKOUT, "checkout": CONTINUE}.get(before.kind)
+        elif after.detail and (offer := before.offer_names.get(after.detail.id)):
+            is_over_list = after.offers == before.offers and self._shop.has_quickview
+            name = f"{offer}.quickview" if is_over_list else f"{offer}.view_product"
+        if name:
+            self._add(event, "click", name, inferred=True)
+        else:
+            self._leave_out(event, "came from a page without a link to it")
+
+    def _act(self, event: Event) -> None:
+        self._go_back(event, event.path)
+        screen, item = self._screen, event.offers[0] if event.offers else None
+        name = self._name_on(screen, event, item) if screen else None
+        if screen is None or name is None:
+            word = "not on its page" if event.kind else ""
+            self._leave_out(event, word)
+            return
+        last = self.rows[-1] if self.rows else None
+        if last and last.get("inferred") and last.get("name") == name:
+            last["inferred"] = False  # the log has the page before the click that led to it
+            return
+        self._add(event, PURCHASE if event.kind == "purchase" else "click", name)
+        if event.kind in _LEADS_ON:
+            self._leading = event
+        elif item and event.kind in ("add_to_cart", "remove_from_cart", "quickview"):
+            cart = tuple(offer for offer in screen.cart if offer.id != item.id)
+            if event.kind == "add_to_cart":
+                cart = (*cart, item)
+            is_quickview = event.kind == "quickview"
+            self._screen = msgspec.structs.replace(
+                screen, detail=item if is_quickview else screen.detail, cart=screen.cart if is_quickview else cart
+            )
+
+    def _name_on(self, screen: Screen, event: Event, item: Offer | None) -> str | None:
+        """The name of the element that an action was done on."""
+        offer = screen.offer_names.get(item.id) if item else None
+        match event.kind:
+            case "select_item":
+                return f"{offer}.view_product" if offer else None
+            case "quickview":
+                return f"{offer}.quickview" if offer else None
+            case "add_to_cart":
+                return ADD_TO_CART if item and screen.detail and item.name == screen.detail.name else None
+            case "remove_from_cart":
+                return f"{name}.remove" if item and (name := screen.cart_names.get(item.id)) else None
+            case "follow_link":
+                return screen.link_names.get(event.links[0]) if event.links else None
+            case "purchase":
+                return PLACE_ORDER if screen.kind == "checkout" else None
+        return None
+
+    def _add(self, event: Event, kind: str | None, name: str | None = None, **columns: object) -> None:
+        self.rows.append(
+            {
+                **self._columns(event),
+                "type": kind,
+                "event": event.word,
+                "page": self._screen,
+                "name": name,
+                "timestamp": event.timestamp,
+                "url": self._screen.path if self._screen else None,
+                **columns,
+            }
+        )
+
+    def _leave_out(self, event: Event, why: str) -> None:
+        self.rows.append({**self._columns(event), "type": None, "event": f"{event.word} {why}".strip()})
+
+    def _columns(self, event: Event) -> Row:
+        return {**self._about, "row": self._location, "kind": event.kind}
+
+
+def _merge(before: Screen, after: Screen) -> Screen:
+    """A page that several events describe: what each of them knows of it."""
+    kind = before.kind if after.kind == "page" else after.kind
+    return msgspec.structs.replace(
+        before,
+        kind=kind,
+        title=before.title or after.title,
+        offers=after.offers or before.offers,
+        detail=after.detail or before.detail,
+        links=(*dict.fromkeys((*before.links, *after.links)),),
+    )
