@@ -26,6 +26,7 @@ from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -54,6 +55,8 @@ class FittedBaseline(DistributionAgent):
             gigabyte of memory.
     """
 
+    reader: ClassVar[type[Reader]] = Reader
+
     def __init__(
         self,
         store: TrainView | str,
@@ -66,7 +69,7 @@ class FittedBaseline(DistributionAgent):
         if max_steps < 1:
             raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
         store = TrainView.of(store)
-        self._reader, examples = train_steps(store, skip_first_action, max_steps)
+        self._reader, examples = train_steps(store, skip_first_action, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
         if not examples:
             raise BadConfig(
                 f"A baseline learns from the train split, and that of store '{store.name}' has no step to learn from"
@@ -97,9 +100,11 @@ class FittedBaseline(DistributionAgent):
 
 
 @lru_cache(maxsize=1)  # baselines are ranked together, and reading takes longer than most of them learn
-def train_steps(store: TrainView, skip_first_action: bool, max_steps: int) -> tuple[Reader, list[Example]]:
+def train_steps(
+    store: TrainView, skip_first_action: bool, max_steps: int, kind: type[Reader]
+) -> tuple[Reader, list[Example]]:
     """What is learnt from: held in memory for the next baseline of the same store, and nowhere else."""
-    reader = Reader(store)
+    reader = kind(store)
     return reader, list(reader.examples(store, skip_first_action=skip_first_action, max_steps=max_steps))
 
 
