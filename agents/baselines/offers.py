@@ -18,20 +18,22 @@ _SYMBOL = r"[$€£¥₹₽₩₺₴฿₫₪]|\b(?:USD|EUR|GBP|PLN|CHF|CAD|AUD|
 _NUMBER = r"\d{1,3}(?:[.,\s]\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d{1,2})?"
 MONEY = re.compile(rf"(?:(?:{_SYMBOL})\s?({_NUMBER})|({_NUMBER})\s?(?:{_SYMBOL}))(?!\d)")
 _RATING = re.compile(r"(\d(?:[.,]\d)?)\s*(?:out of|/|von|sur|de|su)\s*5\b|(\d[.,]\d)\s*(?:stars|★)", re.I)
-_REVIEWS = re.compile(r"(\d[\d.,\s]*)\s*(?:customer )?(?:reviews|ratings|Bewertungen|avis|opiniones|recensioni)", re.I)
+_REVIEWS = re.compile(rf"({_NUMBER})\s*(?:customer )?(?:reviews|ratings|Bewertungen|avis|opiniones|recensioni)", re.I)
 _NO_STOCK = re.compile(r"out of stock|sold out|unavailable|ausverkauft|nicht verfügbar|agotado|épuisé|esaurito", re.I)
 _BADGE = re.compile(r"best ?-?seller|sponsored|choice\b|top rated|limited|\bdeal\b|\bnew\b|\bsale\b|% off", re.I)
-_TOTAL = re.compile(r"\b(?:total|summe|gesamt|totale)\b[^\d]{0,12}$", re.I)
-_SHIPPING = re.compile(r"\b(?:shipping|delivery|versand|livraison|envío|spedizione)\b[^\d]{0,12}$", re.I)
+_COSTS = {
+    "total": re.compile(r"\b(?:total|summe|gesamt|totale)\b[^\d]{0,12}$", re.I),
+    "shipping": re.compile(r"\b(?:shipping|delivery|versand|livraison|envío|spedizione)\b[^\d]{0,12}$", re.I),
+}
 _MOST_IN_CARD = 6  # named elements; what holds more is the page, not one offer
 
 
 class Offer(NamedTuple):
-    """What is offered; None where the page does not say."""
+    """What is offered. A price or number of reviews that the page does not say is 0."""
 
-    price: float | None = None
+    price: float = 0.0
     rating: float | None = None
-    reviews: float | None = None
+    reviews: float = 0.0
     is_out_of_stock: bool = False
     has_badge: bool = False
 
@@ -42,13 +44,13 @@ class PageOffers(NamedTuple):
     Attributes:
         by_name: Those of its elements.
         main: The product that the page is about.
-        total, shipping: What the cart costs; None where the page does not say.
+        total, shipping: What the cart costs; 0 where the page does not say.
     """
 
     by_name: dict[str, Offer]
     main: Offer
-    total: float | None
-    shipping: float | None
+    total: float = 0.0
+    shipping: float = 0.0
 
 
 def amount(text: str) -> float:
@@ -57,11 +59,7 @@ def amount(text: str) -> float:
     >>> amount("1,299.50"), amount("1.299,50"), amount("40"), amount("1 299")
     (1299.5, 1299.5, 40.0, 1299.0)
     """
-    digits = re.sub(r"\s", "", text)
-    whole, cents = (digits[:-3], digits[-2:]) if re.search(r"[.,]\d\d$", digits) else (digits, "")
-    if not cents and re.search(r"[.,]\d$", digits):
-        whole, cents = digits[:-2], digits[-1]
-    return float(f"{re.sub(r'[.,]', '', whole)}.{cents or 0}")
+    return float(re.sub(r"\s|[.,](?=\d{3})", "", text).replace(",", "."))
 
 
 def amounts(text: str) -> list[float]:
@@ -78,7 +76,7 @@ def read_offers(page: str) -> PageOffers:
     """The offers of a simplified page."""
     body = LexborHTMLParser(page).body
     if body is None:
-        return PageOffers({}, Offer(), None, None)
+        return PageOffers({}, Offer())
     by_name: dict[str, Offer] = {}
     rest = body.text(separator=" ")
     for card in _cards(body):
@@ -88,15 +86,12 @@ def read_offers(page: str) -> PageOffers:
         for node in [card, *card.css("[name]")]:
             if name := node.attributes.get("name"):
                 by_name.setdefault(name, offer)
-    total = shipping = None
+    costs: dict[str, float] = {}
     for match in MONEY.finditer(rest):
-        before = rest[: match.start()]
-        if _TOTAL.search(before):
-            total = amount(match[1] or match[2])
-        elif _SHIPPING.search(before):
-            shipping = amount(match[1] or match[2])
-    main = _offer(rest) if total is None and shipping is None else Offer()
-    return PageOffers(by_name, main, total, shipping)
+        name = next((name for name, label in _COSTS.items() if label.search(rest[: match.start()])), "")
+        if name:
+            costs[name] = amounts(match[0])[0]
+    return PageOffers(by_name, Offer() if costs else _offer(rest), **costs)
 
 
 def _cards(body: LexborNode) -> list[LexborNode]:
@@ -119,12 +114,11 @@ def _around(node: LexborNode) -> Iterator[LexborNode]:
 
 
 def _offer(text: str) -> Offer:
-    prices = amounts(text)
     rating, reviews = _RATING.search(text), _REVIEWS.search(text)
     return Offer(
-        price=prices[0] if prices else None,
+        price=next(iter(amounts(text)), 0.0),
         rating=float((rating[1] or rating[2]).replace(",", ".")) if rating else None,
-        reviews=float(re.sub(r"\D", "", reviews[1]) or 0) if reviews else None,
+        reviews=float(re.sub(r"\D", "", reviews[1])) if reviews else 0.0,
         is_out_of_stock=bool(_NO_STOCK.search(text)),
         has_badge=bool(_BADGE.search(text)),
     )
