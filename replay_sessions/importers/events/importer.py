@@ -15,25 +15,19 @@ from typing import Any
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import check_name
-from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.events.mapping import (
-    Event,
-    Offer,
-    built_in_event_mappings,
-    load_event_mapping,
-)
+from replay_sessions.foundation.config_errors import toml_names
+from replay_sessions.foundation.records import Record
+from replay_sessions.importers.events.mapping import MAPPINGS, Event, Offer, load_event_mapping
 from replay_sessions.importers.events.screens import RenderedPages, Shop, read_templates
 from replay_sessions.importers.events.visits import Visit
 from replay_sessions.importers.importer import Imported, Importer, Part, gather, table_of_names
 from replay_sessions.importers.logged_pages import Row
-from replay_sessions.importers.raw.action_table import ROW, ActionTable, build_table, read_rows, without_endless
-from replay_sessions.importers.raw.event_rows import find_event_files
+from replay_sessions.importers.raw.action_table import ROW, ActionTable
+from replay_sessions.importers.raw.event_rows import event_table, find_event_files
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.store.manifest import Rejected
 
 _PART_EVENTS = 4096
-_LONGEST_RECORD_BYTES = 64 << 20
 
 _HELP = """\
 SOURCE is a table of events, CSV, TSV, JSON lines or parquet, or a folder of them.
@@ -49,7 +43,7 @@ A mapping of your own is a TOML file; docs/your_logs.md describes it.
   python -m replay_sessions check stores/clothing"""
 
 
-class EventsOptions(msgspec.Struct, frozen=True, kw_only=True):
+class EventsOptions(Record):
     """How events are read.
 
     Attributes:
@@ -66,7 +60,6 @@ class EventsImporter(Importer):
     unit = "actions"
 
     def __init__(self, source: Path, options: EventsOptions) -> None:
-        check_name(source)
         self._mapping = load_event_mapping(options.mapping)
         self._templates = read_templates(self._mapping.layout)
         self.source = self._mapping.source
@@ -74,7 +67,10 @@ class EventsImporter(Importer):
         self.options = {"mapping": options.mapping}
         self.rules = self._mapping, self._templates
         self.notes = []
-        self._table: ActionTable | None = self._read(source)
+        # Packed, in the order of time within each session.
+        self._table: ActionTable | None = event_table(
+            source.absolute(), self._mapping.row, self._mapping.split, delimiter=self._mapping.delimiter
+        )
         self.size = len(self._table)
         self._shop = self._build_shop(self._table)
 
@@ -83,7 +79,7 @@ class EventsImporter(Importer):
 
     @classmethod
     def help(cls) -> str:
-        mappings = {name: load_event_mapping(name).description for name in built_in_event_mappings()}
+        mappings = {name: load_event_mapping(name).description for name in toml_names(MAPPINGS)}
         return _HELP.format(mappings=table_of_names(mappings))
 
     def parts(self) -> Iterator[Part]:
@@ -91,66 +87,46 @@ class EventsImporter(Importer):
         if self._table.rejected:
             yield Part(self._table.rejected, 0)
         counts: Counter[str] = Counter()
-        too_short = self._mapping.min_events
         for part in gather((Part(rows, len(rows), len(rows)) for rows in self._table.sessions()), _PART_EVENTS):
-            content: list[Any] = []
-            for session in part.content:
-                session_id, user_id = session[0]["session_id"], session[0]["user_id"]
-                if len(session) < too_short:
-                    reason = f"{len(session)} events, and at least {too_short} were expected (min_events)"
-                    content.append(Rejected(where=session_id, reason=reason))
-                    continue
-                visit = Visit(self._shop, {"session_id": session_id, "user_id": user_id})
-                rows = visit.read((row[ROW], event) for row in session for event in _decode(row["events"]))
-                counts.update(_count(rows))
-                content.append(rows)
+            content = [self._visit(session) for session in part.content]
+            counts.update(name for unit in content if isinstance(unit, list) for row in unit for name in _counted(row))
             yield Part(content, part.size)
         self.report = _format_counts(counts, self._shop)
+
+    def _visit(self, session: list[Row]) -> list[Row] | Rejected:
+        """The actions of a session's events, each with its screen."""
+        about = {name: session[0][name] for name in ("session_id", "user_id")}
+        if len(session) < self._mapping.min_events:
+            reason = f"{len(session)} events, and at least {self._mapping.min_events} were expected (min_events)"
+            return Rejected(where=about["session_id"], reason=reason)
+        return Visit(self._shop, about).read((row[ROW], event) for row in session for event in _decode(row["events"]))
 
     def read(self, part: Part) -> Iterator[Imported]:
         pages = RenderedPages(self._shop)  # sessions of a part often show the same pages
         for unit in part.content:
-            yield from (unit,) if isinstance(unit, Rejected) else self._build(unit, pages)
-
-    def _build(self, rows: list[Row], pages: RenderedPages) -> Iterator[Imported]:
-        return build_session(
-            rows,
-            pages,
-            source=self.source,
-            longest_bytes=self.longest_session_bytes,
-            row_prefix=f"{self.files[0].name}:",
-        )
-
-    def _read(self, source: Path) -> ActionTable:
-        """All events of the log, packed, in the order of time within each session."""
-        rejected: list[Rejected] = []
-        records = (
-            (number if path == source.absolute() else f"{path.name}:{number}", record)
-            for path in self.files
-            for number, line in read_rows(path, "events", _LONGEST_RECORD_BYTES, delimiter=self._mapping.delimiter)
-            for number, record in self._mapping.split(number, line)
-        )
-        table = build_table(records, source, rejected, self._mapping.row)
-        if not table.num_rows:
-            first = f", the first for: {rejected[0].where}: {rejected[0].reason}" if rejected else ""
-            raise ImportFailed(f"'{source}' holds no event that the mapping can read{first}")
-        return without_endless(table, rejected, source)
+            if isinstance(unit, Rejected):
+                yield unit
+                continue
+            yield from build_session(
+                unit,
+                pages,
+                source=self.source,
+                longest_bytes=self.longest_session_bytes,
+                row_prefix=f"{self.files[0].name}:",
+            )
 
     def _build_shop(self, table: ActionTable) -> Shop:
         """The menu, of the most frequent pages, and where events list no offers, what was clicked on each page."""
-        views: Counter[str] = Counter()
         titles: defaultdict[str, Counter[str]] = defaultdict(Counter)
         clicks: defaultdict[str, Counter[Offer]] = defaultdict(Counter)
-        for batch in table.batches(("events",)):
-            for event in (event for row in batch for event in _decode(row["events"])):
-                if event.kind in ("page", "listing") and event.path:
-                    views[event.path] += 1
-                    titles[event.path][event.title or event.path] += 1
-                elif event.kind == "select_item" and self._mapping.event.items is None:
-                    clicks[event.path].update(event.offers)
-        menu = {path: titles[path].most_common(1)[0][0] for path, _ in views.most_common(self._mapping.menu_links)}
+        for event in (event for rows in table.batches(("events",)) for row in rows for event in _decode(row["events"])):
+            if event.kind in ("page", "listing") and event.path:
+                titles[event.path][event.title or event.path] += 1
+            elif event.kind == "select_item" and self._mapping.event.items is None:
+                clicks[event.path].update(event.offers)
+        frequent = sorted(titles, key=lambda path: -titles[path].total())[: self._mapping.menu_links]
         return Shop(
-            menu=dict(sorted(menu.items())),
+            menu={path: titles[path].most_common(1)[0][0] for path in sorted(frequent)},
             catalogue={path: _most_clicked(offers, self._mapping.min_clicks) for path, offers in clicks.items()},
             has_quickview=any("quickview" in kinds for kinds in self._mapping.types.values()),
             templates=self._templates,
@@ -172,23 +148,20 @@ def _decode(events: str) -> list[Event]:
     return msgspec.json.decode(events, type=list[Event])
 
 
-def _count(rows: list[Row]) -> Iterator[str]:
-    """What the report counts of the rows of a session."""
-    for row in rows:
-        if row["kind"] in ("select_item", "quickview"):
-            yield "clicks"
-            yield "clicks on the page" if row["type"] else "clicks elsewhere"
-        if row.get("inferred"):
-            yield "inferred"
-        if row["type"]:
-            yield "actions"
+def _counted(row: Row) -> Iterator[str]:
+    """What the report counts of a row."""
+    if row["kind"] in ("select_item", "quickview"):
+        yield "clicks on the page" if row["type"] else "clicks elsewhere"
+    if row["type"]:
+        yield "inferred" if row.get("inferred") else "logged"
 
 
 def _format_counts(counts: Counter[str], shop: Shop) -> list[str]:
-    clicks, on_page = counts["clicks"], counts["clicks on the page"]
+    on_page, inferred = counts["clicks on the page"], counts["inferred"]
+    clicks, actions = on_page + counts["clicks elsewhere"], inferred + counts["logged"]
     share = f" ({on_page / clicks:.1%})" if clicks else ""
     return [
         f"pages: written from the events, with a menu of {len(shop.menu)} links",
         f"clicks on products: {on_page:,} of {clicks:,}{share} are on the page before them; the rest is left out",
-        f"inferred: {counts['inferred']:,} of {counts['actions']:,} actions are not in the log; the page after them is",
+        f"inferred: {inferred:,} of {actions:,} actions are not in the log; the page after them is",
     ]

@@ -7,13 +7,13 @@ Paths are those of the field mappings (mapped/record_paths.py): dotted, several 
 
 from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
-from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
+from replay_sessions.foundation.config_errors import load_toml
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.records import Config, Record
 from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.mapped.record_paths import (
@@ -25,11 +25,12 @@ from replay_sessions.importers.mapped.record_paths import (
     text_at,
 )
 from replay_sessions.importers.raw.action_table import ORDER
+from replay_sessions.importers.raw.event_rows import order_text
 
 # Views show a page; actions are done on the page that is shown.
 View = Literal["page", "listing", "product", "cart", "checkout"]
 Kind = Literal[View, "select_item", "quickview", "follow_link", "add_to_cart", "remove_from_cart", "purchase"]
-VIEWS = ("page", "listing", "product", "cart", "checkout")
+VIEWS = get_args(View)
 
 
 class Offer(Record):
@@ -139,16 +140,16 @@ class EventMapping(Config):
     layout: dict[str, str] = msgspec.field(default_factory=dict)
 
     def split(self, number: str, record: Any) -> Iterator[tuple[str, Any]]:
-        """The events of a record with their rows; each is (what belongs to the session, the event)."""
-        if self.session.events is None or isinstance(record, Exception):
+        """The events of a record with their numbers; each is (what belongs to the session, the event)."""
+        path = self.session.events
+        if path is None or isinstance(record, Exception):
             yield number, record if isinstance(record, Exception) else (record, record)
             return
         try:
-            events = _list_at(record, self.session.events)
+            for index, event in enumerate(_list_at(record, path), start=1):
+                yield f"{number}, event {index}", (record, event)
         except BadSession as error:
             yield number, error
-            return
-        yield from ((f"{number}, event {index}", (record, event)) for index, event in enumerate(events, start=1))
 
     def row(self, record: tuple[Any, Any]) -> Row:
         """An event as a row of text, for a table that holds all of them.
@@ -157,66 +158,53 @@ class EventMapping(Config):
             BadSession: A field is missing or of the wrong kind; the message names it.
         """
         about, event = record
-        if not isinstance(about, dict) or not isinstance(event, dict):
+        if not isinstance(event, dict):
             raise BadSession("the record is no JSON object")
-        order = [_number(optional_text_at(event, path), path) for path in self.event.order]
         return {
             "session_id": text_at(about, self.session.session_id),
             "user_id": optional_text_at(about, self.session.user_id),
             "events": msgspec.json.encode(list(self._events(event))).decode(),
-            **(
-                {ORDER: " ".join(str(float("-inf") if number is None else number) for number in order)} if order else {}
-            ),
+            ORDER: order_text(optional_at(event, path) for path in self.event.order),
         }
 
-    def _events(self, record: Any) -> Iterator[Event]:
+    def _events(self, record: dict[str, Any]) -> Iterator[Event]:
         """The events that a record of the log stands for."""
-        if self.words:
-            record = {
-                **record,
-                **{key: words.get(str(record.get(key)), record.get(key)) for key, words in self.words.items()},
-            }
         fields = self.event
+        record = record | {key: codes.get(str(code := record.get(key)), code) for key, codes in self.words.items()}
         word = text_at(record, fields.type)
-        kinds = self.types.get(word)
-        items = _list_at(record, fields.items) if fields.items else [record]
-        links = _list_at(record, fields.links)
         path = optional_text_at(record, fields.path) or ""
-        if kinds in VIEWS and path in self.pages:
-            kinds = self.pages[path]
+        title = optional_text_at(record, fields.title) or ""
+        links = (optional_text_at(link, fields.link) for link in _list_at(record, fields.links))
+        event = Event(
+            word=word,
+            kind=None,
+            path=path,
+            title=title.partition(" | ")[0],  # what follows is the site's name
+            query=optional_text_at(record, fields.query),
+            links=tuple(dict.fromkeys(filter(None, links))),
+            timestamp=optional_text_at(record, fields.timestamp),
+        )
+        kinds = self.types.get(word)
+        if kinds in VIEWS:
+            kinds = self.pages.get(path, kinds)
         for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-            yield Event(
-                word=word,
-                kind=kind,
-                path=path,
-                title=(optional_text_at(record, fields.title) or "").partition(" | ")[
-                    0
-                ],  # what follows is the site's name
-                query=optional_text_at(record, fields.query),
-                links=tuple(dict.fromkeys(filter(None, (optional_text_at(item, fields.link) for item in links)))),
-                timestamp=optional_text_at(record, fields.timestamp),
-                offers=tuple(self._offers(items, kind)),
-            )
+            yield replace(event, kind=kind, offers=tuple(self._offers(record, kind)))
 
-    def _offers(self, items: Any, kind: Kind | None) -> Iterator[Offer]:
-        fields = self.item
-        if kind == "listing" and not self.event.items:
-            return  # what a page offers follows from all clicks on it
+    def _offers(self, record: Any, kind: Kind | None) -> Iterator[Offer]:
+        """Those that a listing shows, or that anything else is about; where events list none, the event itself."""
+        fields, is_listing = self.item, kind == "listing"
+        items = _list_at(record, self.event.items) if self.event.items else [] if is_listing else [record]
         for item in items:
-            is_impression = optional_at(item, fields.impression) is True if fields.impression else kind == "listing"
-            if is_impression == (kind == "listing"):
-                item_id = text_at(item, fields.id)
+            is_impression = optional_at(item, fields.impression) is True if fields.impression else is_listing
+            if is_impression == is_listing:
+                item_id, price = text_at(item, fields.id), _number_at(item, fields.price)
                 yield Offer(
                     id=item_id,
                     name=optional_text_at(item, fields.name) or item_id,
-                    price=self._price(optional_text_at(item, fields.price)),
-                    position=_number(optional_text_at(item, fields.position), fields.position),
+                    price=f"{self.currency}{price / self.price_unit:,.2f}" if price else None,
+                    position=_number_at(item, fields.position),
                     details=tuple(text for path in fields.details if (text := optional_text_at(item, path))),
                 )
-
-    def _price(self, text: str | None) -> str | None:
-        price = _number(text, self.item.price)
-        return f"{self.currency}{price / self.price_unit:,.2f}" if price else None
 
 
 def _list_at(record: Any, path: str | None) -> list[Any]:
@@ -226,11 +214,15 @@ def _list_at(record: Any, path: str | None) -> list[Any]:
     return items or []
 
 
-def _number(text: str | None, path: OptionalPath) -> float | None:
+def _number_at(record: Any, path: OptionalPath) -> float | None:
+    text = optional_text_at(record, path)
     try:
         return float(text) if text else None
     except ValueError as error:
         raise BadSession(f"field {path!r} is {text!r}, and a number was expected") from error
+
+
+MAPPINGS = files(__package__) / "mappings"
 
 
 def load_event_mapping(name_or_file: str) -> EventMapping:
@@ -239,28 +231,4 @@ def load_event_mapping(name_or_file: str) -> EventMapping:
     Raises:
         BadConfig: There is none, or it does not hold what it should.
     """
-    built_in = built_in_event_mappings()
-    if name_or_file in built_in:
-        content = built_in[name_or_file]
-    elif name_or_file.endswith(".toml"):
-        try:
-            content = Path(name_or_file).expanduser().read_bytes()
-        except OSError as error:
-            raise BadConfig(f"cannot read the mapping '{name_or_file}': {error.strerror}") from error
-    else:
-        hint = did_you_mean(name_or_file, built_in)
-        raise BadConfig(f"unknown mapping {name_or_file!r}. {hint} A mapping of your own is a file that ends in .toml.")
-    try:
-        return msgspec.toml.decode(content, type=EventMapping)
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        raise BadConfig(f"mapping '{name_or_file}': {what_is_wrong(error, EventMapping)}") from error
-
-
-def built_in_event_mappings() -> dict[str, bytes]:
-    """The mappings of this package by name."""
-    folder = files(__package__) / "mappings"
-    return {
-        entry.name.removesuffix(".toml"): entry.read_bytes()
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".toml")
-    }
+    return load_toml(EventMapping, "mapping", name_or_file, MAPPINGS)

@@ -10,9 +10,9 @@ A session that ends on a known screen, without a purchase, ends in a terminate.
 
 from collections.abc import Iterable
 
-import msgspec
+from msgspec.structs import replace
 
-from replay_sessions.importers.events.mapping import VIEWS, Event, Offer
+from replay_sessions.importers.events.mapping import VIEWS, Event
 from replay_sessions.importers.events.screens import (
     ADD_TO_CART,
     CART_LINK,
@@ -25,8 +25,6 @@ from replay_sessions.importers.events.screens import (
 )
 from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.sessions import PURCHASE
-
-_LEADS_ON = ("select_item", "follow_link")  # the next page follows from them
 
 
 class Visit:
@@ -64,47 +62,47 @@ class Visit:
         screen = self._screen
         if screen is not None and path != screen.path and (former := self._seen.get(path)):
             self.rows.append({**self._columns(event), "type": None, "kind": None, "event": "back to an earlier page"})
-            self._screen, self._leading = msgspec.structs.replace(former, cart=screen.cart), None
+            self._screen, self._leading = replace(former, cart=screen.cart), None
 
     def _show(self, event: Event) -> None:
         if event.kind == "product":
             self._go_back(event, event.path.rpartition("/")[0])
         before, leading, self._leading = self._screen, self._leading, None
         after = self._screen_of(event, leading)
-        if before is not None and after.path == before.path and after.query == before.query and not leading:
-            self._screen = _merge(before, after)
-            return
         if before is not None and not leading:
+            if (after.path, after.query) == (before.path, before.query):
+                self._screen = _merge(before, after)
+                return
             self._infer(event, before, after)
         self._screen = self._seen[after.path] = after
 
     def _screen_of(self, event: Event, leading: Event | None) -> Screen:
-        before = self._screen
-        cart = before.cart if before else ()
-        if event.kind == "product":
-            detail = event.offers[0] if event.offers else None
-            is_over_list = before is not None and bool(before.offers) and event.path.startswith(f"{before.path}/")
-            if before is not None and is_over_list:
-                return msgspec.structs.replace(before, detail=detail)
-            path = event.path
-            if detail and (not path or (before is not None and before.offers and path == before.path)):
-                path = f"product/{detail.id}"  # the log calls it by the page where it was clicked
-            return Screen(
-                kind="product",
-                path=path,
-                title=event.title or (detail.name if detail else ""),
-                detail=detail,
-                cart=cart,
-            )
-        offers = event.offers or self._shop.catalogue.get(event.path, ())
-        detail = leading.offers[0] if leading and leading.kind == "select_item" and leading.offers else None
-        return Screen(
+        before, path = self._screen, event.path
+        screen = Screen(
             kind=event.kind,  # type: ignore[arg-type]  # a view
-            path=event.path, title=event.title, query=event.query, cart=cart,
-            offers=tuple({offer.id: offer for offer in offers}.values()) if event.kind == "listing" else (),
-            detail=detail if event.kind in ("page", "listing") else None,
-            links=event.links,
-        )  # fmt: skip
+            path=path,
+            title=event.title,
+            cart=before.cart if before else (),
+        )
+        if event.kind != "product":
+            offers = event.offers or self._shop.catalogue.get(path, ())
+            opened = leading.offers if leading and leading.kind == "select_item" else ()
+            return replace(
+                screen,
+                query=event.query,
+                offers=tuple({offer.id: offer for offer in offers}.values()) if event.kind == "listing" else (),
+                detail=next(iter(opened), None) if event.kind in ("page", "listing") else None,
+                links=event.links,
+            )
+        detail = next(iter(event.offers), None)
+        if before and before.offers:
+            if path.startswith(f"{before.path}/"):  # open over the list
+                return replace(before, detail=detail)
+            if path == before.path:
+                path = ""  # the log calls it by the page where it was clicked
+        if detail:
+            screen = replace(screen, path=path or f"product/{detail.id}", title=event.title or detail.name)
+        return replace(screen, detail=detail)
 
     def _infer(self, event: Event, before: Screen, after: Screen) -> None:
         """How the shopper came from a page to the next one without an action in the log."""
@@ -126,45 +124,27 @@ class Visit:
 
     def _act(self, event: Event) -> None:
         self._go_back(event, event.path)
-        screen, item = self._screen, event.offers[0] if event.offers else None
-        name = self._name_on(screen, event, item) if screen else None
+        screen = self._screen
+        name = _name_on(screen, event) if screen else None
         if screen is None or name is None:
-            word = "not on its page" if event.kind else ""
-            self._leave_out(event, word)
+            self._leave_out(event, "not on its page" if event.kind else "")
             return
-        last = self.rows[-1] if self.rows else None
-        if last and last.get("inferred") and last.get("name") == name:
+        last = self.rows[-1] if self.rows else {}
+        if last.get("inferred") and last["name"] == name:
             last["inferred"] = False  # the log has the page before the click that led to it
             return
         self._add(event, PURCHASE if event.kind == "purchase" else "click", name)
-        if event.kind in _LEADS_ON:
-            self._leading = event
-        elif item and event.kind in ("add_to_cart", "remove_from_cart", "quickview"):
-            cart = tuple(offer for offer in screen.cart if offer.id != item.id)
-            if event.kind == "add_to_cart":
-                cart = (*cart, item)
-            is_quickview = event.kind == "quickview"
-            self._screen = msgspec.structs.replace(
-                screen, detail=item if is_quickview else screen.detail, cart=screen.cart if is_quickview else cart
-            )
-
-    def _name_on(self, screen: Screen, event: Event, item: Offer | None) -> str | None:
-        """The name of the element that an action was done on."""
-        offer = screen.offer_names.get(item.id) if item else None
+        item = event.offers[:1]
+        rest = tuple(offer for offer in screen.cart if offer.id not in [other.id for other in item])
         match event.kind:
-            case "select_item":
-                return f"{offer}.view_product" if offer else None
+            case "select_item" | "follow_link":  # the next page follows from them
+                self._leading = event
             case "quickview":
-                return f"{offer}.quickview" if offer else None
+                self._screen = replace(screen, detail=item[0])
             case "add_to_cart":
-                return ADD_TO_CART if item and screen.detail and item.name == screen.detail.name else None
+                self._screen = replace(screen, cart=(*rest, *item))
             case "remove_from_cart":
-                return f"{name}.remove" if item and (name := screen.cart_names.get(item.id)) else None
-            case "follow_link":
-                return screen.link_names.get(event.links[0]) if event.links else None
-            case "purchase":
-                return PLACE_ORDER if screen.kind == "checkout" else None
-        return None
+                self._screen = replace(screen, cart=rest)
 
     def _add(self, event: Event, kind: str | None, name: str | None = None, **columns: object) -> None:
         self.rows.append(
@@ -187,12 +167,29 @@ class Visit:
         return {**self._about, "row": self._location, "kind": event.kind}
 
 
+def _name_on(screen: Screen, event: Event) -> str | None:
+    """The name of the element of a screen that an action was done on."""
+    match event:
+        case Event(kind="select_item", offers=(item, *_)) if name := screen.offer_names.get(item.id):
+            return f"{name}.view_product"
+        case Event(kind="quickview", offers=(item, *_)) if name := screen.offer_names.get(item.id):
+            return f"{name}.quickview"
+        case Event(kind="remove_from_cart", offers=(item, *_)) if name := screen.cart_names.get(item.id):
+            return f"{name}.remove"
+        case Event(kind="add_to_cart", offers=(item, *_)) if screen.detail and item.name == screen.detail.name:
+            return ADD_TO_CART
+        case Event(kind="follow_link", links=(link, *_)):
+            return screen.link_names.get(link)
+        case Event(kind="purchase") if screen.kind == "checkout":
+            return PLACE_ORDER
+    return None
+
+
 def _merge(before: Screen, after: Screen) -> Screen:
     """A page that several events describe: what each of them knows of it."""
-    kind = before.kind if after.kind == "page" else after.kind
-    return msgspec.structs.replace(
+    return replace(
         before,
-        kind=kind,
+        kind=before.kind if after.kind == "page" else after.kind,
         title=before.title or after.title,
         offers=after.offers or before.offers,
         detail=after.detail or before.detail,

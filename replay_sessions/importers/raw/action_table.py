@@ -55,7 +55,7 @@ BATCH_ROWS = 4096
 _MOST_ACTIONS = 50_000
 _MOST_BAD_ROWS = 100_000  # they are held in memory too; so many mean that the delimiter is wrong
 _LONGEST_CELL = 16 << 20
-_LONGEST_LINE_BYTES = 256 << 20
+_LONGEST_LINE_BYTES = {"actions": 256 << 20, "events": 64 << 20}  # of JSON
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 _MOST_UNPACKED_BYTES = 8 << 30  # the table is held in memory, and a small .gz file may unpack to any size
 
@@ -113,7 +113,7 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset(), *, are_captu
     """
     rejected: list[Rejected] = []
     header: list[str] = []
-    rows = read_rows(path, "actions", _LONGEST_LINE_BYTES, header=header)
+    rows = read_rows(path, "actions", header=header)
     table = build_table(rows, path, rejected, _text_cells, header)
     required = [name for name in REQUIRED_COLUMNS if name != "page" or not are_captured]
     _check_columns(path, table.column_names, [*required, *(("url", "timestamp") if are_captured else ())], ignored)
@@ -156,7 +156,6 @@ def _check_columns(path: Path, columns: list[str], required: list[str], ignored:
 def read_rows(
     path: Path,
     what: Literal["actions", "events"],
-    longest_bytes: int,
     *,
     columns: Collection[str] | None = None,
     header: list[str] | None = None,
@@ -165,7 +164,6 @@ def read_rows(
     """The rows of a file, JSON lines, parquet, CSV or TSV, each with its number; an error stands for one that is none.
 
     Args:
-        longest_bytes: Of a line of JSON.
         columns: Those to read of a parquet file; None: all.
         header: Takes the names of the columns of CSV or TSV, which may have no rows.
         delimiter: Of CSV.
@@ -180,7 +178,7 @@ def read_rows(
             for number, row in enumerate(source.rows(names), start=1):
                 yield str(number), msgspec.to_builtins(row, enc_hook=str)
         elif path.name.endswith(JSON_ENDINGS):
-            yield from _read_json_lines(path, longest_bytes)
+            yield from _read_json_lines(path, _LONGEST_LINE_BYTES[what])
         else:
             is_tsv = path.name.endswith((".tsv", ".tsv.gz"))
             yield from _read_csv(path, [] if header is None else header, "\t" if is_tsv else delimiter)
