@@ -11,13 +11,12 @@ model sees of it. The pages are served to this machine alone.
 
 from pathlib import Path
 
-import msgspec
-
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.demo_shop.web.visits import Visits
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.serving import check_port, serve
 from replay_sessions.importers.importer import Importer
 from replay_sessions.recorder.journal import Journal
@@ -26,7 +25,7 @@ from replay_sessions.recorder.rrweb_bundle import recorder_script
 _MOST_BATCH_BYTES = 16 << 20
 
 
-class Shop(msgspec.Struct, frozen=True, kw_only=True):
+class Shop(Record):
     """Opens the demo shop.
 
     Attributes:

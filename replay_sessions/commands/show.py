@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
 from rich.console import Console
 from rich.markup import escape
@@ -23,6 +22,7 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import BadConfig, BadSession, StoreNotFound
+from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Session, Step, describe_action
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.parsing import MAX_BYTES
@@ -34,7 +34,7 @@ _NAME_WIDTH = 60
 _TEXT_WIDTH = 80
 
 
-class Show(msgspec.Struct, frozen=True, kw_only=True):
+class Show(Record):
     """Looks at a store or a page.
 
     Attributes:

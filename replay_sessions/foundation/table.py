@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
+from replay_sessions.foundation.records import Record
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
@@ -82,7 +84,7 @@ def columns(*texts: str, **numbers: Iterable[str]) -> list[Column]:
     return [*map(Column, texts), *(Column(heading, unit) for unit, headings in by_unit.items() for heading in headings)]
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class Table(Record):
     """Rows of cells under columns. Print it with `console.print(table)`.
 
     Attributes:

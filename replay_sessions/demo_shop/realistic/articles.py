@@ -13,15 +13,14 @@ from functools import cache, lru_cache
 from random import Random
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from replay_sessions.demo_shop.catalogue import BRANDS, NOUNS, STYLES, Product
 from replay_sessions.foundation.errors import BadConfig, check_choice
+from replay_sessions.foundation.records import Config
 
 Order = Literal["relevance", "price", "rating"]
 
 
-class ShopVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ShopVariant(Config):
     """What is different from the shop as it is; the defaults change nothing.
 
     Attributes:

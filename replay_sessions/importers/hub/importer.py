@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.foundation.records import Config, Record
 from replay_sessions.importers.hub.download import download, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, reason_of, too_long
 from replay_sessions.importers.sources.record_files import ParquetSource
@@ -42,7 +43,7 @@ LATER_COLUMNS = frozenset({"rationale_source", "is_inferred"})  # exports of ear
 ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class About(Config):
     """Marks a folder of these rows, and names the store that it was."""
 
     format: int = 1
@@ -114,7 +115,7 @@ _HELP = """\
 With --split-by official sessions keep the split that they were exported in."""
 
 
-class HubImportOptions(msgspec.Struct, frozen=True, kw_only=True):
+class HubImportOptions(Record):
     """How a data set of the hub is read.
 
     Attributes:

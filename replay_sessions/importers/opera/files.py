@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.foundation.records import Record
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.store.manifest import Rejected
 
@@ -31,7 +30,7 @@ RowGroup = tuple[Path, int]  # some rows of a file that are read together: the f
 OperaTables = dict[str, dict[OperaSplit, list[Path]]]  # files of "action", "session" and "user" by split
 
 
-class OperaSession(msgspec.Struct, frozen=True, kw_only=True):
+class OperaSession(Record):
     """A session whose actions are still to be read."""
 
     session_id: str
