@@ -18,11 +18,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.records import Config, Record
 from replay_sessions.importers.hub.download import download, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, reason_of, too_long
+from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, find_files, reason_of, too_long
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
@@ -140,9 +139,7 @@ class HubImporter(Importer):
                 f"'{source}' holds no {ABOUT_FILE}: a folder that `python -m replay_sessions export hub` wrote was "
                 "expected; records of another form need `import jsonl` or `import shopcart` with a field mapping"
             )
-        self.files = sorted((source.absolute() / DATA_FOLDER).glob("*.parquet"))
-        for path in self.files:
-            check_name(path)
+        self.files = find_files(source / DATA_FOLDER, (".parquet",), None)
         self.source = "hub"
         self.options = {"folder": source.name}
         self.notes = []

@@ -8,7 +8,7 @@ Our own form is a Session as JSON (schema.py). Without --mapping it is recognise
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -131,12 +131,7 @@ class JsonlImporter(MappedImporter):
         except OSError as error:
             raise ImportFailed(f"cannot read '{source}': {error.strerror}") from error
         self.files = [source.absolute()]
-        self.notes = []
-        name = options.mapping
-        if name is None:
-            name = self._guess_mapping()
-        else:
-            self._note_likelier_mapping(name)
+        name, self.notes = self._choose_mapping(options.mapping)
         self._set_mapping(None if name == OWN_FORM else load_mapping(name), options)
         self.options = {"file": source.name, "mapping": name, **self._reading.described()}
 
@@ -149,31 +144,24 @@ class JsonlImporter(MappedImporter):
         path = self.files[0]
         yield from gather_records(path, read_json_lines(path, self.longest_session_bytes), _PART_BYTES)
 
-    def _guess_mapping(self) -> str:
-        first = self._first_object()
+    def _choose_mapping(self, name: str | None) -> tuple[str, list[str]]:
+        """The name of a mapping, that of the log which the first lines look like if none is given; and notes on it."""
         file, mappings = self.files[0], built_in_mappings()
-        for name, mapping in mappings.items():
-            if mapping.recognises(first):
-                self.notes.append(f"{file.name} looks like {name} ({mapping.description}); --mapping says otherwise")
-                return name
+        first = first_object(islice(read_json_lines(file, self.longest_session_bytes), 100))
+        likely = next((other for other, mapping in mappings.items() if mapping.recognises(first)), None)
+        if name is not None:
+            is_other = likely and name in mappings and not mappings[name].recognises(first)
+            return name, [f"{file.name} is read as {name}, and looks like {likely}"] if is_other else []
+        if likely:
+            description = mappings[likely].description
+            return likely, [f"{file.name} looks like {likely} ({description}); --mapping says otherwise"]
         if first.keys() >= _OWN_KEYS:
-            return OWN_FORM
+            return OWN_FORM, []
         keys = listed(first) or "no JSON object on any of the first lines"
         raise ImportFailed(
             f"'{file}' is of no known form (first line: {keys}): give --mapping, one of "
             f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help`)"
         )
-
-    def _note_likelier_mapping(self, name: str) -> None:
-        """Notes where the file looks like another log than the one that was named."""
-        mappings = built_in_mappings()
-        if name in mappings and not mappings[name].recognises(first := self._first_object()):
-            likely = [other for other, mapping in mappings.items() if mapping.recognises(first)]
-            if likely:
-                self.notes.append(f"{self.files[0].name} is read as {name}, and looks like {likely[0]}")
-
-    def _first_object(self) -> dict[str, Any]:
-        return first_object(islice(read_json_lines(self.files[0], self.longest_session_bytes), 100))
 
 
 class _NamedMapping(JsonlImporter):

@@ -9,7 +9,7 @@ as the card states it (OPeRA_full likewise). Only the small columns are read her
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,7 @@ from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.sources.record_files import ParquetSource
+from replay_sessions.schema import Persona
 from replay_sessions.store.manifest import Rejected
 
 OperaVersion = Literal["filtered", "full"]
@@ -38,6 +39,7 @@ class OperaSession(Record):
     split: OperaSplit
     rows: int
     row_groups: list[RowGroup]
+    persona: Persona | None
 
 
 def find_tables(folder: Path, version: OperaVersion, by_hand: str) -> OperaTables:
@@ -66,8 +68,12 @@ def read_table(files: dict[OperaSplit, list[Path]], columns: list[str]) -> Itera
         yield from ParquetSource(path).texts(columns)
 
 
-def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected]]:
-    """Every session in the order of the files, and what is no session: rows without id, sessions without actions."""
+def find_sessions(tables: OperaTables, personas: Mapping[str, Persona]) -> tuple[list[OperaSession], list[Rejected]]:
+    """Every session in the order of the files, and what is no session: rows without id, sessions without actions.
+
+    Args:
+        personas: By user.
+    """
     users = {
         row["session_id"]: row["user_id"]
         for row in read_table(tables["session"], ["session_id", "user_id"])
@@ -76,23 +82,23 @@ def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejecte
     entries: list[OperaSession] = []
     rejected: list[Rejected] = []
     for split, paths in tables["action"].items():
-        counts: Counter[str] = Counter()
-        groups: defaultdict[str, dict[RowGroup, None]] = defaultdict(dict)
-        for session_id, group, entry in _read_session_ids(paths):
-            if not session_id:
-                rejected.append(Rejected(where=entry, reason="the action names no session"))
-                continue
-            counts[session_id] += 1
-            groups[session_id][group] = None
-        for session_id, count in counts.items():
+        groups: defaultdict[str, Counter[RowGroup]] = defaultdict(Counter)
+        for session_id, group, location in _read_session_ids(paths):
+            if session_id:
+                groups[session_id][group] += 1
+            else:
+                rejected.append(Rejected(where=location, reason="the action names no session"))
+        for session_id, rows in groups.items():
             match = _SESSION_ID.fullmatch(session_id)
+            user_id = users.get(session_id) or (match["user"] if match else session_id)
             entries.append(
                 OperaSession(
                     session_id=session_id,
-                    user_id=users.get(session_id) or (match["user"] if match else session_id),
+                    user_id=user_id,
                     split=split,
-                    rows=count,
-                    row_groups=list(groups[session_id]),
+                    rows=rows.total(),
+                    row_groups=list(rows),
+                    persona=personas.get(user_id),
                 )
             )
     logged = {entry.session_id for entry in entries}

@@ -23,8 +23,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, gather, too_long
@@ -41,7 +39,6 @@ from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
 from replay_sessions.importers.sessions import build_session, number_actions
 from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import ParquetSource
-from replay_sessions.schema import Persona
 from replay_sessions.store.manifest import Rejected
 
 ActionRow = dict[str, str | None]
@@ -67,14 +64,6 @@ there is none, fetch it elsewhere and copy the folder:
   hf download {HUB_ID} --repo-type dataset --local-dir OPeRA \\
     --revision {REVISION} \\
     --include 'OPeRA_filtered/*/*.parquet'"""
-
-
-class _Sessions(msgspec.Struct, frozen=True):
-    """Sessions to read together, the personas of their users, and what is no session."""
-
-    entries: list[OperaSession]
-    personas: dict[str, Persona]
-    rejected: list[Rejected]
 
 
 class OperaOptions(PageReading, frozen=True, kw_only=True):
@@ -125,22 +114,20 @@ class OperaImporter(Importer):
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
     def parts(self) -> Iterator[Part]:
-        users = personas(
-            read_table(self._tables["user"], USER_COLUMNS), interviews=not self._importer_options.no_interviews
-        )
-        entries, rejected = find_sessions(self._tables)
+        users = read_table(self._tables["user"], USER_COLUMNS)
+        interviews = not self._importer_options.no_interviews
+        entries, rejected = find_sessions(self._tables, personas(users, interviews=interviews))
         total = sum(entry.rows for entry in entries)
         for part in gather((Part(entry, entry.rows, entry.rows) for entry in entries), _PART_ROWS):
-            theirs = {entry.user_id: users[entry.user_id] for entry in part.content if entry.user_id in users}
-            yield Part(_Sessions(part.content, theirs, []), (self.size or 0) * part.size // total)
+            yield Part(part.content, (self.size or 0) * part.size // total)
         if rejected:
-            yield Part(_Sessions([], {}, rejected), 0)
+            yield Part(rejected, 0)
 
     def read(self, part: Part) -> Iterator[Imported]:
-        content: _Sessions = part.content
-        yield from content.rejected
-        sessions = _read_rows(content.entries, self.longest_session_bytes)
-        for entry in content.entries:
+        entries = [unit for unit in part.content if isinstance(unit, OperaSession)]
+        yield from (unit for unit in part.content if isinstance(unit, Rejected))
+        sessions = _read_rows(entries, self.longest_session_bytes)
+        for entry in entries:
             session = sessions[entry.split, entry.session_id]
             if session.is_too_long:
                 yield Rejected(where=entry.session_id, reason=too_long(self.longest_session_bytes))
@@ -152,7 +139,7 @@ class OperaImporter(Importer):
                 source=self.source,
                 longest_bytes=self.longest_session_bytes,
                 row_prefix=f"{entry.session_id}, step ",
-                persona=content.personas.get(entry.user_id),
+                persona=entry.persona,
             )
 
 
