@@ -56,6 +56,7 @@ from replay_sessions.schema import (
     TypeAndSubmit,
     reply_action,
 )
+from replay_sessions.store.manifest import SplitPlan
 from replay_sessions.store.writer import StoreWriter
 
 SESSIONS_PER_USER = 4
@@ -299,11 +300,19 @@ def demo_store_path() -> Path:
     return path
 
 
-def write_demo_store(path: Path, sessions: int, seed: int, page_size: PageSize = "small") -> None:
+def write_demo_store(
+    path: Path,
+    sessions: int,
+    seed: int,
+    page_size: PageSize = "small",
+    *,
+    splits: SplitPlan | None = None,
+    overwrite: bool = False,
+) -> None:
     """Generates a store of the demo shop."""
     options = {"sessions": str(sessions), "seed": str(seed), "page_size": page_size}
     with (
-        StoreWriter(path, source=SOURCE, options=options) as writer,
+        StoreWriter(path, source=SOURCE, splits=splits, overwrite=overwrite, options=options) as writer,
         progress_bar(f"demo shop {seed}", sessions) as advance,
     ):
         for session in generate_sessions(sessions, seed, page_size):

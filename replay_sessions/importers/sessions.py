@@ -104,7 +104,9 @@ def build_session(
         yield item
     if not steps:
         only = f"none of its steps is an action (only {', '.join(sorted(types))})"
-        yield Rejected(where=location, reason=only if types and not is_lost else "none of its actions could be taken in")
+        yield Rejected(
+            where=location, reason=only if types and not is_lost else "none of its actions could be taken in"
+        )
         return
     try:
         session = _session(rows, steps, source, persona)
