@@ -26,6 +26,8 @@ from replay_sessions.importers.events.screens import (
 from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.sessions import PURCHASE
 
+_NOWHERE = Screen(kind="page", path="", title="")  # before the first page
+
 
 class Visit:
     """One session as it is read; `rows` are its rows so far.
@@ -38,71 +40,65 @@ class Visit:
         self.rows: list[Row] = []
         self._shop = shop
         self._about = about
-        self._screen: Screen | None = None
+        self._screen = _NOWHERE
         self._seen: dict[str, Screen] = {}  # by address: a browser goes back to them without an event
         self._location = ""
         self._leading: Event | None = None  # an action whose page was not shown yet
 
     def read(self, events: Iterable[tuple[str, Event]]) -> list[Row]:
         """The rows of all events of the session, in the order of time, each with where it stands in the log."""
-        event = None
         for self._location, event in events:
-            if event.kind in VIEWS:
-                self._show(event)
-            else:
-                self._act(event)
-            if event.kind == PURCHASE and self.rows and self.rows[-1]["type"] == PURCHASE:
+            (self._show if event.kind in VIEWS else self._act)(event)
+            if event.kind == PURCHASE and self.rows[-1]["type"] == PURCHASE:
                 return self.rows
-        if event is not None and self._leading is None:
+        if self._screen is not _NOWHERE and self._leading is None:
             self._add(event, "terminate")
         return self.rows
 
     def _go_back(self, event: Event, path: str) -> None:
         """Shows a page again where an event was on another page than the one that was shown last."""
-        screen = self._screen
-        if screen is not None and path != screen.path and (former := self._seen.get(path)):
-            self.rows.append({**self._columns(event), "type": None, "kind": None, "event": "back to an earlier page"})
-            self._screen, self._leading = replace(former, cart=screen.cart), None
+        former = self._seen.get(path)
+        if former and path != self._screen.path:
+            self._add(event, None, kind=None, event="back to an earlier page")
+            self._screen, self._leading = replace(former, cart=self._screen.cart), None
 
     def _show(self, event: Event) -> None:
         if event.kind == "product":
             self._go_back(event, event.path.rpartition("/")[0])
         before, leading, self._leading = self._screen, self._leading, None
-        after = self._screen_of(event, leading)
-        if before is not None and not leading:
+        after = self._product(event) if event.kind == "product" else self._page(event, leading)
+        if before is not _NOWHERE and not leading:
             if (after.path, after.query) == (before.path, before.query):
                 self._screen = _merge(before, after)
                 return
             self._infer(event, before, after)
         self._screen = self._seen[after.path] = after
 
-    def _screen_of(self, event: Event, leading: Event | None) -> Screen:
-        before, path = self._screen, event.path
-        screen = Screen(
-            kind=event.kind,  # type: ignore[arg-type]  # a view
-            path=path,
-            title=event.title,
-            cart=before.cart if before else (),
-        )
-        if event.kind != "product":
-            offers = event.offers or self._shop.catalogue.get(path, ())
-            opened = leading.offers if leading and leading.kind == "select_item" else ()
-            return replace(
-                screen,
-                query=event.query,
-                offers=tuple({offer.id: offer for offer in offers}.values()) if event.kind == "listing" else (),
-                detail=next(iter(opened), None) if event.kind in ("page", "listing") else None,
-                links=event.links,
-            )
+    def _product(self, event: Event) -> Screen:
+        before, path, title = self._screen, event.path, event.title
         detail = next(iter(event.offers), None)
-        if before and before.offers:
-            if path.startswith(f"{before.path}/"):  # open over the list
-                return replace(before, detail=detail)
-            if path == before.path:
-                path = ""  # the log calls it by the page where it was clicked
+        if before.offers and path.startswith(f"{before.path}/"):  # open over the list
+            return replace(before, detail=detail)
         if detail:
-            screen = replace(screen, path=path or f"product/{detail.id}", title=event.title or detail.name)
-        return replace(screen, detail=detail)
+            is_list = before.offers and path == before.path  # the log calls it by the page where it was clicked
+            path = f"product/{detail.id}" if is_list or not path else path
+            title = title or detail.name
+        return Screen(kind="product", path=path, title=title, detail=detail, cart=before.cart)
+
+    def _page(self, event: Event, leading: Event | None) -> Screen:
+        """Any other page.
+
+        Args:
+            leading: The action that led there.
+        """
+        offers = event.offers or self._shop.catalogue.get(event.path, ())
+        opened = leading.offers if leading and leading.kind == "select_item" else ()
+        return Screen(
+            kind=event.kind,  # type: ignore[arg-type]  # a view
+            path=event.path, title=event.title, query=event.query, cart=self._screen.cart, links=event.links,
+            offers=tuple({offer.id: offer for offer in offers}.values()) if event.kind == "listing" else (),
+            detail=next(iter(opened), None) if event.kind in ("page", "listing") else None,
+        )  # fmt: skip
 
     def _infer(self, event: Event, before: Screen, after: Screen) -> None:
         """How the shopper came from a page to the next one without an action in the log."""
@@ -125,8 +121,8 @@ class Visit:
     def _act(self, event: Event) -> None:
         self._go_back(event, event.path)
         screen = self._screen
-        name = _name_on(screen, event) if screen else None
-        if screen is None or name is None:
+        name = _name_on(screen, event)
+        if name is None:
             self._leave_out(event, "not on its page" if event.kind else "")
             return
         last = self.rows[-1] if self.rows else {}
@@ -146,25 +142,22 @@ class Visit:
             case "remove_from_cart":
                 self._screen = replace(screen, cart=rest)
 
-    def _add(self, event: Event, kind: str | None, name: str | None = None, **columns: object) -> None:
-        self.rows.append(
-            {
-                **self._columns(event),
-                "type": kind,
-                "event": event.word,
-                "page": self._screen,
-                "name": name,
-                "timestamp": event.timestamp,
-                "url": self._screen.path if self._screen else None,
-                **columns,
-            }
-        )
-
     def _leave_out(self, event: Event, why: str) -> None:
-        self.rows.append({**self._columns(event), "type": None, "event": f"{event.word} {why}".strip()})
+        self._add(event, None, event=f"{event.word} {why}".strip())
 
-    def _columns(self, event: Event) -> Row:
-        return {**self._about, "row": self._location, "kind": event.kind}
+    def _add(self, event: Event, action: str | None, name: str | None = None, /, **columns: object) -> None:
+        row = {
+            **self._about,
+            "row": self._location,
+            "kind": event.kind,
+            "type": action,
+            "event": event.word,
+            "page": self._screen,
+            "name": name,
+            "timestamp": event.timestamp,
+            "url": self._screen.path,
+        }
+        self.rows.append(row | columns)
 
 
 def _name_on(screen: Screen, event: Event) -> str | None:

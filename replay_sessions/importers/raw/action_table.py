@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -55,7 +55,7 @@ BATCH_ROWS = 4096
 _MOST_ACTIONS = 50_000
 _MOST_BAD_ROWS = 100_000  # they are held in memory too; so many mean that the delimiter is wrong
 _LONGEST_CELL = 16 << 20
-_LONGEST_LINE_BYTES = {"actions": 256 << 20, "events": 64 << 20}  # of JSON
+_LONGEST_LINE_BYTES = 256 << 20
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 _MOST_UNPACKED_BYTES = 8 << 30  # the table is held in memory, and a small .gz file may unpack to any size
 
@@ -118,13 +118,10 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset(), *, are_captu
     required = [name for name in REQUIRED_COLUMNS if name != "page" or not are_captured]
     _check_columns(path, table.column_names, [*required, *(("url", "timestamp") if are_captured else ())], ignored)
     table = table.select([name for name in table.column_names if name in COLUMNS or name == ROW])
-    session_ids = table.column("session_id").to_pylist()
-    if not all(session_ids):
-        pairs = zip(table.column(ROW).to_pylist(), session_ids, strict=True)
-        places = [f"{path.name}:{row}" for row, session_id in pairs if not session_id]
-        rejected += [Rejected(where=location, reason="session_id is empty") for location in places]
-        table = table.filter(pa.array([*map(bool, session_ids)]))
-    return without_endless(table, rejected, path)
+    has_id = table.column("session_id").is_valid()
+    without = table.filter(pa.compute.invert(has_id)).column(ROW).to_pylist()
+    rejected += [Rejected(where=f"{path.name}:{row}", reason="session_id is empty") for row in without]
+    return without_endless(table.filter(has_id), rejected, path)
 
 
 def without_endless(table: pa.Table, rejected: list[Rejected], path: Path) -> ActionTable:
@@ -139,14 +136,13 @@ def without_endless(table: pa.Table, rejected: list[Rejected], path: Path) -> Ac
 
 
 def _check_columns(path: Path, columns: list[str], required: list[str], ignored: frozenset[str]) -> None:
-    missing = [name for name in required if name not in columns]
-    if missing:
+    if missing := [name for name in required if name not in columns]:
         raise ImportFailed(
             f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help` lists them all, and "
             "--mapping says where they stand in another log"
         )
     for name in columns:
-        if name not in COLUMNS and name not in ignored and name != ROW:
+        if name not in (*COLUMNS, *ignored, ROW):
             raise ImportFailed(
                 f"'{path}' has a column {quote_name(name)} that is not known. {did_you_mean(name, COLUMNS)} If it is "
                 f"not wanted, say so: --ignore-columns {shlex.quote(name) if name.isprintable() else '...'}"
@@ -155,7 +151,7 @@ def _check_columns(path: Path, columns: list[str], required: list[str], ignored:
 
 def read_rows(
     path: Path,
-    what: Literal["actions", "events"],
+    what: str,
     *,
     columns: Collection[str] | None = None,
     header: list[str] | None = None,
@@ -178,7 +174,7 @@ def read_rows(
             for number, row in enumerate(source.rows(names), start=1):
                 yield str(number), msgspec.to_builtins(row, enc_hook=str)
         elif path.name.endswith(JSON_ENDINGS):
-            yield from _read_json_lines(path, _LONGEST_LINE_BYTES[what])
+            yield from _read_json_lines(path)
         else:
             is_tsv = path.name.endswith((".tsv", ".tsv.gz"))
             yield from _read_csv(path, [] if header is None else header, "\t" if is_tsv else delimiter)
@@ -222,11 +218,11 @@ def _read_csv(path: Path, names: list[str], delimiter: str) -> Iterator[tuple[st
             ) from error
 
 
-def _read_json_lines(path: Path, longest_bytes: int) -> Iterator[tuple[str, Any]]:
+def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
     with path.open("rb") as raw:
-        for number, line in enumerate(read_lines(raw, path, longest_bytes), start=1):
+        for number, line in enumerate(read_lines(raw, path, _LONGEST_LINE_BYTES), start=1):
             if line is None:
-                yield str(number), ValueError(f"the line is longer than {longest_bytes >> 20} MiB")
+                yield str(number), ValueError(f"the line is longer than {_LONGEST_LINE_BYTES >> 20} MiB")
             elif line.strip():
                 try:
                     yield str(number), msgspec.json.decode(line)

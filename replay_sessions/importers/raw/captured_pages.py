@@ -122,17 +122,19 @@ class CaptureJoin:
             ImportFailed: Too many actions have no page.
         """
         columns: dict[str, list[str | None]] = {"page": [], "no_page": [], "no_page_why": []}
-        for batch in self._table.batches(_JOINED_COLUMNS):
-            for row in batch:
-                match, detail = self._find(row)
-                cause = match if isinstance(match, Cause) else None
-                columns["page"].append(None if isinstance(match, Cause) else self._page_name(match))
-                columns["no_page"].append(cause and str(cause))
-                columns["no_page_why"].append(cause and f"no page: {cause}{detail}")
-                if row["type"] in ACTION_TYPES:
-                    self._counts[cause] += 1
-                    if cause and len(self._examples[cause]) < _EXAMPLES:
-                        self._examples[cause].append(remove_from_text(f"row {row[ROW]}{detail}"))
+        for row in (row for batch in self._table.batches(_JOINED_COLUMNS) for row in batch):
+            match, detail = self._find(row)
+            cause = match if isinstance(match, Cause) else None
+            page = None
+            if isinstance(match, CapturePosition):
+                page = f"{self._files[match.file].relative_to(self._root).as_posix()}#{match.position}"
+            columns["page"].append(page)
+            columns["no_page"].append(cause and str(cause))
+            columns["no_page_why"].append(cause and f"no page: {cause}{detail}")
+            if row["type"] in ACTION_TYPES:
+                self._counts[cause] += 1
+                if cause and len(self._examples[cause]) < _EXAMPLES:
+                    self._examples[cause].append(remove_from_text(f"row {row[ROW]}{detail}"))
         actions = self._counts.total()
         if actions - self._counts[None] > self._joining.max_without_page * actions:
             raise ImportFailed(
@@ -173,9 +175,6 @@ class CaptureJoin:
         if match == Cause.NO_CAPTURE and self._index.has_path(address):
             query = f"{query}, whose path was captured with other parameters"
         return match, query
-
-    def _page_name(self, capture: CapturePosition) -> str:
-        return f"{self._files[capture.file].relative_to(self._root).as_posix()}#{capture.position}"
 
 
 class PageFolder(Pages):
@@ -235,10 +234,10 @@ class CapturedPages(PageFolder):
 
 def _names_of(root: Path, files: list[Path]) -> dict[str, int]:
     """Files by what rows may call them: the path, or the name, with or without its endings, where only one has it."""
-    names: dict[str, set[int]] = {}
+    names: defaultdict[str, set[int]] = defaultdict(set)
     for number, path in enumerate(files):
         for name in (path.relative_to(root).as_posix(), path.name):
             ending = next((ending for ending in PAGE_FILE_ENDINGS if name.lower().endswith(ending)), "")
-            names.setdefault(name, set()).add(number)
-            names.setdefault(name[: len(name) - len(ending)], set()).add(number)
+            names[name].add(number)
+            names[name[: len(name) - len(ending)]].add(number)
     return {name: numbers.pop() for name, numbers in names.items() if len(numbers) == 1}

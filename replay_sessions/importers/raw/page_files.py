@@ -7,20 +7,21 @@ MHTML is a page as a browser saved it (`Save as …, single file`), an e-mail wh
 Its address and the time when it was saved stand in its headers. What the page holds is its state at that time.
 """
 
-import csv
 import email
 from collections.abc import Callable, Iterator
 from email.errors import CloseBoundaryNotFoundDefect, MessageError, StartBoundaryNotFoundDefect
 from email.message import Message
 from email.parser import BytesHeaderParser
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import listed
 from replay_sessions.importers.logged_pages import Unresolved, read_saved_page
+from replay_sessions.importers.raw.action_table import read_rows
 from replay_sessions.importers.sources.captures import (
     BadBody,
     Capture,
@@ -45,15 +46,14 @@ _DAMAGED = (MessageError, ValueError, LookupError, RecursionError, AssertionErro
 class PageList(PageFile):
     """A table of saved pages; its rows are its places."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._rows: list[dict[str, str]] | None = None
-
     def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
-        for position, row in enumerate(self._table()):
-            where = f"{self.path.name}:{position + 2}"
+        for position, (number, row) in enumerate(self._rows):
+            where = f"{self.path.name}:{number}"
+            if isinstance(row, Exception):
+                yield Rejected(where=where, reason=str(row))
+                continue
             time = moment(row["timestamp"])
-            if time is None or not is_page_address(row["url"] or ""):
+            if time is None or not is_page_address(row["url"]):
                 lacking = "timestamp" if time is None else "url"
                 yield Rejected(where=where, reason=f"its {lacking} is none: {row[lacking]!r}")
                 continue
@@ -61,7 +61,7 @@ class PageList(PageFile):
             yield Capture(address=row["url"], time=time, position=position, cause=cause)
 
     def body(self, position: int) -> bytes:
-        name = self._table()[position]["file"] or ""
+        name = self._rows[position][1]["file"]
         try:
             content = read_saved_page(self.path.parent, name)
         except Unresolved as error:
@@ -73,21 +73,15 @@ class PageList(PageFile):
             raise BadBody(Cause.NOT_SAVED, f"'{name}' is empty")
         return content
 
-    def _table(self) -> list[dict[str, str]]:
-        if self._rows is None:
-            try:
-                with self.path.open(encoding="utf-8-sig", newline="") as file:
-                    reader = csv.DictReader(file)
-                    lacking = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-                    if lacking:
-                        raise ImportFailed(
-                            f"'{self.path}' has no column {lacking[0]!r}, but {listed(reader.fieldnames or ())}: "
-                            f"{', '.join(_COLUMNS)} were expected"
-                        )
-                    self._rows = list(reader)
-            except (OSError, ValueError, csv.Error) as error:
-                raise ImportFailed(f"cannot read the list of pages '{self.path}': {error}") from error
-        return self._rows
+    @cached_property
+    def _rows(self) -> list[tuple[str, Any]]:
+        header: list[str] = []
+        rows = list(read_rows(self.path, "list of pages", header=header))
+        if lacking := [name for name in _COLUMNS if name not in header]:
+            raise ImportFailed(
+                f"'{self.path}' has no column {lacking[0]!r}, but {listed(header)}: {', '.join(_COLUMNS)} were expected"
+            )
+        return rows
 
 
 class MhtmlFile(PageFile):
