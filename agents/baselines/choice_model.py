@@ -40,9 +40,9 @@ RIDGES = (100.0, 30.0, 10.0)
 HELD_OUT = 0.1
 PERSONA_AXES = 6
 LEAST_ROWS = 5  # a category that fewer rows have is no category
-# How strongly each level is drawn to 0: what holds everywhere least. The second is that of a persona's components.
-ALL, ROLE = (0.3, 1.0), (1.0, 3.0)
-KIND, WORD, TRAIT = 3.0, 0.3, 1.0
+# How strongly each level is drawn to 0: what holds everywhere least.
+ALL, ROLE, KIND, WORD, TRAIT = 0.3, 1.0, 3.0, 0.3, 1.0
+PERSONA_SCALE = 3**-0.5  # so small, a persona's components have three times the penalty of the 1 beside them
 
 FEATURES = (
     "constant", "has its own price", "price / budget", "price over budget", "rating - 4", "reviews, log", "badge",
@@ -157,14 +157,13 @@ class ChoiceModel(FittedBaseline):
         self._number([page for page, _ in labelled])
         end = max(1, int((1 - HELD_OUT) * len(labelled)))
         fit, held_out = self._batches(labelled[:end]), self._batches(labelled[end:] or labelled)
-        weights, costs = np.zeros(len(self._penalty)), {}
+        weights, fits = np.zeros(len(self._penalty)), []
         for ridge in RIDGES:  # each fit starts where the one before it ended
             weights = minimize(
                 self.objective, weights, (fit, ridge), "L-BFGS-B", jac=True, options={"maxiter": MOST_ITERATIONS}
             ).x
-            costs[ridge] = self.objective(weights, held_out, 0.0)[0], weights
-        self.ridge = min(costs, key=lambda ridge: costs[ridge][0])
-        self._weights = costs[self.ridge][1]
+            fits.append(weights)
+        self._weights = min(fits, key=lambda weights: self.objective(weights, held_out, 0.0)[0])
 
     def weigh(self, pages: Sequence[Page]) -> Iterator[Floats]:
         rows = self._rows(pages)
@@ -185,14 +184,16 @@ class ChoiceModel(FittedBaseline):
         self._persona_mean = table.mean(axis=0)
         _, sizes, axes = np.linalg.svd((table - self._persona_mean) / np.sqrt(len(table)), full_matrices=False)
         used = np.flatnonzero(sizes[:PERSONA_AXES] > 1e-6)
-        self._axes = axes[used].T / sizes[used]
-        by_axis = (1 + len(used), len(FEATURES))
-        self._shapes = [by_axis, (len(self._roles) + 1, *by_axis), (len(self._kinds) + 1, len(FEATURES))]
-        self._shapes.append((len(self._categories),))
-        shared, role = (np.array([[level[0]], *[[level[1]]] * len(used)]) for level in (ALL, ROLE))
+        self._axes = PERSONA_SCALE * axes[used].T / sizes[used]
+        features = (len(FEATURES),)
+        by_axis = (1 + len(used), *features)
         words = np.array([WORD if str(name).startswith("word ") else TRAIT for name in self._categories])
-        levels = zip((shared, role, np.array(KIND), words), self._shapes, strict=True)
-        self._penalty = np.concatenate([np.broadcast_to(level, shape).ravel() for level, shape in levels])
+        penalties = [
+            np.full(by_axis, ALL), np.full((len(self._roles) + 1, *by_axis), ROLE),
+            np.full((len(self._kinds) + 1, *features), KIND), words,
+        ]  # fmt: skip
+        self._shapes = [penalty.shape for penalty in penalties]
+        self._penalty = np.concatenate([penalty.ravel() for penalty in penalties])
 
     def _levels(self, weights: Floats) -> Iterator[Floats]:
         """The weights of all choices, of roles, of kinds and of categories."""

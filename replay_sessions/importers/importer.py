@@ -68,12 +68,12 @@ class Part(msgspec.Struct, frozen=True):
     Attributes:
         content: What `read` needs: usually a list of units; a Rejected among them stands for one that cannot be read.
         size: How much of the source it is, in the unit of `Importer.size` (for progress).
-        weight: Of a unit that is to be gathered with others: what counts towards the size of a part.
+        weight: Of a unit that is to be gathered with others: what counts towards the size of a part; None: its size.
     """
 
     content: Any
     size: int
-    weight: int = 0
+    weight: int | None = None
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ def gather(
     size = weight = done = 0
     for unit in units:
         contents.append(unit.content)
-        size, weight = size + unit.size, weight + unit.weight
+        size, weight = size + unit.size, weight + (unit.size if unit.weight is None else unit.weight)
         if weight >= most_weight or len(contents) >= most_units:
             yield Part(contents, size)
             done += size

@@ -87,7 +87,7 @@ class EventsImporter(Importer):
         if self._table.rejected:
             yield Part(self._table.rejected, 0)
         counts: Counter[str] = Counter()
-        for part in gather((Part(rows, len(rows), len(rows)) for rows in self._table.sessions()), _PART_EVENTS):
+        for part in gather((Part(rows, len(rows)) for rows in self._table.sessions()), _PART_EVENTS):
             content = [self._visit(session) for session in part.content]
             counts.update(name for unit in content if isinstance(unit, list) for row in unit for name in _counted(row))
             yield Part(content, part.size)

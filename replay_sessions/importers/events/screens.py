@@ -108,16 +108,12 @@ class Shop(Record):
         """The page as simplified HTML."""
         links = [(name, self.menu[path]) for path, name in self.menu_names.items()]
         links += [(name, text) for text, name in screen.link_names.items()]
+        cart = screen.cart if screen.cart_names else ()
         main = self._fill(
             "listing" if screen.kind in ("page", "product") else screen.kind,
-            detail=self._fill("detail", text=screen.detail.name, facts=self._facts(screen.detail))
-            if screen.detail
-            else "",
-            offers="".join(self._offer(offer, screen.offer_names[offer.id]) for offer in screen.offers),
-            rows="".join(
-                self._fill("cart_row", name=screen.cart_names[offer.id], text=offer.name, facts=self._facts(offer))
-                for offer in (screen.cart if screen.cart_names else ())
-            ),
+            detail=self._offer("detail", screen.detail) if screen.detail else "",
+            offers="".join(self._offer("offer", offer, screen.offer_names[offer.id]) for offer in screen.offers),
+            rows="".join(self._offer("cart_row", offer, screen.cart_names[offer.id]) for offer in cart),
         )
         return self._fill(
             "page",
@@ -128,13 +124,11 @@ class Shop(Record):
             main=main,
         )
 
-    def _offer(self, offer: Offer, name: str) -> str:
-        buttons = self._fill("button", name=f"{name}.quickview", text="Quick view") if self.has_quickview else ""
-        return self._fill("offer", name=name, text=offer.name, facts=self._facts(offer), buttons=buttons)
-
-    def _facts(self, offer: Offer) -> str:
+    def _offer(self, template: str, offer: Offer, name: str = "") -> str:
         price = self._fill("price", text=offer.price) if offer.price else ""
-        return price + "".join(self._fill("fact", text=text) for text in offer.details)
+        facts = price + "".join(self._fill("fact", text=text) for text in offer.details)
+        buttons = self._fill("button", name=f"{name}.quickview", text="Quick view") if self.has_quickview else ""
+        return self._fill(template, name=name, text=offer.name, facts=facts, buttons=buttons)
 
     def _fill(self, template: str, **values: str) -> str:
         """A template with values in it: HTML where the template's own parts are meant, else text."""
@@ -153,7 +147,7 @@ def read_templates(own: Mapping[str, str]) -> dict[str, str]:
     Raises:
         BadConfig: A template is unknown, or has a value that it cannot have.
     """
-    templates = msgspec.toml.decode((files(__package__) / "layout.toml").read_bytes(), type=dict[str, str])
+    templates: dict[str, str] = msgspec.toml.decode((files(__package__) / "layout.toml").read_bytes())
     fields = {name: _fields_of(template, name) for name, template in templates.items()}
     for name, template in own.items():
         if name not in templates:

@@ -118,7 +118,7 @@ class OperaImporter(Importer):
         interviews = not self._importer_options.no_interviews
         entries, rejected = find_sessions(self._tables, personas(users, interviews=interviews))
         total = sum(entry.rows for entry in entries)
-        for part in gather((Part(entry, entry.rows, entry.rows) for entry in entries), _PART_ROWS):
+        for part in gather((Part(entry, entry.rows) for entry in entries), _PART_ROWS):
             yield Part(part.content, (self.size or 0) * part.size // total)
         if rejected:
             yield Part(rejected, 0)

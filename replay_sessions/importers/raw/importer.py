@@ -172,7 +172,7 @@ class RawImporter(Importer):
             self.report = join.report()
         share = self._capture_bytes / self._row_count if self._captures and self._row_count else 1
         done = 0
-        for part in gather((Part(rows, len(rows), len(rows)) for rows in table.sessions()), _PART_ROWS):
+        for part in gather((Part(rows, len(rows)) for rows in table.sessions()), _PART_ROWS):
             yield Part(part.content, int((done + part.size) * share) - int(done * share))
             done += part.size
 
