@@ -28,7 +28,7 @@ from scipy.sparse import csr_matrix
 
 from agents.adapted import Floats
 from agents.baselines.choices import Choice, Example, Page, Reader
-from agents.baselines.fitted import FittedBaseline
+from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Click
 from shop_env.observation import Observation
@@ -37,7 +37,6 @@ from shop_env.words import content_words, past_actions, words_of
 BATCH_STEPS = 256
 MOST_ITERATIONS = 40
 RIDGES = (100.0, 30.0, 10.0)
-HELD_OUT = 0.1
 PERSONA_AXES = 6
 LEAST_ROWS = 5  # a category that fewer rows have is no category
 # How strongly each level is drawn to 0: what holds everywhere least.
@@ -153,10 +152,9 @@ class ChoiceModel(FittedBaseline):
     reader = OfferReader
 
     def learn(self, examples: Sequence[Example]) -> None:
-        labelled = [(page, chosen) for page, _, chosen in examples if chosen is not None]
-        self._number([page for page, _ in labelled])
-        end = max(1, int((1 - HELD_OUT) * len(labelled)))
-        fit, held_out = self._batches(labelled[:end]), self._batches(labelled[end:] or labelled)
+        fitted, tuned = split_labelled(examples)
+        self._number([page for page, _ in fitted + tuned])
+        fit, held_out = self._batches(fitted), self._batches(tuned)
         weights, fits = np.zeros(len(self._penalty)), []
         for ridge in RIDGES:  # each fit starts where the one before it ended
             weights = minimize(
@@ -200,7 +198,7 @@ class ChoiceModel(FittedBaseline):
         parts = np.split(weights, np.cumsum([np.prod(shape) for shape in self._shapes])[:-1])
         return (part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True))
 
-    def _batches(self, labelled: Sequence[tuple[Page, int]]) -> list[Batch]:
+    def _batches(self, labelled: Sequence[Labelled]) -> list[Batch]:
         batches = [labelled[start : start + BATCH_STEPS] for start in range(0, len(labelled), BATCH_STEPS)]
         rows = [self._rows([page for page, _ in batch]) for batch in batches]
         return [

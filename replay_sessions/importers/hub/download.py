@@ -33,16 +33,19 @@ def how_to_fetch(hub_id: str, revision: str, patterns: Sequence[str], importer: 
     )
 
 
-def download(hub_id: str, *, revision: str, patterns: Sequence[str], importer: str) -> Path:
+def download(source: Path, *, revision: str, patterns: Sequence[str], importer: str) -> Path:
     """Fetches the matching files of a data set, or takes them from the hub's cache.
 
     Returns:
-        The folder of that revision; its name is the commit.
+        The folder of that revision; its name is the commit. A source that is no hub id as it is.
 
     Raises:
         MissingExtra: huggingface_hub is not installed.
         ImportFailed: The hub cannot be reached, or has no such data or revision.
     """
+    if not is_hub_id(source):
+        return source
+    hub_id = source.as_posix()
     by_hand = how_to_fetch(hub_id, revision, patterns, importer)
     try:
         from huggingface_hub import snapshot_download  # noqa: PLC0415 - the extra hub is optional

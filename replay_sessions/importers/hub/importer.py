@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.records import Config, Record
-from replay_sessions.importers.hub.download import download, is_hub_id
+from replay_sessions.importers.hub.download import download
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, find_files, reason_of, too_long
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Session, Split
@@ -131,9 +131,8 @@ class HubImporter(Importer):
     help_text = _HELP
 
     def __init__(self, source: Path, options: HubImportOptions = HubImportOptions()) -> None:  # noqa: B008 - it is frozen
-        if is_hub_id(source):
-            patterns = [ABOUT_FILE, f"{DATA_FOLDER}/*.parquet"]
-            source = download(source.as_posix(), revision=options.revision, patterns=patterns, importer="hub")
+        patterns = [ABOUT_FILE, f"{DATA_FOLDER}/*.parquet"]
+        source = download(source, revision=options.revision, patterns=patterns, importer="hub")
         if not (source / ABOUT_FILE).is_file():
             raise ImportFailed(
                 f"'{source}' holds no {ABOUT_FILE}: a folder that `python -m replay_sessions export hub` wrote was "

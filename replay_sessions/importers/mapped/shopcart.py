@@ -149,8 +149,13 @@ class ShopcartImporter(MappedImporter):
     _mapping: FieldMapping
 
     def __init__(self, source: Path, options: ShopcartOptions = ShopcartOptions()) -> None:  # noqa: B008 - it is frozen
-        if is_hub_id(source):
-            source = _fetch(source.as_posix(), options.revision)
+        if is_hub_id(source) and options.revision is None:
+            raise ImportFailed(
+                f"'{source}' is no file or folder here, and to fetch it from the hub a commit is needed, so that "
+                "others can fetch the same: look it up on its page (and its licence, which this project could not "
+                f"establish) and give --revision COMMIT; or {how_to_fetch(str(source), 'COMMIT', _PATTERNS, 'shopcart')}"
+            )
+        source = download(source, revision=options.revision or "", patterns=_PATTERNS, importer="shopcart")
         empty = f"'{source}' holds no file that ends in .jsonl, .jsonl.gz or .parquet"
         missing = f"there is no file or folder '{source}'"
         self.files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), empty, missing, any_file=True)
@@ -237,13 +242,3 @@ def choose_page_offset(sample: Iterable[Session]) -> tuple[int, str]:
 
 def _shift_pages(mapping: FieldMapping, offset: int) -> FieldMapping:
     return msgspec.structs.replace(mapping, page=msgspec.structs.replace(mapping.page, offset=offset))
-
-
-def _fetch(hub_id: str, revision: str | None) -> Path:
-    if revision is None:
-        raise ImportFailed(
-            f"'{hub_id}' is no file or folder here, and to fetch it from the hub a commit is needed, so that others "
-            "can fetch the same: look it up on its page (and its licence, which this project could not establish) and "
-            f"give --revision COMMIT; or {how_to_fetch(hub_id, 'COMMIT', _PATTERNS, 'shopcart')}"
-        )
-    return download(hub_id, revision=revision, patterns=_PATTERNS, importer="shopcart")

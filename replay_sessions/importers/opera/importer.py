@@ -101,7 +101,7 @@ class OperaImporter(Importer):
         patterns = [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
         by_hand = how_to_fetch(HUB_ID, options.revision, patterns, "opera")
         if is_hub_id(source):
-            source = download(source.as_posix(), revision=options.revision, patterns=patterns, importer="opera")
+            source = download(source, revision=options.revision, patterns=patterns, importer="opera")
             self.options["revision"] = source.name
         elif not source.is_dir():
             raise ImportFailed(f"there is no folder '{source}', and a copy of OPeRA was expected; {by_hand}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed
+from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed, check_at_least
 from replay_sessions.importers.importer import Part, find_files
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Row, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import ROW, ActionTable
@@ -58,10 +58,7 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     max_without_page: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.late_s >= 0:
-            raise BadConfig(f"--late-s is {self.late_s:g}, and 0 or more was expected")
-        if self.stale_minutes is not None and not self.stale_minutes >= 0:
-            raise BadConfig(f"--stale-minutes is {self.stale_minutes:g}, and 0 or more was expected")
+        check_at_least(0, late_s=self.late_s, stale_minutes=self.stale_minutes)
         if not 0 <= self.max_without_page <= 1:
             raise BadConfig(f"--max-without-page is {self.max_without_page:g}, and a share from 0 to 1 was expected")
 
@@ -185,7 +182,7 @@ class PageFolder(Pages):
     """
 
     def __init__(
-        self, folder: Path, recipe: Recipe | None, *, private_data: bool = True, purchase_selector: str | None = None
+        self, folder: Path, recipe: Recipe | None, *, private_data: bool, purchase_selector: str | None
     ) -> None:
         self.removes_private_data = private_data
         self._folder = folder
