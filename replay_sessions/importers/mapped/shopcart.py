@@ -150,10 +150,11 @@ class ShopcartImporter(MappedImporter):
 
     def __init__(self, source: Path, options: ShopcartOptions = ShopcartOptions()) -> None:  # noqa: B008 - it is frozen
         if is_hub_id(source) and options.revision is None:
+            by_hand = how_to_fetch(str(source), "COMMIT", _PATTERNS, "shopcart")
             raise ImportFailed(
                 f"'{source}' is no file or folder here, and to fetch it from the hub a commit is needed, so that "
                 "others can fetch the same: look it up on its page (and its licence, which this project could not "
-                f"establish) and give --revision COMMIT; or {how_to_fetch(str(source), 'COMMIT', _PATTERNS, 'shopcart')}"
+                f"establish) and give --revision COMMIT; or {by_hand}"
             )
         source = download(source, revision=options.revision or "", patterns=_PATTERNS, importer="shopcart")
         empty = f"'{source}' holds no file that ends in .jsonl, .jsonl.gz or .parquet"

@@ -26,7 +26,6 @@ from replay_sessions.importers.running.engines import (
     WorkerDied,
     make_folders,
     read_part,
-    rejections_path,
     run_jobs,
 )
 from replay_sessions.store.manifest import SHARD_FOLDER, Rejected, Shard, SplitPlan
@@ -152,7 +151,8 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[Shard]]:
         record = read_part(work, number)
         if record is None:
             raise WorkerDied(f"part {number} of the import is gone from '{work}': run the same command again")
-        contents.rejected.add_all(rejections_path(work, number), record.rejected)
+        for rejected in record.rejected:
+            contents.rejected.add(rejected)
         contents.left_out_steps.update(record.left_out)
         if record.shard:
             shards.append(record.shard)
