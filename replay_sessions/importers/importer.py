@@ -131,6 +131,10 @@ class Importer(ABC):
             options: Of the class `Options`.
         """
 
+    def __getstate__(self) -> dict[str, Any]:
+        """An importer as other processes get it: without its table, whose rows come with each part."""
+        return {name: value for name, value in self.__dict__.items() if name != "_table"}
+
     @classmethod
     def help(cls) -> str:
         return cls.help_text

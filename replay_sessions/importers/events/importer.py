@@ -11,7 +11,6 @@ The log is read once and held packed, because the menu follows from all of it; p
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -68,14 +67,11 @@ class EventsImporter(Importer):
         self.rules = self._mapping, self._templates
         self.notes = []
         # Packed, in the order of time within each session.
-        self._table: ActionTable | None = event_table(
+        self._table = event_table(
             source.absolute(), self._mapping.row, self._mapping.split, delimiter=self._mapping.delimiter
         )
         self.size = len(self._table)
         self._shop = self._build_shop(self._table)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}  # workers get their rows with each part
 
     @classmethod
     def help(cls) -> str:
@@ -83,7 +79,6 @@ class EventsImporter(Importer):
         return _HELP.format(mappings=table_of_names(mappings))
 
     def parts(self) -> Iterator[Part]:
-        assert self._table is not None
         if self._table.rejected:
             yield Part(self._table.rejected, 0)
         counts: Counter[str] = Counter()

@@ -11,6 +11,7 @@ of processes. Memory is bounded by the parts in flight, not by the source.
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -107,17 +108,14 @@ def _resume(work: Path, importer: Importer, splits: SplitPlan, tell: Callable[[s
         "shop-r1 itself": _code_digest(),  # the version does not separate one checkout from the next
     }
     path = work / _PLAN_FILE
-    try:
-        former: dict[str, Any] | None = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except FileNotFoundError:
-        former = None
-    except msgspec.DecodeError:
-        former = {}
+    former: dict[str, Any] = {}
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        former = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     if former != plan:
-        if former is not None and (work / "parts").exists():
-            changed = [name for name, value in plan.items() if former.get(name) != value]
-            if former.keys() != plan.keys():  # of another version
-                changed = ["shop-r1 itself"]
+        if (work / "parts").exists():
+            changed = ["shop-r1 itself"]  # where it is of another version
+            if former.keys() == plan.keys():
+                changed = [name for name, value in plan.items() if former[name] != value]
             tell(
                 f"an import that was stopped is not gone on with: {' and '.join(changed)} changed since; everything is "
                 "read anew"
