@@ -126,9 +126,7 @@ class OperaImporter(Importer):
     def read(self, part: Part) -> Iterator[Imported]:
         entries = [unit for unit in part.content if isinstance(unit, OperaSession)]
         yield from (unit for unit in part.content if isinstance(unit, Rejected))
-        sessions = _read_rows(entries, self.longest_session_bytes)
-        for entry in entries:
-            session = sessions[entry.split, entry.session_id]
+        for entry, session in zip(entries, _read_rows(entries, self.longest_session_bytes), strict=True):
             if session.is_too_long:
                 yield Rejected(where=entry.session_id, reason=too_long(self.longest_session_bytes))
                 continue
@@ -143,21 +141,17 @@ class OperaImporter(Importer):
             )
 
 
-def _read_rows(entries: list[OperaSession], longest_bytes: int) -> dict[tuple[str, str], SessionRows[ActionRow]]:
-    """The action rows of some sessions by split and session, in the order of the files."""
-    wanted: defaultdict[RowGroup, set[str]] = defaultdict(set)
-    splits: dict[RowGroup, str] = {}
-    for entry in entries:
+def _read_rows(entries: list[OperaSession], longest_bytes: int) -> list[SessionRows[ActionRow]]:
+    """The action rows of each session, in the order of the files."""
+    sessions: list[SessionRows[ActionRow]] = [SessionRows(longest_bytes) for _ in entries]
+    by_group: defaultdict[RowGroup, dict[str | None, SessionRows[ActionRow]]] = defaultdict(dict)
+    for entry, session in zip(entries, sessions, strict=True):
         for group in entry.row_groups:
-            wanted[group].add(entry.session_id)
-            splits[group] = entry.split
-    sessions: defaultdict[tuple[str, str], SessionRows[ActionRow]] = defaultdict(lambda: SessionRows(longest_bytes))
-    for (file, number), session_ids in sorted(wanted.items()):
+            by_group[group][entry.session_id] = session
+    for file, number in sorted(by_group):
         for row in ParquetSource(file).texts(_COLUMNS, [number]):
-            session_id = row["session_id"] or ""
-            if session_id in session_ids:
-                size_bytes = sum(len(text) for text in row.values() if text)
-                sessions[splits[file, number], session_id].add(row, size_bytes)
+            if (of := by_group[file, number].get(row["session_id"])) is not None:
+                of.add(row, sum(len(text) for text in row.values() if text))
     return sessions
 
 
