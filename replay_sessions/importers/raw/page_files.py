@@ -9,6 +9,7 @@ Its address and the time when it was saved stand in its headers. What the page h
 
 import email
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from email.errors import CloseBoundaryNotFoundDefect, MessageError, StartBoundaryNotFoundDefect
 from email.message import Message
 from email.parser import BytesHeaderParser
@@ -19,7 +20,7 @@ from typing import Any
 
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.importer import listed
+from replay_sessions.importers.importer import listed, reason_of
 from replay_sessions.importers.logged_pages import Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import read_rows
 from replay_sessions.importers.sources.captures import (
@@ -89,16 +90,14 @@ class MhtmlFile(PageFile):
 
     def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
         try:
-            headers = BytesHeaderParser().parsebytes(self._content(_HEADER_BYTES))
-            address = _text(headers, "Snapshot-Content-Location") or _text(headers, "Content-Location")
-            if not address:
-                address = _text(_page_of(self._message()), "Content-Location")
-            time = _time_of(_text(headers, "Date"))
+            with _parsing():
+                headers = BytesHeaderParser().parsebytes(self._content(_HEADER_BYTES))
+                address = _text(headers, "Snapshot-Content-Location") or _text(headers, "Content-Location")
+                if not address:
+                    address = _text(_page_of(self._message()), "Content-Location")
+                time = _time_of(_text(headers, "Date"))
         except BadBody as error:
             yield Rejected(where=self.path.name, reason=str(error))
-            return
-        except _DAMAGED as error:
-            yield Rejected(where=self.path.name, reason=f"its headers cannot be read: {' '.join(str(error).split())}")
             return
         if time is None or not is_page_address(address):
             lacking = "Date" if time is None else "Snapshot-Content-Location or Content-Location"
@@ -110,11 +109,9 @@ class MhtmlFile(PageFile):
     def body(self, position: int) -> bytes:
         message = self._message()
         page = _page_of(message)
-        try:
+        with _parsing():
             body = page.get_payload(decode=True)
             charset = page.get_content_charset("")
-        except _DAMAGED as error:
-            raise BadBody(Cause.UNDECODABLE, " ".join(str(error).split())) from error
         if not isinstance(body, bytes) or not body.strip():
             raise BadBody(Cause.NOT_SAVED)
         if page.defects:
@@ -128,17 +125,21 @@ class MhtmlFile(PageFile):
         content = self._content(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise BadBody(Cause.TOO_LARGE)
-        try:
+        with _parsing():
             return email.message_from_bytes(content)
-        except _DAMAGED as error:
-            raise BadBody(Cause.UNDECODABLE, " ".join(str(error).split())) from error
 
     def _content(self, size: int) -> bytes:
-        try:
-            with open_unpacked(self.path) as file:
-                return file.read(size)
-        except UNREADABLE as error:
-            raise BadBody(Cause.UNDECODABLE, str(error)) from error
+        with _parsing(), open_unpacked(self.path) as file:
+            return file.read(size)
+
+
+@contextmanager
+def _parsing() -> Iterator[None]:
+    """Raises BadBody where a file cannot be read, or not as a message."""
+    try:
+        yield
+    except (*UNREADABLE, *_DAMAGED) as error:
+        raise BadBody(Cause.UNDECODABLE, reason_of(error)) from error
 
 
 def _page_of(message: Message) -> Message:
