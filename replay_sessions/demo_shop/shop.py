@@ -40,18 +40,22 @@ def results_page(query: str, note: MatchNote, products: list[Product], brand: st
 
 
 def product_page(product: Product, price: PriceNote, chosen_size: str | None) -> str:
-    """One product: price note, size options (the chosen one is marked), reviews, cart, buy, back."""
-    options = "".join(
-        f'<li name="product.options.size.{option}" role="radio"{chosen}>{option}</li>'
-        for option in SIZES
-        for chosen in [' aria-checked="true"' if option == chosen_size else ""]
-    )
+    """One product: price note, sizes, reviews, cart, buy, back."""
     body = (
-        f"<h1>{' '.join(product)}</h1><p>{price}</p>{options}"
+        f"<h1>{' '.join(product)}</h1><p>{price}</p>{size_options(chosen_size)}"
         '<a name="product.reviews">reviews</a><button name="product.add_to_cart">add to cart</button>'
         '<button name="product.buy_now">buy now</button><a name="product.back_to_results">back to results</a>'
     )
     return _page("product", body)
+
+
+def size_options(chosen_size: str | None) -> str:
+    """The sizes of a product; the chosen one is marked."""
+    return "".join(
+        f'<li name="product.options.size.{size}" role="radio"{chosen}>{size}</li>'
+        for size in SIZES
+        for chosen in [' aria-checked="true"' if size == chosen_size else ""]
+    )
 
 
 def reviews_page(note: ReviewNote) -> str:

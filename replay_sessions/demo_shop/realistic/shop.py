@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from replay_sessions.demo_shop.catalogue import BRANDS, DEPARTMENTS, NOUNS, PHRASES, SIZES
 from replay_sessions.demo_shop.realistic.articles import CONTROL, Article, ShopVariant, articles, find_articles, kind_of
-from replay_sessions.demo_shop.shop import Shop
+from replay_sessions.demo_shop.shop import Shop, size_options
 
 PAGE_ARTICLES = 8
 STRIP = 20  # goods of each kind, below a page that is surrounded
@@ -77,11 +77,6 @@ class PageWriter(NamedTuple):
     def product(self, article: Article, chosen_size: str | None) -> str:
         """One article."""
         words = self._words
-        sizes = "".join(
-            f'<li name="product.options.size.{size}" role="radio"{chosen}>{size}</li>'
-            for size in SIZES
-            for chosen in [' aria-checked="true"' if size == chosen_size else ""]
-        )
         buttons = "<p>Currently unavailable.</p>"
         if article.in_stock:
             buttons = f'<button name="product.add_to_cart">{words["add"]}</button>'
@@ -89,7 +84,7 @@ class PageWriter(NamedTuple):
         reviews = f'<a name="product.reviews">{words["reviews"]}</a>' if self.variant.ratings else ""
         others = [other for other in kind_of(article.product.noun) if other != article][:4]
         body = (
-            f"<h1>{article.title}</h1>{self._facts(article)}<ul>{sizes}</ul>{buttons}{reviews}"
+            f"<h1>{article.title}</h1>{self._facts(article)}<ul>{size_options(chosen_size)}</ul>{buttons}{reviews}"
             '<a name="product.back_to_results">Back to results</a>'
             f"<aside><h2>{words['more']}</h2>{self._cards(others, 'also_viewed')}</aside>"
         )
