@@ -10,7 +10,7 @@ from pathlib import Path
 
 from replay_sessions.foundation.errors import ImportFailed, MissingExtra, first_line
 
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def is_hub_id(source: Path) -> bool:
@@ -19,7 +19,7 @@ def is_hub_id(source: Path) -> bool:
     >>> is_hub_id(Path("NEU-HAI/OPeRA")), is_hub_id(Path("/no/such/folder"))
     (True, False)
     """
-    return not source.exists() and _HUB_ID.fullmatch(source.as_posix()) is not None
+    return not source.exists() and HUB_ID.fullmatch(source.as_posix()) is not None
 
 
 def how_to_fetch(hub_id: str, revision: str, patterns: Sequence[str], importer: str) -> str:

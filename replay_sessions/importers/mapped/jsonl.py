@@ -74,10 +74,7 @@ class MappedImporter(Importer):
                 rows, persona = self._mapping.session_rows(msgspec.json.decode(unit.line)), None
                 source = self.source
         except (BadSession, ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
-            is_syntax = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
-            yield Rejected(
-                where=unit.location, reason=f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error)
-            )
+            yield rejected(unit, error)
             return
         yield from build_session(
             rows,
@@ -88,6 +85,12 @@ class MappedImporter(Importer):
             session_location=unit.location,
             persona=persona,
         )
+
+
+def rejected(record: Record, error: Exception) -> Rejected:
+    """A record that is no JSON, or no session."""
+    is_syntax = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
+    return Rejected(where=record.location, reason=f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error))
 
 
 def gather_records(path: Path, records: Iterable[Record | Rejected], most_bytes: int) -> Iterator[Part]:

@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Part, SessionRows, find_files, listed, reason_of, too_long
+from replay_sessions.importers.importer import Imported, Part, SessionRows, find_files, listed, too_long
 from replay_sessions.importers.logged_pages import PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
-from replay_sessions.importers.mapped.jsonl import MappedImporter, gather_records
+from replay_sessions.importers.mapped.jsonl import MappedImporter, gather_records, rejected
 from replay_sessions.importers.mapped.record_paths import optional_text_at, plain_paths, text_at
 from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
@@ -84,10 +84,8 @@ def _read_steps(
             try:
                 step = msgspec.json.decode(record.line)
                 session_id = text_at(step, mapping.session.session_id)
-            except BadSession as error:
-                record = Rejected(where=record.location, reason=str(error))
-            except (ValueError, RecursionError) as error:
-                record = Rejected(where=record.location, reason=f"no JSON: {reason_of(error)}")
+            except (ValueError, RecursionError) as error:  # a BadSession among them
+                record = rejected(record, error)
         yield session_id, record, step
 
 
