@@ -76,17 +76,14 @@ class ActionTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[list[Row]]:
         """Some columns of all rows, in the order of the file; those that it lacks are None."""
-        lacking = dict.fromkeys(name for name in columns if name not in self._table.column_names)
-        present = self._table.select([name for name in columns if name not in lacking])
+        present = self._table.select([name for name in columns if name in self._table.column_names])
         for batch in present.to_batches(BATCH_ROWS):
-            yield [{**row, **lacking} for row in batch.to_pylist()]
+            yield [dict.fromkeys(columns) | row for row in batch.to_pylist()]
 
     def with_columns(self, columns: dict[str, pa.Array]) -> "ActionTable":
         """The table with columns of text in the places of those of the same names."""
-        table = self._table.select([name for name in self._table.column_names if name not in columns])
-        for name, column in columns.items():
-            table = table.append_column(name, column)
-        return ActionTable(table, self.rejected)
+        former = dict(zip(self._table.column_names, self._table.columns, strict=True))
+        return ActionTable(pa.table(former | columns), self.rejected)
 
     def sessions(self) -> Iterator[list[Row]]:
         if not len(self):

@@ -137,11 +137,11 @@ class RawImporter(Importer):
             "actions": self._actions.name,
             "recipe": options.recipe or "by site",
             "private_data": "kept" if options.keep_private_data else "removed",
-            **({"mapping": name} if name else {}),
+            "mapping": name,
             **endings,
             **({"pages": source.name, **joining} if are_captured else {}),
         }
-        self.options = {key: str(value) for key, value in described.items()}
+        self.options = {key: str(value) for key, value in described.items() if value is not None}
         self.notes = []
         if joining and not are_captured:
             flags = ", ".join(f"--{option.replace('_', '-')}" for option in joining)
