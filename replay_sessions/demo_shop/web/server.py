@@ -111,8 +111,14 @@ class Visits:
             self._visits.popitem(last=False)
         return visit
 
-    def find(self, visit_id: str) -> Visit | None:
-        return self._visits.get(visit_id)
+    def find(self, visit_id: str) -> Visit:
+        """
+        Raises:
+            HTTPException: There is none.
+        """
+        if visit := self._visits.get(visit_id):
+            return visit
+        raise HTTPException(404, "there is no such visit any more: open the shop's first page and begin another")
 
 
 HOST = "127.0.0.1"
@@ -243,10 +249,7 @@ class _Pages:
         return _html(study_page("Your visit", session_body(session, number, f"/visit/{visit.id}/session")))
 
     def _visit(self, request: Request) -> Visit:
-        visit = self._visits.find(request.path_params["visit"])
-        if visit is None:
-            raise HTTPException(404, "there is no such visit any more: open the shop's first page and begin another")
-        return visit
+        return self._visits.find(request.path_params["visit"])
 
     def _page_of(self, request: Request) -> tuple[Visit, int]:
         visit = self._visit(request)

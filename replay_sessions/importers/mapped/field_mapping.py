@@ -127,10 +127,6 @@ class FieldMapping(PageReading, frozen=True, kw_only=True):
     types: dict[str, EventType]
     page: PageFields = PageFields()
 
-    def with_reading(self, reading: PageReading) -> "FieldMapping":
-        """The mapping with what a command says of pages, where it says something."""
-        return msgspec.structs.replace(self, **changed_options(reading, PageReading))
-
     def fields_of(self, word: str) -> StepFields:
         """Where the fields stand of a step that the log calls by a word."""
         return msgspec.structs.replace(self.step, **changed_options(self.of.get(word, EventFields()), EventFields))

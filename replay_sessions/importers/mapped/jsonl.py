@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
@@ -19,6 +20,7 @@ from replay_sessions.importers.importer import (
     Importer,
     NoOptions,
     Part,
+    changed_options,
     gather,
     listed,
     reason_of,
@@ -57,7 +59,7 @@ class MappedImporter(Importer):
     def _set_mapping(self, mapping: FieldMapping | None, options: PageReading) -> None:
         """Reads by a mapping, except where the options of the command say otherwise of pages."""
         self.source = mapping.source if mapping else "jsonl"
-        self._mapping = mapping.with_reading(options) if mapping else None
+        self._mapping = replace(mapping, **changed_options(options, PageReading)) if mapping else None
         self._reading = self._mapping or options
         self.rules = self._mapping, self._reading.recipe_rules()
 
