@@ -4,8 +4,8 @@
     python -m replay_sessions import opera OPeRA --version full --split-by official --out STORE
     python -m replay_sessions import opera NEU-HAI/OPeRA --out STORE                 fetched, at a pinned revision
 
-Users, sessions and actions are joined: files.py finds the rows of each session, personas.py makes personas of surveys
-and interviews. The official splits stand in every session, and `--split-by official` uses them: their sessions are
+Users, sessions and actions are joined: tables.py finds the rows of each session, and makes personas of surveys and
+interviews. The official splits stand in every session, and `--split-by official` uses them: their sessions are
 disjoint, their users are not (12 of the 15 test users are in train as well), so the default splits by user.
 
     click                 a click; semantic_id is the name, verbatim, and click_type is kept
@@ -27,15 +27,13 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, gather, too_long
 from replay_sessions.importers.logged_pages import InlinePages, PageReading, Row
-from replay_sessions.importers.opera.files import (
+from replay_sessions.importers.opera.tables import (
     OperaSession,
     OperaVersion,
     RowGroup,
     find_sessions,
     find_tables,
-    read_table,
 )
-from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
 from replay_sessions.importers.sessions import build_session, number_actions
 from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import ParquetSource
@@ -114,9 +112,7 @@ class OperaImporter(Importer):
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
     def parts(self) -> Iterator[Part]:
-        users = read_table(self._tables["user"], USER_COLUMNS)
-        interviews = not self._importer_options.no_interviews
-        entries, rejected = find_sessions(self._tables, personas(users, interviews=interviews))
+        entries, rejected = find_sessions(self._tables, interviews=not self._importer_options.no_interviews)
         total = sum(entry.rows for entry in entries)
         for part in gather((Part(entry, entry.rows) for entry in entries), _PART_ROWS):
             yield Part(part.content, (self.size or 0) * part.size // total)
