@@ -168,11 +168,9 @@ def _read_rows(
             page=page.page.html,
             action=action,
             rationale=row.get("rationale") or None,
-            rationale_source=row.get("rationale_source"),
-            url=row.get("url"),
-            timestamp=row.get("timestamp"),
             gap=gap,
-            is_inferred=row.get("inferred") or False,
+            is_inferred=row.get("is_inferred") or False,
+            **{name: row.get(name) for name in ("rationale_source", "url", "timestamp")},
         )
         gap = 0
 

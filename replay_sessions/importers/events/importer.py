@@ -148,7 +148,7 @@ def _counted(row: Row) -> Iterator[str]:
     if row["kind"] in ("select_item", "quickview"):
         yield "clicks on the page" if row["type"] else "clicks elsewhere"
     if row["type"]:
-        yield "inferred" if row.get("inferred") else "logged"
+        yield "inferred" if row.get("is_inferred") else "logged"
 
 
 def _format_counts(counts: Counter[str], shop: Shop) -> list[str]:

@@ -114,7 +114,7 @@ class Visit:
             is_over_list = after.offers == before.offers and self._shop.has_quickview
             name = f"{offer}.quickview" if is_over_list else f"{offer}.view_product"
         if name:
-            self._add(event, "click", name, inferred=True)
+            self._add(event, "click", name, is_inferred=True)
         else:
             self._leave_out(event, "came from a page without a link to it")
 
@@ -126,8 +126,8 @@ class Visit:
             self._leave_out(event, "not on its page" if event.kind else "")
             return
         last = self.rows[-1] if self.rows else {}
-        if last.get("inferred") and last["name"] == name:
-            last["inferred"] = False  # the log has the page before the click that led to it
+        if last.get("is_inferred") and last["name"] == name:
+            last["is_inferred"] = False  # the log has the page before the click that led to it
             return
         self._add(event, PURCHASE if event.kind == "purchase" else "click", name)
         item = event.offers[:1]
