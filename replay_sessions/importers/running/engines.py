@@ -84,7 +84,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-_PART_FOLDER = "parts"
+PART_FOLDER = "parts"
 
 
 class PartSession(msgspec.Struct, frozen=True):
@@ -113,11 +113,6 @@ class Job(msgspec.Struct, frozen=True):
     plan: SplitPlan
 
 
-def make_folders(work: Path) -> None:
-    for folder in (_shard_folder(work), work / _PART_FOLDER):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
 def do_part(job: Job) -> int:
     """Reads a part, writes its files and returns its size.
 
@@ -128,7 +123,7 @@ def do_part(job: Job) -> int:
     sessions: list[PartSession] = []
     rejected: list[Rejected] = []
     left_out: Counter[str] = Counter()
-    unfinished = work / _PART_FOLDER / f"{token_hex(8)}.unfinished"  # several machines may do one part
+    unfinished = work / PART_FOLDER / f"{token_hex(8)}.unfinished"  # several machines may do one part
     shard: ShardWriter | None = None
     try:
         for record in job.importer.read(job.part):
@@ -143,7 +138,7 @@ def do_part(job: Job) -> int:
                     location = record.session_id.encode("utf-8", errors="backslashreplace").decode()
                     rejected.append(Rejected(where=location, reason=str(error)))
                     continue
-                shard = shard or ShardWriter(_shard_folder(work))
+                shard = shard or ShardWriter(work / "store" / SHARD_FOLDER)
                 row = msgspec.structs.replace(row, row_group=shard.write(record))
                 sessions.append(PartSession(row, dict(action_counts(record))))
         result = PartRecord(
@@ -175,12 +170,8 @@ def read_part(work: Path, number: int) -> PartRecord | None:
     return record
 
 
-def _shard_folder(work: Path) -> Path:
-    return work / "store" / SHARD_FOLDER
-
-
 def _record_path(work: Path, number: int) -> Path:
-    return work / _PART_FOLDER / f"{number:06}.json"
+    return work / PART_FOLDER / f"{number:06}.json"
 
 
 Engine = Literal["processes", "ray"]

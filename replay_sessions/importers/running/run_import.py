@@ -22,10 +22,10 @@ from replay_sessions.foundation.durable_files import sync_file, writing
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import (
+    PART_FOLDER,
     Engine,
     Job,
     WorkerDied,
-    make_folders,
     read_part,
     run_jobs,
 )
@@ -112,7 +112,7 @@ def _resume(work: Path, importer: Importer, splits: SplitPlan, tell: Callable[[s
     with suppress(FileNotFoundError, msgspec.DecodeError):
         former = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     if former != plan:
-        if (work / "parts").exists():
+        if (work / PART_FOLDER).exists():
             changed = ["shop-r1 itself"]  # where it is of another version
             if former.keys() == plan.keys():
                 changed = [name for name, value in plan.items() if former[name] != value]
@@ -120,12 +120,13 @@ def _resume(work: Path, importer: Importer, splits: SplitPlan, tell: Callable[[s
                 f"an import that was stopped is not gone on with: {' and '.join(changed)} changed since; everything is "
                 "read anew"
             )
-        for folder in ("parts", "store"):
-            shutil.rmtree(work / folder, ignore_errors=True)
+        for name in (PART_FOLDER, "store"):
+            shutil.rmtree(work / name, ignore_errors=True)
         with writing(path):
             path.write_bytes(msgspec.json.encode(plan))
             sync_file(path)
-    make_folders(work)
+    for folder in (work / PART_FOLDER, work / "store" / SHARD_FOLDER):
+        folder.mkdir(parents=True, exist_ok=True)
     for leftover in (work / "store").iterdir():
         if leftover.name != SHARD_FOLDER:
             leftover.unlink()  # of an import that was killed at its very end
