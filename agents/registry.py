@@ -30,6 +30,7 @@ from urllib.parse import unquote
 import msgspec
 
 from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
+from agents.baselines.choice_model import ChoiceModel
 from agents.baselines.fitted import ContextMajority, Nearest, Ngram
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, OracleAgent, RandomAgent, RepeatLastAgent
 from agents.human.recording import HumanAgent
@@ -60,6 +61,7 @@ CORE: dict[str, Build] = {
     "context_majority": ContextMajority,
     "ngram": Ngram,
     "nearest": Nearest,
+    "choice": ChoiceModel,
 }
 
 
@@ -98,7 +100,7 @@ EXTRAS = {
 }
 AGENTS = (*CORE, *EXTRAS)
 # What a name in --agents stands for when it stands for several.
-GROUPS = {"baselines": ("context_majority", "ngram", "nearest", "logistic", "boosting")}
+GROUPS = {"baselines": ("context_majority", "ngram", "nearest", "logistic", "boosting", "choice")}
 FORMER_GROUPS = {"floors": "baselines"}
 ENTRY_POINTS = "shop_r1.agents"
 

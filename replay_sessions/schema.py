@@ -92,6 +92,7 @@ class Step(Record, frozen=True, kw_only=True):
         gap: How many events are missing just before this step: those that were left out because they are no action of
             this schema (or, in raw logs, not found on their page), and holes in the log's own step numbers, where it
             has them.
+        is_inferred: The log does not hold the action: the pages before and after it tell what it must have been.
     """
 
     page: str
@@ -101,6 +102,7 @@ class Step(Record, frozen=True, kw_only=True):
     url: str | None = None
     timestamp: str | None = None
     gap: int = 0
+    is_inferred: bool = False
 
 
 class Persona(Record, frozen=True, kw_only=True):

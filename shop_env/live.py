@@ -37,7 +37,7 @@ from typing import Any, Literal, get_args
 from gymnasium.error import ResetNeeded
 
 from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabilities
-from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.demo_shop.visits import draw_persona
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig

@@ -38,12 +38,15 @@ class Choice(NamedTuple):
         traits: How it fits the shopper's words, its rank among those of its role, and the word before a typed text in
             the goal.
         numbers: The same and more as numbers.
+        facts, words: What a reader of offers adds (choice_model.py): numbers of the offer, words of the element.
     """
 
     action: Action
     role: str
     traits: tuple[str, str, str]
     numbers: tuple[float, ...]
+    facts: tuple[float, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 class Page(NamedTuple):

@@ -22,10 +22,9 @@ from sklearn.linear_model import LogisticRegression
 
 from agents.adapted import Floats
 from agents.baselines.choices import Choice, Example, Page
-from agents.baselines.fitted import FittedBaseline
+from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
 
 NOT_TAKEN = 10  # rows of each step, beside the one that was
-HELD_OUT = 0.1
 BINS = 2**18
 ODD = 0x9E3779B1  # spreads the sums of two hashes
 MOST_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255
@@ -54,12 +53,8 @@ class ScoredBaseline(FittedBaseline):
         """The log-odds of all choices of all pages, one after another."""
 
     def learn(self, examples: Sequence[Example]) -> None:
-        labelled = [(page, chosen) for page, _, chosen in examples if chosen is not None]
-        held_out = labelled[int((1 - HELD_OUT) * len(labelled)) :]
-        self._calibration = 1.0
-        self.fit(_train_rows(labelled[: len(labelled) - len(held_out)] or labelled))
-        if not held_out:
-            return
+        fitted, held_out = split_labelled(examples)
+        self.fit(_train_rows(fitted))
         scores = self._page_scores([page for page, _ in held_out])
 
         def cost(log_temperature: float) -> float:
@@ -76,7 +71,7 @@ class ScoredBaseline(FittedBaseline):
         return np.split(self.scores([(page, page.choices) for page in pages]), ends[:-1])
 
 
-def _train_rows(labelled: Sequence[tuple[Page, int]]) -> TrainRows:
+def _train_rows(labelled: Sequence[Labelled]) -> TrainRows:
     draw = np.random.default_rng(0)
     pages, taken, weights = [], [], []
     for page, chosen in labelled:
@@ -119,7 +114,7 @@ def _crossed(rows: Rows) -> csr_matrix:
         bins.append(pairs.reshape(-1).astype(np.int32))
         lengths += [pairs[0].size] * len(choices)
     columns = np.concatenate(bins)
-    starts = np.concatenate([[0], np.cumsum(lengths)])
+    starts = np.cumsum([0, *lengths])
     return csr_matrix((np.ones(len(columns), dtype=np.float32), columns, starts), shape=(len(lengths), BINS))
 
 

@@ -26,6 +26,7 @@ from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -40,7 +41,9 @@ UNIFORM_SHARE = 0.01  # of every distribution, over all choices: no choice on th
 ENOUGH_STEPS = 5
 ORDER = 3  # actions before the next one
 K1, B = 1.2, 0.75
+HELD_OUT = 0.1
 Context = tuple[str, ...]
+Labelled = tuple[Page, int]  # and which of its choices was taken
 
 
 class FittedBaseline(DistributionAgent):
@@ -54,6 +57,8 @@ class FittedBaseline(DistributionAgent):
             gigabyte of memory.
     """
 
+    reader: ClassVar[type[Reader]] = Reader
+
     def __init__(
         self,
         store: TrainView | str,
@@ -66,7 +71,7 @@ class FittedBaseline(DistributionAgent):
         if max_steps < 1:
             raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
         store = TrainView.of(store)
-        self._reader, examples = train_steps(store, skip_first_action, max_steps)
+        self._reader, examples = train_steps(store, skip_first_action, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
         if not examples:
             raise BadConfig(
                 f"A baseline learns from the train split, and that of store '{store.name}' has no step to learn from"
@@ -97,10 +102,19 @@ class FittedBaseline(DistributionAgent):
 
 
 @lru_cache(maxsize=1)  # baselines are ranked together, and reading takes longer than most of them learn
-def train_steps(store: TrainView, skip_first_action: bool, max_steps: int) -> tuple[Reader, list[Example]]:
+def train_steps(
+    store: TrainView, skip_first_action: bool, max_steps: int, kind: type[Reader]
+) -> tuple[Reader, list[Example]]:
     """What is learnt from: held in memory for the next baseline of the same store, and nowhere else."""
-    reader = Reader(store)
+    reader = kind(store)
     return reader, list(reader.examples(store, skip_first_action=skip_first_action, max_steps=max_steps))
+
+
+def split_labelled(examples: Sequence[Example]) -> tuple[list[Labelled], list[Labelled]]:
+    """The steps where one of the page's choices was taken: what to fit to, and the last tenth, to tune on."""
+    labelled = [(page, chosen) for page, _, chosen in examples if chosen is not None]
+    end = int((1 - HELD_OUT) * len(labelled))
+    return labelled[:end] or labelled, labelled[end:]
 
 
 def divide_shares(labels: Sequence[str], shares: Iterable[float]) -> Floats:
@@ -201,16 +215,15 @@ class Nearest(FittedBaseline):
         self._actions = [(role, None if chosen is None else page.choices[chosen]) for page, role, chosen in examples]
         texts = [Counter(_terms(page)) for page, _, _ in examples]
         self._columns = {word: column for column, word in enumerate(dict.fromkeys(w for text in texts for w in text))}
-        lengths = np.array([text.total() for text in texts])
+        sizes, lengths = [len(text) for text in texts], np.array([text.total() for text in texts])
         columns = np.array([self._columns[word] for text in texts for word in text])
         counts = np.array([count for text in texts for count in text.values()])
         having = np.bincount(columns)
         idf = np.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
-        norms = np.repeat(K1 * (1 - B + B * lengths / lengths.mean()), list(map(len, texts)))
+        norms = np.repeat(K1 * (1 - B + B * lengths / lengths.mean()), sizes)
         weights = idf[columns] * counts * (K1 + 1) / (counts + norms)
-        starts = np.concatenate([[0], np.cumsum(list(map(len, texts)))])
         # Single precision halves the memory, and the time of a product that reads all of it.
-        self._weights = csr_matrix((weights.astype(np.float32), columns, starts))
+        self._weights = csr_matrix((weights.astype(np.float32), columns, np.cumsum([0, *sizes])))
 
     def scores(self, page: Page) -> Floats:
         """How much each train step is like this one, (steps,)."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.ab.config import AGAIN, VARIANTS
 from replay_sessions.demo_shop import ShopVisit
-from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadSession
 from shop_env.evaluation.free_run import free_run

@@ -21,7 +21,7 @@ from agents.registry import agent_class, make_agent
 from benchmarks.leaderboard.ranking import agent_specs
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least

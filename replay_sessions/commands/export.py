@@ -9,18 +9,18 @@ Each exporter has a --help of its own.
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
-import msgspec
 import tyro
 
 from replay_sessions.exporters import EXPORTERS, Exporter, exporter_class
 from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 
 OptionsT = TypeVar("OptionsT")
 
 
-class Export(msgspec.Struct, Generic[OptionsT], frozen=True, kw_only=True):
+class Export(Record, Generic[OptionsT]):
     """Writes a store by one exporter, whose own options are flags like all others.
 
     Attributes:

@@ -7,12 +7,11 @@ The policy of its shoppers is known, so it is known how well they can be predict
 """
 
 from replay_sessions.commands.import_logs import NewStore, print_contents
-from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shop import PageSize
+from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
-from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 
 
 class Generate(NewStore, frozen=True, kw_only=True):
@@ -34,16 +33,14 @@ class Generate(NewStore, frozen=True, kw_only=True):
 
 
 def _generate(options: Generate) -> int:
-    described = {"sessions": str(options.sessions), "seed": str(options.seed), "page_size": options.page_size}
-    with (
-        StoreWriter(
-            options.out, source=SOURCE, splits=options.splits, overwrite=options.overwrite, options=described
-        ) as writer,
-        progress_bar("generating", options.sessions) as advance,
-    ):
-        for session in generate_sessions(options.sessions, options.seed, options.page_size):
-            writer.write(session)
-            advance(1)
+    write_demo_store(
+        options.out,
+        options.sessions,
+        options.seed,
+        options.page_size,
+        splits=options.splits,
+        overwrite=options.overwrite,
+    )
     print_contents(SessionStore.open(options.out))
     return 0
 

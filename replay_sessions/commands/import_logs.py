@@ -118,7 +118,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     try:
         with (
             terminable(),
-            progress_bar("importing", importer.size, bytes_read=importer.unit == "bytes") as advance,
+            progress_bar("importing", importer.size, importer.unit) as advance,
         ):
             done_before = run_import(
                 importer,

@@ -11,22 +11,18 @@ model sees of it. The pages are served to this machine alone.
 
 from pathlib import Path
 
-import msgspec
-
-from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.demo_shop.web.visits import Visits
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.serving import check_port, serve
 from replay_sessions.importers.importer import Importer
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
 
-_MOST_BATCH_BYTES = 16 << 20
 
-
-class Shop(msgspec.Struct, frozen=True, kw_only=True):
+class Shop(Record):
     """Opens the demo shop.
 
     Attributes:
@@ -51,16 +47,14 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
 
 def _shop(options: Shop) -> int:
     with requires_extra("recorder"):
-        from replay_sessions.demo_shop.web.server import shop_server  # noqa: PLC0415 - an extra that may be missing
+        from replay_sessions.demo_shop.web.server import Visits, shop_server  # noqa: PLC0415 - may be missing
     script = recorder_script()
     with Journal(options.out, most_session_bytes=Importer.longest_session_bytes) as journal:
         server = shop_server(
             Visits(options.seed, options.page_size, options.first),
             journal,
             journal.token(),
-            most_bytes=_MOST_BATCH_BYTES,
             script=script,
-            host="127.0.0.1",
             port=options.port,
         )
         greeting = (

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
 from rich.console import Console
 from rich.markup import escape
@@ -23,6 +22,7 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import BadConfig, BadSession, StoreNotFound
+from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Session, Step, describe_action
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.parsing import MAX_BYTES
@@ -32,9 +32,10 @@ from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 _LISTED_SESSIONS = 20
 _NAME_WIDTH = 60
 _TEXT_WIDTH = 80
+_console = Console(highlight=False, soft_wrap=True)
 
 
-class Show(msgspec.Struct, frozen=True, kw_only=True):
+class Show(Record):
     """Looks at a store or a page.
 
     Attributes:
@@ -53,34 +54,33 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _show(options: Show) -> None:
-    console = Console(highlight=False, soft_wrap=True)
     path = Path(options.store_or_page)
     if path.is_file():
-        _show_page_file(path, options, console)
+        _show_page_file(path, options)
         return
     store = SessionStore.open(options.store_or_page)
     if options.session is None:
         if options.step is not None:
             raise BadConfig("--step needs --session: which session's step?")
-        _show_store(store, console)
+        _show_store(store)
         return
     session = store.session(options.session)
     if options.step is None:
-        _show_session(session, console)
+        _show_session(session)
     elif 0 <= options.step < len(session.steps):
-        _show_step(session.steps[options.step], options.step, console)
+        _show_step(session.steps[options.step], options.step)
     else:
         raise BadConfig(
             f"session {session.session_id!r} has steps 0 to {len(session.steps) - 1}, and --step is {options.step}"
         )
 
 
-def _print_facts(facts: Mapping[str, str], console: Console) -> None:
+def _print_facts(facts: Mapping[str, str]) -> None:
     for name, fact in facts.items():
-        console.print(f"[bold]{name:<12}[/bold]{escape(fact)}")
+        _console.print(f"[bold]{name:<12}[/bold]{escape(fact)}")
 
 
-def _show_store(store: SessionStore, console: Console) -> None:
+def _show_store(store: SessionStore) -> None:
     """The manifest in words, and the first sessions."""
     manifest = store.manifest
     splits = format_counts(manifest.split_sessions)
@@ -94,17 +94,17 @@ def _show_store(store: SessionStore, console: Console) -> None:
         "rejected": f"{manifest.rejected:,} records" + (f" ({REJECTED_FILE})" if manifest.rejected else ""),
         "fingerprint": manifest.fingerprint,
     }
-    _print_facts(facts, console)
+    _print_facts(facts)
     table = Table("session", "user", "split", "steps", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for row in store.index()[:_LISTED_SESSIONS]:
         table.add_row(escape(row.session_id), escape(row.user_id), row.split, str(row.steps))
-    console.print(table, soft_wrap=False)
+    _console.print(table, soft_wrap=False)
     more = len(store) - _LISTED_SESSIONS
     rest = f"... and {more:,} more. " if more > 0 else ""
-    console.print(f"{rest}One of them: add --session ID (and --step N for its page).", style="dim")
+    _console.print(f"{rest}One of them: add --session ID (and --step N for its page).", style="dim")
 
 
-def _show_session(session: Session, console: Console) -> None:
+def _show_session(session: Session) -> None:
     """A session's head and its actions."""
     facts = {
         "session": session.session_id,
@@ -113,43 +113,43 @@ def _show_session(session: Session, console: Console) -> None:
         "goal": session.goal,
         "persona": session.persona and session.persona.text,
     }
-    _print_facts({name: fact for name, fact in facts.items() if fact}, console)
+    _print_facts({name: fact for name, fact in facts.items() if fact})
     for number, step in enumerate(session.steps):
         gap = f" [yellow]({step.gap} events left out before)[/yellow]" if step.gap else ""
-        console.print(f"{number:>4}  {escape(describe_action(step.action))}{gap}")
+        _console.print(f"{number:>4}  {escape(describe_action(step.action))}{gap}")
         if step.rationale:
-            console.print(f"      [dim]{escape(_rationale(step))}[/dim]")
+            _console.print(f"      [dim]{escape(_rationale(step))}[/dim]")
 
 
-def _show_step(step: Step, number: int, console: Console) -> None:
+def _show_step(step: Step, number: int) -> None:
     """A step's page with its elements, and the action taken on it."""
-    _show_page(step.page, console)
-    console.rule(f"step {number}", style="dim")
-    console.print(escape(describe_action(step.action)), style="bold")
+    _show_page(step.page)
+    _console.rule(f"step {number}", style="dim")
+    _console.print(escape(describe_action(step.action)), style="bold")
     if step.rationale:
-        console.print(escape(_rationale(step)))
+        _console.print(escape(_rationale(step)))
 
 
 def _rationale(step: Step) -> str:
     return f"{step.rationale} ({step.rationale_source})" if step.rationale_source else step.rationale or ""
 
 
-def _show_page(page: str, console: Console) -> None:
+def _show_page(page: str) -> None:
     """A simplified page, then its named elements."""
-    if console.is_terminal:
-        console.print(Syntax(page, "html", word_wrap=True, background_color="default"), soft_wrap=False)
+    if _console.is_terminal:
+        _console.print(Syntax(page, "html", word_wrap=True, background_color="default"), soft_wrap=False)
     else:
-        console.print(page, markup=False)
+        _console.print(page, markup=False)
     elements = find_elements(page)
-    console.rule(f"{len(elements)} elements", style="dim")
+    _console.rule(f"{len(elements)} elements", style="dim")
     width = min(_NAME_WIDTH, max((len(element.name) for element in elements), default=0))
     for element in elements:
         padding = " " * (width - len(element.name))
         text = escape(element.text[:_TEXT_WIDTH])
-        console.print(f"{element.accepts:<6} [bold]{escape(element.name)}[/bold]{padding}  {text}")
+        _console.print(f"{element.accepts:<6} [bold]{escape(element.name)}[/bold]{padding}  {text}")
 
 
-def _show_page_file(path: Path, options: Show, console: Console) -> None:
+def _show_page_file(path: Path, options: Show) -> None:
     """A raw page from a file, simplified, or one that is simplified already."""
     try:
         with open_unpacked(path) as file:
@@ -159,7 +159,7 @@ def _show_page_file(path: Path, options: Show, console: Console) -> None:
     if len(raw) > MAX_BYTES:
         raise BadSession(f"'{path}' is longer than {MAX_BYTES:,} bytes, which no page is")
     page = raw.decode("utf-8", errors="replace") if options.as_is else simplify(raw, options.recipe).html
-    _show_page(page, console)
+    _show_page(page)
 
 
 run = command(Show, _show, program="python -m replay_sessions show")

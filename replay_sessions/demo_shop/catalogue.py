@@ -1,13 +1,39 @@
-"""What the demo shops sell: invented brands, styles, nouns and sizes, and the products that combine them.
+"""What the demo shops sell, what their pages and shoppers say (phrases.toml), the small shop's policy (policy.toml).
 
 Two products that may stand on one page differ in brand *and* style: their element names then share at most five of
 seven words, ROUGE-L 0.71, so that a wrong product stays under the reward's threshold of 0.75 (Shop-R1, section 3).
 """
 
+import tomllib
+from importlib.resources import files
+from itertools import product
 from random import Random
 from typing import NamedTuple
 
-from replay_sessions.demo_shop.phrases import PHRASES
+from replay_sessions.schema import Persona
+
+PHRASES, POLICY = (
+    tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8")) for name in ("phrases", "policy")
+)
+
+
+def personas(shop: str) -> tuple[Persona, ...]:
+    """A kind of shopper for each combination of traits; the sentence of its persona is what a model reads."""
+    traits: dict[str, dict[str, str]] = PHRASES[shop]["traits"]
+    return tuple(
+        Persona(
+            text="This shopper {}, {} and {}.".format(*map(dict.__getitem__, traits.values(), values)),
+            traits=dict(zip(traits, values, strict=True)),
+        )
+        for values in product(*traits.values())
+    )
+
+
+def reason_for(shop: str, name: str) -> str:
+    """Why a shopper clicks on an element of that name."""
+    reasons: dict[str, str] = PHRASES[shop]["reasons"]
+    return next((reason for start, reason in reasons.items() if name.startswith(start)), "I look around.")
+
 
 BRANDS: list[str] = PHRASES["brands"]
 STYLES: list[str] = PHRASES["styles"]

@@ -29,10 +29,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from replay_sessions.demo_shop import realistic
-from replay_sessions.demo_shop.catalogue import BRANDS, DEPARTMENT_OF, NOUNS, SIZES, STYLES, Product
-from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.demo_shop.phrases import PHRASES, POLICY, personas, reason_for
-from replay_sessions.demo_shop.shop import DemoShop, Shop
+from replay_sessions.demo_shop.catalogue import (
+    BRANDS,
+    DEPARTMENT_OF,
+    NOUNS,
+    PHRASES,
+    POLICY,
+    SIZES,
+    STYLES,
+    Product,
+    personas,
+    reason_for,
+)
+from replay_sessions.demo_shop.shop import DemoShop, PageSize, Shop
 from replay_sessions.foundation.durable_files import cache_folder
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
@@ -69,12 +78,6 @@ class Goal(NamedTuple):
         return f"Buy a {' '.join(self.product)}, size {self.size}."
 
 
-def draw_goal(random: Random) -> Goal:
-    """One product and size, all equally likely."""
-    product = Product(random.choice(BRANDS), random.choice(STYLES), random.choice(NOUNS))
-    return Goal(product, random.choice(SIZES))
-
-
 def _small_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str]], list[tuple[Action, float]]]:
     """What a shopper may do next: a function of the shopper's traits to actions with their probabilities.
 
@@ -102,8 +105,7 @@ def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
     noun = view.words["noun"]
     match action:
         case Terminate():
-            reason: str = PHRASES["small"]["terminate"].get(view.facts["note"], "I have looked long enough.")
-            return reason
+            return str(PHRASES["small"]["terminate"].get(view.facts["note"], "I have looked long enough."))
         case TypeAndSubmit():
             return f"I search for the {noun} I want."
         case Click(name=name) if name == view.words["target"]:
@@ -198,7 +200,8 @@ class ShopVisit:
         if page_size == "small":
             if variant != realistic.CONTROL:
                 raise BadConfig("the small demo shop has no variants; ask for page_size 'compact' or 'realistic'.")
-            goal = draw_goal(random)
+            product = Product(random.choice(BRANDS), random.choice(STYLES), random.choice(NOUNS))
+            goal = Goal(product, random.choice(SIZES))
             self.goal, self.shop = goal.text(), DemoShop(random, goal.product)
         else:
             self.goal = realistic.draw_need(random).text()
@@ -207,9 +210,8 @@ class ShopVisit:
 
     def choose(self, probabilities: Mapping[Action, float]) -> Action:
         """The shopper's next action, drawn from these."""
-        random = self._random
-        if self._page_size != "small":
-            random = Random(f"{self._stream} choice {self._choices}")
+        is_small = self._page_size == "small"
+        random = self._random if is_small else Random(f"{self._stream} choice {self._choices}")
         self._choices += 1
         return random.choices(list(probabilities), list(probabilities.values()))[0]
 
@@ -270,8 +272,7 @@ def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
     """The one first-person sentence that the shopper would give for `action`."""
-    explain = realistic.rationale_for if _is_realistic(observation) else _small_rationale
-    return explain(observation, action)
+    return (realistic.rationale_for if _is_realistic(observation) else _small_rationale)(observation, action)
 
 
 def _is_realistic(observation: Mapping[str, Any]) -> bool:
@@ -290,12 +291,12 @@ def demo_store_path() -> Path:
     return path
 
 
-def write_demo_store(path: Path, sessions: int, seed: int, page_size: PageSize = "small") -> None:
-    """Generates a store of the demo shop."""
+def write_demo_store(path: Path, sessions: int, seed: int, page_size: PageSize = "small", **writing: Any) -> None:
+    """Generates a store of the demo shop; `writing` is StoreWriter's: `splits`, `overwrite`."""
     options = {"sessions": str(sessions), "seed": str(seed), "page_size": page_size}
     with (
-        StoreWriter(path, source=SOURCE, options=options) as writer,
-        progress_bar(f"demo shop {seed}", sessions) as advance,
+        StoreWriter(path, source=SOURCE, options=options, **writing) as writer,
+        progress_bar("visits", sessions) as advance,
     ):
         for session in generate_sessions(sessions, seed, page_size):
             writer.write(session)

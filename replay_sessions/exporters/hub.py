@@ -9,7 +9,6 @@ Nothing leaves the machine without `--upload`, and then it becomes a private dat
 never run: there was no network.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,13 +21,13 @@ import pyarrow.parquet as pq
 from replay_sessions.foundation.durable_files import writing
 from replay_sessions.foundation.errors import BadConfig, ImportFailed, first_line
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.importers.hub.download import HUB_ID
 from replay_sessions.importers.hub.importer import ABOUT_FILE, COLUMNS, DATA_FOLDER, ROW_SCHEMA, About, rows_of
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import SPLITS, Manifest, format_counts
 from replay_sessions.store.work_folder import WorkFolder, check_target
 
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _EXAMPLES = """\
   python -m replay_sessions export hub stores/mine --out mine_for_the_hub
   python -m replay_sessions import hub mine_for_the_hub --out stores/again
@@ -56,7 +55,7 @@ class HubExporter(msgspec.Struct, frozen=True):
     upload: str | None = None
 
     def __post_init__(self) -> None:
-        if self.upload is not None and not _HUB_ID.fullmatch(self.upload):
+        if self.upload is not None and not HUB_ID.fullmatch(self.upload):
             raise BadConfig(f"--upload {self.upload!r} is no id of the hub: OWNER/NAME was expected")
 
     def export(

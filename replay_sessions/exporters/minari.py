@@ -16,7 +16,6 @@ reset the recovered env to its session:
 import json
 import os
 import re
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,14 +26,16 @@ import gymnasium
 import msgspec
 from gymnasium import spaces
 
-from replay_sessions.foundation.durable_files import sync_tree, writing
+from replay_sessions.foundation.durable_files import writing
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.schema import Split, Step, reply_action
 from replay_sessions.store import SessionStore
+from replay_sessions.store.work_folder import WorkFolder
 
 # Named, not imported: the env stands on the store and not the other way round. Gymnasium imports it.
 _ENV_ID = "shop_env:ShopR1-v0"
 _PATH_VARIABLE = "MINARI_DATASETS_PATH"
+_MARKER = "data/metadata.json"
 _KEYS = ("page", "goal", "persona", "step")
 _MAX_STEPS = 2**31 - 1
 _NOT_WORD = re.compile(r"[^\w-]+")
@@ -69,52 +70,29 @@ class MinariExporter(msgspec.Struct, frozen=True):
         dataset_id = f"shopr1/{_dataset_name(self.name or Path(store_name).name)}/human-v0"
         with _datasets_path(self.out):
             folder = Path(minari.storage.get_dataset_path(dataset_id))
-            _put_back(folder)
-            if folder.exists() and not self.overwrite:
-                raise BadConfig(f"there is a data set '{dataset_id}' at '{folder}': add --overwrite, or --name another")
-            env = gymnasium.make(_ENV_ID, store=store_name, split=self.split, order="storage", skip_first_action=False)
-            with writing(folder), _replaced(folder):
-                dataset = _create(minari, env, dataset_id, store, on_progress)
+            # Minari would write the data set where it is to be, and half of one would load.
+            with WorkFolder(folder, marker=_MARKER) as work, writing(folder):
+                if folder.exists() and not self.overwrite:
+                    raise BadConfig(
+                        f"there is a data set '{dataset_id}' at '{folder}': add --overwrite, or --name another"
+                    )
+                env = gymnasium.make(
+                    _ENV_ID, store=store_name, split=self.split, order="storage", skip_first_action=False
+                )
+                with _datasets_path(work.path / "datasets"):
+                    dataset = _create(minari, env, dataset_id, store, on_progress)
+                    episodes, steps = dataset.total_episodes, dataset.total_steps
+                    Path(minari.storage.get_dataset_path(dataset_id)).replace(work.store)
+                work.commit(overwrite=self.overwrite)
+            namespace = dataset_id.rpartition("/")[0]
+            if namespace not in minari.namespace.list_local_namespaces():
+                minari.namespace.create_namespace(namespace)
         prefix = f"{_PATH_VARIABLE}={self.out} " if self.out else ""
         return [
-            f"{folder}: {dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps",
+            f"{folder}: {episodes:,} episodes, {steps:,} steps",
             f"  {prefix}python -c \"import minari; print(minari.load_dataset('{dataset_id}'))\"",
             f"  its recover_environment() opens the store as '{store_name}'",
         ]
-
-
-@contextmanager
-def _replaced(folder: Path) -> Iterator[None]:
-    """Makes way for a data set; the former one is restored when the new one cannot be written completely.
-
-    Minari writes a data set where it is to be, and half of one would load. So while what was there stands aside, what
-    is in its folder is not whole; after a kill the next export puts it back.
-    """
-    backup = _backup(folder)
-    if folder.exists():
-        folder.rename(backup)
-    try:
-        yield
-        sync_tree(folder)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        _put_back(folder)
-        raise
-    if backup.exists():
-        unwanted = backup.with_suffix(".unwanted")
-        shutil.rmtree(unwanted, ignore_errors=True)
-        backup.rename(unwanted)
-        shutil.rmtree(unwanted, ignore_errors=True)
-
-
-def _put_back(folder: Path) -> None:
-    if _backup(folder).exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        _backup(folder).rename(folder)
-
-
-def _backup(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.replaced")
 
 
 def _minari() -> Any:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import getdoc
 from textwrap import fill
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import tyro
 
@@ -38,12 +38,6 @@ _HELP = ("-h", "--help")
 _HELP_WIDTH = 80  # tyro's own
 STOPS = (signal.SIGINT, signal.SIGTERM)
 Handler = Callable[[int, FrameType | None], None]
-
-
-class Main(Protocol):
-    """The `main` of a command: runs the words after the program's name, by default those of the process."""
-
-    def __call__(self, arguments: Sequence[str] | None = None) -> int: ...
 
 
 def command(

@@ -7,6 +7,8 @@ For the files that people write by hand: presets, field mappings, recipes.
 
 import re
 from collections.abc import Iterator, Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -58,6 +60,33 @@ def convert_fields(fields: Mapping[str, Any], kind: type[StructT], where: str) -
         if isinstance(error.__cause__, BadConfig):
             raise error.__cause__ from None
         raise BadConfig(f"{where}: {what_is_wrong(error, kind)}") from error
+
+
+def toml_names(folder: Traversable) -> list[str]:
+    """The names of the TOML files that come with a package."""
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_toml(kind: type[StructT], word: str, name_or_file: str, folder: Traversable) -> StructT:
+    """What a TOML file holds: one of `folder` by its name, or a user's own by its path, which ends in .toml.
+
+    Args:
+        word: What such a file is called, such as "mapping".
+
+    Raises:
+        BadConfig: There is none, or it does not hold what it should.
+    """
+    is_file = name_or_file.endswith(".toml")
+    if not is_file and name_or_file not in (names := toml_names(folder)):
+        hint = did_you_mean(name_or_file, names)
+        raise BadConfig(f"unknown {word} {name_or_file!r}. {hint} One of your own is a file that ends in .toml.")
+    file = Path(name_or_file).expanduser() if is_file else folder / f"{name_or_file}.toml"
+    try:
+        return msgspec.toml.decode(file.read_bytes(), type=kind)
+    except OSError as error:
+        raise BadConfig(f"cannot read the {word} '{file}': {error.strerror}") from error
+    except ValueError as error:  # what is no UTF-8, no TOML, or no Struct of this kind
+        raise BadConfig(f"{word} '{name_or_file}': {what_is_wrong(error, kind)}") from error
 
 
 def _alternatives(types: list[Type]) -> Iterator[Type]:

@@ -65,7 +65,7 @@ class TrainingDiverged(ShopR1Error):
     """A loss or gradient that is not finite."""
 
 
-def check_at_least(least: int, **values: int | None) -> None:
+def check_at_least(least: float, **values: float | None) -> None:
     """Raises BadConfig where an option has a smaller value; None is no value.
 
     >>> check_at_least(1, max_workers=0)
@@ -73,7 +73,7 @@ def check_at_least(least: int, **values: int | None) -> None:
     replay_sessions.foundation.errors.BadConfig: --max-workers is 0, and at least 1 was expected
     """
     for name, value in values.items():
-        if value is not None and value < least:
+        if value is not None and not value >= least:  # NaN is no value, either
             raise BadConfig(f"--{name.replace('_', '-')} is {value}, and at least {least} was expected")
 
 

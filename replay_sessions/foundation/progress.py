@@ -12,7 +12,6 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -23,28 +22,25 @@ T = TypeVar("T")
 
 
 @contextmanager
-def progress_bar(
-    title: str | None, total: int | None, unit: str = "", *, bytes_read: bool = False
-) -> Iterator[Callable[[int], None]]:
+def progress_bar(title: str | None, total: int | None, unit: str = "") -> Iterator[Callable[[int], None]]:
     """Yields `advance(amount)`.
 
     Args:
         title: What is done; None: nothing is shown.
         total: None where it is not known.
-        unit: What is counted.
-        bytes_read: Bytes are.
+        unit: What is counted; "bytes" are shown as KB, MB and so on.
     """
     if title is None:
         yield lambda amount: None
         return
     console = Console(stderr=True)
     if not console.is_terminal:  # older versions of rich write a line even where a bar is disabled
-        with _lines(title, total, unit or ("bytes" if bytes_read else "")) as advance:
+        with _lines(title, total, unit) as advance:
             yield advance
         return
-    amount: ProgressColumn = DownloadColumn() if bytes_read else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), amount, TextColumn(unit))
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as progress:
+    amount = (DownloadColumn(),) if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))
+    columns = (TextColumn("{task.description}"), BarColumn(), *amount, TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda amount: progress.advance(task, amount)
 

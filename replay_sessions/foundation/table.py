@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
+from replay_sessions.foundation.records import Record
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
@@ -29,16 +31,10 @@ HEADING_WIDTH = 6  # a longer heading of numbers is broken into lines
 # `percent`, `percent2` (two digits, as papers print) and `difference` hold shares and are shown times 100; `difference`
 # and `signed` always have a sign.
 _FORMATS = {"count": "z,.0f", "points": "z.1f", "percent": "z.1f", "difference": "z.1f", "bits": "z.3f", "p": ".2g"}
-_LATEX = str.maketrans(
+# What stands before a character in LaTeX, or in its place.
+_LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.maketrans(
     {
         "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",
@@ -82,7 +78,7 @@ def columns(*texts: str, **numbers: Iterable[str]) -> list[Column]:
     return [*map(Column, texts), *(Column(heading, unit) for unit, headings in by_unit.items() for heading in headings)]
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class Table(Record):
     """Rows of cells under columns. Print it with `console.print(table)`.
 
     Attributes:
@@ -114,20 +110,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     def csv(self) -> str:
         """A line of names, then unrounded values (shares as shares); an estimate takes three columns."""
+        columns: list[tuple[float | str | None, ...]] = []
+        for index, column in enumerate(self.columns):
+            name, cells = column.name or column.heading, [row[index] for row in self.rows]
+            values = [
+                (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (_csv(cell), None, None)
+                for cell in cells
+            ]
+            width = 3 if any(isinstance(cell, Estimate) for cell in cells) else 1
+            columns += [*zip((name, f"{name}_low", f"{name}_high"), *values, strict=True)][:width]
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        with_ends = [any(isinstance(row[i], Estimate) for row in self.rows) for i in range(len(self.columns))]
-        names = [column.name or column.heading for column in self.columns]
-        ends_of = [[f"{name}_low", f"{name}_high"] if ends else [] for name, ends in zip(names, with_ends, strict=True)]
-        writer.writerow(item for name, ends in zip(names, ends_of, strict=True) for item in (name, *ends))
-        for row in self.rows:
-            values: list[float | str | None] = []
-            for cell, ends in zip(row, with_ends, strict=True):
-                if isinstance(cell, Estimate):
-                    values += [cell.value, cell.low, cell.high]
-                else:
-                    values += [_csv(cell), *([None, None] if ends else [])]
-            writer.writerow(values)
+        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
         return out.getvalue()
 
     def latex(self) -> str:
@@ -149,21 +142,21 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     def html(self) -> str:
         """A <table> with its caption, then a paragraph of class `note` for each note."""
         classes = ["" if column.unit == "text" else ' class="number"' for column in self.columns]
-        headings = [
+        head = "".join(
             f'<th scope="col"{of}>{_html(column.heading)}</th>'
             for column, of in zip(self.columns, classes, strict=True)
-        ]
-        rows = [
+        )
+        cells = (
             [f"<td{of}>{_with_small_interval(_html(text), of)}</td>" for text, of in zip(row, classes, strict=True)]
             for row in self.texts()
-        ]
-        caption = f"<caption>{_html(self.title)}</caption>" if self.title else ""
-        body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-        notes = "".join(f'\n<p class="note">{_html(note)}</p>' for note in self.notes)
-        head = (
-            f'<table class="plain" id="table-{_html(self.name)}">{caption}<thead><tr>{"".join(headings)}</tr></thead>'
         )
-        return f"{head}\n<tbody>\n{body}\n</tbody></table>{notes}"
+        caption = f"<caption>{_html(self.title)}</caption>" if self.title else ""
+        body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+        notes = "".join(f'\n<p class="note">{_html(note)}</p>' for note in self.notes)
+        return (
+            f'<table class="plain" id="table-{_html(self.name)}">{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n'
+            f"{body}\n</tbody></table>{notes}"
+        )
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         """As wide as the terminal: without optional columns, then in blocks of columns, where it is narrow."""
@@ -178,16 +171,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         ]
         headings, needed = [], []
         for index, column in enumerate(self.columns):
+            is_text, heading = column.unit == "text", plain_text(column.heading).replace("_", " ")
             width = max((_width(row[index]) for row in cells), default=0)
-            words = plain_text(column.heading).replace("_", " ")
-            heading = (
-                words
-                if column.unit == "text"
-                else "\n".join(wrap(words, max(width, HEADING_WIDTH), break_long_words=False))
-            )
+            if not is_text:
+                heading = "\n".join(wrap(heading, max(width, HEADING_WIDTH), break_long_words=False))
             headings.append(heading)
             width = max(width, _width(heading))
-            needed.append(min(width, LABEL_WIDTH) if column.unit == "text" else width)
+            needed.append(min(width, LABEL_WIDTH) if is_text else width)
         for number, block in enumerate(self._blocks(needed, options.max_width)):
             if number:
                 yield ""
@@ -270,9 +260,8 @@ def _printable(text: str) -> str:
 
 def _markdown(text: str) -> str:
     """`](` would be a link."""
-    for character, escaped in (("\\", "\\\\"), ("|", "\\|"), ("&", "&amp;"), ("<", "&lt;"), ("](", "]\\(")):
-        text = text.replace(character, escaped)
-    return plain_text(text)
+    text = re.sub(r"[\\|]|(?<=\])\(", r"\\\g<0>", text)
+    return plain_text(text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def _latex(text: str) -> str:

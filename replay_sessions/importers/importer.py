@@ -35,6 +35,7 @@ IMPORTERS = {
     "opera": "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA.",
     "shopcart": "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step.",
     "raw": "A shop's own log: a folder of raw HTML pages and a table of what was done on them.",
+    "events": "E-commerce events without pages (GA4, Universal Analytics, clicks): pages are rendered from them.",
     "rrweb": "Recordings of rrweb 2, also as PostHog and Sentry keep them: the page is rebuilt event by event.",
     "hub": "A folder that `export hub` wrote, or a data set of the hub made so.",
 }
@@ -48,6 +49,7 @@ _CLASSES = {
     "opera": "opera.importer:OperaImporter",
     "shopcart": "mapped.shopcart:ShopcartImporter",
     "raw": "raw.importer:RawImporter",
+    "events": "events.importer:EventsImporter",
     "rrweb": "rrweb.importer:RrwebImporter",
     "hub": "hub.importer:HubImporter",
 }
@@ -66,12 +68,12 @@ class Part(msgspec.Struct, frozen=True):
     Attributes:
         content: What `read` needs: usually a list of units; a Rejected among them stands for one that cannot be read.
         size: How much of the source it is, in the unit of `Importer.size` (for progress).
-        weight: Of a unit that is to be gathered with others: what counts towards the size of a part.
+        weight: Of a unit that is to be gathered with others: what counts towards the size of a part; None: its size.
     """
 
     content: Any
     size: int
-    weight: int = 0
+    weight: int | None = None
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +131,10 @@ class Importer(ABC):
             options: Of the class `Options`.
         """
 
+    def __getstate__(self) -> dict[str, Any]:
+        """An importer as other processes get it: without its table, whose rows come with each part."""
+        return {name: value for name, value in self.__dict__.items() if name != "_table"}
+
     @classmethod
     def help(cls) -> str:
         return cls.help_text
@@ -170,7 +176,7 @@ def gather(
     size = weight = done = 0
     for unit in units:
         contents.append(unit.content)
-        size, weight = size + unit.size, weight + unit.weight
+        size, weight = size + unit.size, weight + (unit.size if unit.weight is None else unit.weight)
         if weight >= most_weight or len(contents) >= most_units:
             yield Part(contents, size)
             done += size

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import Imported, LeftOut, too_long
@@ -84,26 +85,28 @@ def build_session(
     """
     location = rows[0]["session_id"] if session_location is None else session_location
     steps: list[Step] = []
-    others: list[LeftOut | Rejected] = []
+    types: set[str] = set()  # of what was left out
+    is_lost = False
     removed: dict[Removal, None] = {}
     characters = 0
     for item in _read_rows(rows, pages, row_prefix, removed):
-        if not isinstance(item, Step):
-            others.append(item)
-            yield item
+        if isinstance(item, Step):
+            steps.append(item)
+            characters += len(item.page)
+            if characters > longest_bytes:
+                yield Rejected(where=location, reason=too_long(longest_bytes))
+                return
             continue
-        steps.append(item)
-        characters += len(item.page)
-        if characters > longest_bytes:
-            yield Rejected(where=location, reason=too_long(longest_bytes))
-            return
+        if isinstance(item, LeftOut):
+            types.add(item.action_type)
+        else:
+            is_lost = True
+        yield item
     if not steps:
-        types = ", ".join(sorted({item.action_type for item in others if isinstance(item, LeftOut)}))
-        is_lost = not types or any(isinstance(item, Rejected) for item in others)
-        reason = (
-            "none of its actions could be taken in" if is_lost else f"none of its steps is an action (only {types})"
+        only = f"none of its steps is an action (only {', '.join(sorted(types))})"
+        yield Rejected(
+            where=location, reason=only if types and not is_lost else "none of its actions could be taken in"
         )
-        yield Rejected(where=location, reason=reason)
         return
     try:
         session = _session(rows, steps, source, persona)
@@ -160,15 +163,14 @@ def _read_rows(
             continue
         if isinstance(action, Click) and (kind == PURCHASE or pages.is_purchase(row, page, action.name)):
             is_over = True
-            action = msgspec.structs.replace(action, click_type=PURCHASE)
+            action = replace(action, click_type=PURCHASE)
         yield Step(
             page=page.page.html,
             action=action,
             rationale=row.get("rationale") or None,
-            rationale_source=row.get("rationale_source"),
-            url=row.get("url"),
-            timestamp=row.get("timestamp"),
             gap=gap,
+            is_inferred=row.get("is_inferred") or False,
+            **{name: row.get(name) for name in ("rationale_source", "url", "timestamp")},
         )
         gap = 0
 
@@ -190,7 +192,7 @@ def without_private_data(session: Session) -> Session:
     cleaned = [_page_without(step.page) for step in session.steps]
     removed = tuple(dict.fromkeys(removal for _, removals in cleaned for removal in removals))
     steps = (_clean_step(step, page, removed) for step, (page, _) in zip(session.steps, cleaned, strict=True))
-    return without_private_words(msgspec.structs.replace(session, steps=tuple(steps)), removed)
+    return without_private_words(replace(session, steps=tuple(steps)), removed)
 
 
 def without_private_words(session: Session, removed: Sequence[Removal]) -> Session:
@@ -206,16 +208,16 @@ def without_private_words(session: Session, removed: Sequence[Removal]) -> Sessi
     persona = session.persona
     if persona is not None:
         traits = {name: cleaned(value) for name, value in persona.traits.items()}
-        persona = msgspec.structs.replace(persona, text=cleaned(persona.text), traits=traits)
+        persona = replace(persona, text=cleaned(persona.text), traits=traits)
     steps = []
     for step in session.steps:
         action = step.action
         if isinstance(action, TypeAndSubmit):
-            action = msgspec.structs.replace(action, text=cleaned(action.text))
+            action = replace(action, text=cleaned(action.text))
         rationale, url = step.rationale and cleaned(step.rationale), step.url and remove_from_url(step.url, removed)
-        steps.append(msgspec.structs.replace(step, action=action, rationale=rationale, url=url))
+        steps.append(replace(step, action=action, rationale=rationale, url=url))
     goal = session.goal and cleaned(session.goal)
-    return msgspec.structs.replace(session, steps=tuple(steps), goal=goal, persona=persona)
+    return replace(session, steps=tuple(steps), goal=goal, persona=persona)
 
 
 def _page_without(page: str) -> tuple[str, tuple[Removal, ...]]:
@@ -239,5 +241,5 @@ def _clean_step(step: Step, page: str, removed: Sequence[Removal]) -> Step:
     action = step.action
     if not isinstance(action, Terminate):
         name = remove_repeated([action.name], removed).get(0, action.name)
-        action = msgspec.structs.replace(action, name=replace_words(name, words))
-    return msgspec.structs.replace(step, page=written, action=action)
+        action = replace(action, name=replace_words(name, words))
+    return replace(step, page=written, action=action)

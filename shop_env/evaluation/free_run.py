@@ -14,8 +14,8 @@ import gymnasium
 import msgspec
 from gymnasium.wrappers import TimeLimit
 
-from replay_sessions.demo_shop.pages import PageSize
 from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.generate import ReplyOrError, format_error, generate_batch, step_seed
 from shop_env.evaluation.protocol import Agent, BatchAgent

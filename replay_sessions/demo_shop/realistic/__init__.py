@@ -8,10 +8,9 @@ pages, such as prices or their order, and nothing about the shoppers. The shop i
 same choices differ only by the variant.
 """
 
-from replay_sessions.demo_shop.realistic.goals import Need, draw_need
+from replay_sessions.demo_shop.realistic.articles import CONTROL, ShopVariant
 from replay_sessions.demo_shop.realistic.shop import RealisticShop
-from replay_sessions.demo_shop.realistic.shopper import PERSONAS, action_options, rationale_for
-from replay_sessions.demo_shop.realistic.variant import CONTROL, ShopVariant
+from replay_sessions.demo_shop.realistic.shopper import PERSONAS, Need, action_options, draw_need, rationale_for
 
 __all__ = [
     "CONTROL",

@@ -7,13 +7,17 @@
     /TOKEN/…                      the collector's
 
 Each page is shown under a number of its own and stays what it was, so a tab or the back button leads where it does in
-any shop. The bar at the head belongs to the study and not to the shop: it is not recorded.
+any shop: `Visit` has them all. The bar at the head belongs to the study and not to the shop: it is not recorded.
 """
 
+import copy
 import re
+import secrets
+from collections import OrderedDict
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -26,8 +30,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from replay_sessions.demo_shop import ShopVisit
+from replay_sessions.demo_shop.shop import PageSize, Shop
 from replay_sessions.demo_shop.web.dressing import study_page, web_page
-from replay_sessions.demo_shop.web.visits import Visit, Visits
+from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.foundation.serving import Server
 from replay_sessions.importers.rrweb.importer import RrwebImporter
@@ -37,7 +43,87 @@ from replay_sessions.recorder.journal import Journal
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit, describe_action
 from replay_sessions.simplify.page_view import STYLE_SOURCE, page_document
 
+_MOST_PAGES = 1_000  # of one visit
+_MAX_VISITS = 200
+
+
+class Visit:
+    """One visit.
+
+    Attributes:
+        id: That of the recorded session, too; nobody can guess it.
+        number: Which visit of the shop's population it is: whose task it has.
+        pages: The shop as it was on each page that was shown.
+    """
+
+    def __init__(self, number: int, visit: ShopVisit) -> None:
+        self.id = secrets.token_hex(16)
+        self.number = number
+        self.persona = visit.persona
+        self.goal = visit.goal
+        self.pages: list[Shop] = [visit.shop]
+
+    def act(self, page: int, action: Action) -> int:
+        """Does something on one of the pages; returns the number of the one that follows.
+
+        Raises:
+            BadConfig: The page has nothing of that name, or there were too many.
+        """
+        before = self.pages[page]
+        if isinstance(action, Click | TypeAndSubmit):
+            wanted = "click" if isinstance(action, Click) else "type"
+            if (action.name, wanted) not in {(element.name, element.accepts) for element in find_elements(before.page)}:
+                raise BadConfig(f"page {page} of the visit has no {action.name!r}")
+        if len(self.pages) >= _MOST_PAGES:
+            raise BadConfig(f"more than {_MOST_PAGES:,} pages in one visit: begin another")
+        after = copy.copy(before)
+        after.respond(action)
+        self.pages.append(after)
+        return len(self.pages) - 1
+
+    def search_field(self, page: int) -> str:
+        """What the field is called that is searched by."""
+        return next(element.name for element in find_elements(self.pages[page].page) if element.accepts == "type")
+
+
+class Visits:
+    """The latest visits to one shop.
+
+    Args:
+        seed: Of the population whose tasks the visitors are given.
+        first: The number of the first visit.
+    """
+
+    def __init__(self, seed: int, page_size: PageSize, first: int = 0) -> None:
+        self._drawn = (Visit(number, ShopVisit(seed, number, page_size)) for number in count(first))
+        self._next = next(self._drawn)
+        self._visits: OrderedDict[str, Visit] = OrderedDict()
+
+    @property
+    def next_task(self) -> str:
+        """What the next visitor is asked to do."""
+        return self._next.goal
+
+    def begin(self) -> Visit:
+        visit, self._next = self._next, next(self._drawn)
+        self._visits[visit.id] = visit
+        if len(self._visits) > _MAX_VISITS:
+            self._visits.popitem(last=False)
+        return visit
+
+    def find(self, visit_id: str) -> Visit:
+        """
+        Raises:
+            HTTPException: There is none.
+        """
+        if visit := self._visits.get(visit_id):
+            return visit
+        raise HTTPException(404, "there is no such visit any more: open the shop's first page and begin another")
+
+
+HOST = "127.0.0.1"
 _LONGEST_QUERY = 500
+_MOST_BATCH_BYTES = 16 << 20
 _HEADERS = {
     "Content-Security-Policy": (
         f"default-src 'none'; script-src 'self'; style-src 'self' {STYLE_SOURCE}; connect-src 'self'; img-src data:; "
@@ -62,17 +148,15 @@ _BAR = """\
 <div class="rr-block study"><p>{goal}</p><a href="/visit/{visit}/over">Leave the shop</a></div>"""
 
 
-def shop_server(
-    visits: Visits, journal: Journal, token: str, *, most_bytes: int, script: bytes, host: str, port: int
-) -> Server:
-    """A server of the shop and its collector."""
-    collector = Collector(journal, token, most_bytes=most_bytes, script=script)
+def shop_server(visits: Visits, journal: Journal, token: str, *, script: bytes, port: int) -> Server:
+    """A server of the shop and its collector, on this machine alone."""
+    collector = Collector(journal, token, most_bytes=_MOST_BATCH_BYTES, script=script)
     application = Starlette(
         routes=[*_Pages(visits, journal, token).routes, *collector.routes],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", host])],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
         exception_handlers={HTTPException: refusal},
     )
-    return Server(application, host, port)
+    return Server(application, HOST, port)
 
 
 class _Pages:
@@ -165,10 +249,7 @@ class _Pages:
         return _html(study_page("Your visit", session_body(session, number, f"/visit/{visit.id}/session")))
 
     def _visit(self, request: Request) -> Visit:
-        visit = self._visits.find(request.path_params["visit"])
-        if visit is None:
-            raise HTTPException(404, "there is no such visit any more: open the shop's first page and begin another")
-        return visit
+        return self._visits.find(request.path_params["visit"])
 
     def _page_of(self, request: Request) -> tuple[Visit, int]:
         visit = self._visit(request)

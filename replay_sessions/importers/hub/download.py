@@ -10,7 +10,7 @@ from pathlib import Path
 
 from replay_sessions.foundation.errors import ImportFailed, MissingExtra, first_line
 
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def is_hub_id(source: Path) -> bool:
@@ -19,7 +19,7 @@ def is_hub_id(source: Path) -> bool:
     >>> is_hub_id(Path("NEU-HAI/OPeRA")), is_hub_id(Path("/no/such/folder"))
     (True, False)
     """
-    return not source.exists() and _HUB_ID.fullmatch(source.as_posix()) is not None
+    return not source.exists() and HUB_ID.fullmatch(source.as_posix()) is not None
 
 
 def how_to_fetch(hub_id: str, revision: str, patterns: Sequence[str], importer: str) -> str:
@@ -33,16 +33,19 @@ def how_to_fetch(hub_id: str, revision: str, patterns: Sequence[str], importer: 
     )
 
 
-def download(hub_id: str, *, revision: str, patterns: Sequence[str], importer: str) -> Path:
+def download(source: Path, *, revision: str, patterns: Sequence[str], importer: str) -> Path:
     """Fetches the matching files of a data set, or takes them from the hub's cache.
 
     Returns:
-        The folder of that revision; its name is the commit.
+        The folder of that revision; its name is the commit. A source that is no hub id as it is.
 
     Raises:
         MissingExtra: huggingface_hub is not installed.
         ImportFailed: The hub cannot be reached, or has no such data or revision.
     """
+    if not is_hub_id(source):
+        return source
+    hub_id = source.as_posix()
     by_hand = how_to_fetch(hub_id, revision, patterns, importer)
     try:
         from huggingface_hub import snapshot_download  # noqa: PLC0415 - the extra hub is optional

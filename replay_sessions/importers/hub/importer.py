@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
-from replay_sessions.importers.hub.download import download, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, reason_of, too_long
+from replay_sessions.foundation.records import Config, Record
+from replay_sessions.importers.hub.download import download
+from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, find_files, reason_of, too_long
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
@@ -37,12 +37,12 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 }
 _SESSION_COLUMNS = ("session_id", "user_id", "source", "goal")
 _ACTION_COLUMNS = ("name", "text", "submitted", "click_type")
-_STEP_COLUMNS = ("page", "rationale", "rationale_source", "url", "timestamp", "gap")
-LATER_COLUMNS = frozenset({"rationale_source"})  # exports of earlier versions lack them
+_STEP_COLUMNS = ("page", "rationale", "rationale_source", "url", "timestamp", "gap", "is_inferred")
+LATER_COLUMNS = frozenset({"rationale_source", "is_inferred"})  # exports of earlier versions lack them
 ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class About(Config):
     """Marks a folder of these rows, and names the store that it was."""
 
     format: int = 1
@@ -96,7 +96,9 @@ def session_of(rows: Sequence[dict[str, Any]], split: Split | None) -> Session:
         **{name: first[name] for name in _SESSION_COLUMNS},
         "persona": None if text is None else {"text": text, "traits": msgspec.json.decode(traits) if traits else {}},
         "official_split": split,
-        "steps": [{name: row.get(name) for name in _STEP_COLUMNS} | {"action": _action(row)} for row in rows],
+        "steps": [
+            {name: row[name] for name in _STEP_COLUMNS if name in row} | {"action": _action(row)} for row in rows
+        ],
     }
     return msgspec.convert(fields, Session)
 
@@ -112,7 +114,7 @@ _HELP = """\
 With --split-by official sessions keep the split that they were exported in."""
 
 
-class HubImportOptions(msgspec.Struct, frozen=True, kw_only=True):
+class HubImportOptions(Record):
     """How a data set of the hub is read.
 
     Attributes:
@@ -129,17 +131,14 @@ class HubImporter(Importer):
     help_text = _HELP
 
     def __init__(self, source: Path, options: HubImportOptions = HubImportOptions()) -> None:  # noqa: B008 - it is frozen
-        if is_hub_id(source):
-            patterns = [ABOUT_FILE, f"{DATA_FOLDER}/*.parquet"]
-            source = download(source.as_posix(), revision=options.revision, patterns=patterns, importer="hub")
+        patterns = [ABOUT_FILE, f"{DATA_FOLDER}/*.parquet"]
+        source = download(source, revision=options.revision, patterns=patterns, importer="hub")
         if not (source / ABOUT_FILE).is_file():
             raise ImportFailed(
                 f"'{source}' holds no {ABOUT_FILE}: a folder that `python -m replay_sessions export hub` wrote was "
                 "expected; records of another form need `import jsonl` or `import shopcart` with a field mapping"
             )
-        self.files = sorted((source.absolute() / DATA_FOLDER).glob("*.parquet"))
-        for path in self.files:
-            check_name(path)
+        self.files = find_files(source / DATA_FOLDER, (".parquet",), None)
         self.source = "hub"
         self.options = {"folder": source.name}
         self.notes = []

@@ -44,12 +44,11 @@ sort events of one time.
 
 from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.config_errors import load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
 from replay_sessions.importers.importer import changed_options
 from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading, Row
@@ -127,10 +126,6 @@ class FieldMapping(PageReading, frozen=True, kw_only=True):
     of: dict[str, EventFields] = msgspec.field(default_factory=dict)
     types: dict[str, EventType]
     page: PageFields = PageFields()
-
-    def with_reading(self, reading: PageReading) -> "FieldMapping":
-        """The mapping with what a command says of pages, where it says something."""
-        return msgspec.structs.replace(self, **changed_options(reading, PageReading))
 
     def fields_of(self, word: str) -> StepFields:
         """Where the fields stand of a step that the log calls by a word."""
@@ -245,11 +240,12 @@ def paths_of(fields: msgspec.Struct) -> Iterator[str]:
         yield from plain_paths(path)
 
 
+_MAPPINGS = files(__package__) / "mappings"
+
+
 def built_in_mappings() -> dict[str, FieldMapping]:
     """The mappings of this package by name, in alphabetical order."""
-    folder = files("replay_sessions.importers.mapped") / "mappings"
-    entries = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    return {name.removesuffix(".toml"): _decode((folder / name).read_bytes(), name) for name in entries}
+    return {name: load_mapping(name, has_pages=False) for name in toml_names(_MAPPINGS)}
 
 
 def load_mapping(name_or_file: str, *, has_pages: bool = True) -> FieldMapping:
@@ -261,42 +257,20 @@ def load_mapping(name_or_file: str, *, has_pages: bool = True) -> FieldMapping:
     Raises:
         BadConfig: There is none, or it does not hold what it should.
     """
-    if name_or_file.endswith(".toml"):
-        path = Path(name_or_file).expanduser()
-        try:
-            mapping = _decode(path.read_bytes(), str(path))
-        except OSError as error:
-            raise BadConfig(f"cannot read the mapping '{path}': {error.strerror}") from error
-    else:
-        mappings = built_in_mappings()
-        if name_or_file not in mappings:
-            hint = did_you_mean(name_or_file, mappings)
-            raise BadConfig(f"unknown mapping {name_or_file!r}. {hint} One of your own is a file that ends in .toml.")
-        mapping = mappings[name_or_file]
+    mapping = load_toml(FieldMapping, "mapping", name_or_file, _MAPPINGS)
+    mapping.recipe_rules()  # a recipe of no such name is reported now
+    problem = ""
+    if mapping.pages == "simplified" and mapping.step.name is None:
+        problem = '[step] has no name, which only pages = "raw" can do without'
+    elif mapping.pages == "simplified" and (mapping.recipe or any(getattr(mapping.step, name) for name in _RAW_ONLY)):
+        problem = f'recipe, {", ".join(_RAW_ONLY[:-1])} and {_RAW_ONLY[-1]} are for pages = "raw"'
+    for word in mapping.of.keys() - mapping.types:
+        problem = f"[of.{word}] is of no word in [types]. {did_you_mean(word, mapping.types)}"
+    if problem:
+        raise BadConfig(f"mapping '{name_or_file}': {problem}")
     if has_pages and mapping.step.page is None:
         raise BadConfig(
             f"mapping {name_or_file!r} is for a table of events, whose pages are elsewhere: give them to `import raw "
             f"PAGES --actions EVENTS --mapping {name_or_file}`; for a log that holds its pages [step] says where: page"
         )
-    return mapping
-
-
-def _decode(content: bytes, where: str) -> FieldMapping:
-    try:
-        mapping = msgspec.toml.decode(content, type=FieldMapping)
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        raise BadConfig(f"mapping '{where}': {what_is_wrong(error, FieldMapping)}") from error
-    mapping.recipe_rules()  # a recipe of no such name is reported now
-    if mapping.pages == "simplified":
-        if mapping.step.name is None:
-            raise BadConfig(f"mapping '{where}': [step] has no name, which only pages = \"raw\" can do without")
-        if mapping.recipe or any(getattr(mapping.step, name) for name in _RAW_ONLY):
-            raise BadConfig(
-                f"mapping '{where}': recipe, {', '.join(_RAW_ONLY[:-1])} and {_RAW_ONLY[-1]} are for pages = \"raw\""
-            )
-    for word in mapping.of:
-        if word not in mapping.types:
-            raise BadConfig(
-                f"mapping '{where}': [of.{word}] is of no word in [types]. {did_you_mean(word, mapping.types)}"
-            )
     return mapping

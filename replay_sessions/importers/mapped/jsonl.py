@@ -8,9 +8,10 @@ Our own form is a Session as JSON (schema.py). Without --mapping it is recognise
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
@@ -19,6 +20,7 @@ from replay_sessions.importers.importer import (
     Importer,
     NoOptions,
     Part,
+    changed_options,
     gather,
     listed,
     reason_of,
@@ -57,7 +59,7 @@ class MappedImporter(Importer):
     def _set_mapping(self, mapping: FieldMapping | None, options: PageReading) -> None:
         """Reads by a mapping, except where the options of the command say otherwise of pages."""
         self.source = mapping.source if mapping else "jsonl"
-        self._mapping = mapping.with_reading(options) if mapping else None
+        self._mapping = replace(mapping, **changed_options(options, PageReading)) if mapping else None
         self._reading = self._mapping or options
         self.rules = self._mapping, self._reading.recipe_rules()
 
@@ -74,10 +76,7 @@ class MappedImporter(Importer):
                 rows, persona = self._mapping.session_rows(msgspec.json.decode(unit.line)), None
                 source = self.source
         except (BadSession, ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
-            is_syntax = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
-            yield Rejected(
-                where=unit.location, reason=f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error)
-            )
+            yield rejected(unit, error)
             return
         yield from build_session(
             rows,
@@ -88,6 +87,12 @@ class MappedImporter(Importer):
             session_location=unit.location,
             persona=persona,
         )
+
+
+def rejected(record: Record, error: Exception) -> Rejected:
+    """A record that is no JSON, or no session."""
+    is_syntax = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
+    return Rejected(where=record.location, reason=f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error))
 
 
 def gather_records(path: Path, records: Iterable[Record | Rejected], most_bytes: int) -> Iterator[Part]:
@@ -131,12 +136,7 @@ class JsonlImporter(MappedImporter):
         except OSError as error:
             raise ImportFailed(f"cannot read '{source}': {error.strerror}") from error
         self.files = [source.absolute()]
-        self.notes = []
-        name = options.mapping
-        if name is None:
-            name = self._guess_mapping()
-        else:
-            self._note_likelier_mapping(name)
+        name, self.notes = self._choose_mapping(options.mapping)
         self._set_mapping(None if name == OWN_FORM else load_mapping(name), options)
         self.options = {"file": source.name, "mapping": name, **self._reading.described()}
 
@@ -149,31 +149,24 @@ class JsonlImporter(MappedImporter):
         path = self.files[0]
         yield from gather_records(path, read_json_lines(path, self.longest_session_bytes), _PART_BYTES)
 
-    def _guess_mapping(self) -> str:
-        first = self._first_object()
+    def _choose_mapping(self, name: str | None) -> tuple[str, list[str]]:
+        """The name of a mapping, that of the log which the first lines look like if none is given; and notes on it."""
         file, mappings = self.files[0], built_in_mappings()
-        for name, mapping in mappings.items():
-            if mapping.recognises(first):
-                self.notes.append(f"{file.name} looks like {name} ({mapping.description}); --mapping says otherwise")
-                return name
+        first = first_object(islice(read_json_lines(file, self.longest_session_bytes), 100))
+        likely = next((other for other, mapping in mappings.items() if mapping.recognises(first)), None)
+        if name is not None:
+            is_other = likely and name in mappings and not mappings[name].recognises(first)
+            return name, [f"{file.name} is read as {name}, and looks like {likely}"] if is_other else []
+        if likely:
+            description = mappings[likely].description
+            return likely, [f"{file.name} looks like {likely} ({description}); --mapping says otherwise"]
         if first.keys() >= _OWN_KEYS:
-            return OWN_FORM
+            return OWN_FORM, []
         keys = listed(first) or "no JSON object on any of the first lines"
         raise ImportFailed(
             f"'{file}' is of no known form (first line: {keys}): give --mapping, one of "
             f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help`)"
         )
-
-    def _note_likelier_mapping(self, name: str) -> None:
-        """Notes where the file looks like another log than the one that was named."""
-        mappings = built_in_mappings()
-        if name in mappings and not mappings[name].recognises(first := self._first_object()):
-            likely = [other for other, mapping in mappings.items() if mapping.recognises(first)]
-            if likely:
-                self.notes.append(f"{self.files[0].name} is read as {name}, and looks like {likely[0]}")
-
-    def _first_object(self) -> dict[str, Any]:
-        return first_object(islice(read_json_lines(self.files[0], self.longest_session_bytes), 100))
 
 
 class _NamedMapping(JsonlImporter):

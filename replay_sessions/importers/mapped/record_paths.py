@@ -95,11 +95,11 @@ def _below(value: Any, key: str, path: str) -> Any:
 
 def _holds_pairs(value: Any) -> bool:
     """Whether a value is a list that stands for an object, `{key, value}` for each of its fields."""
-    return isinstance(value, list) and bool(value) and all(_is_pair(item) for item in value)
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() == _PAIR and isinstance(value["key"], str)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, dict) and item.keys() == _PAIR and isinstance(item["key"], str) for item in value)
+    )
 
 
 def _untyped(value: Any) -> Any:

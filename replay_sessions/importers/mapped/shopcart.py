@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Part, SessionRows, find_files, listed, reason_of, too_long
+from replay_sessions.importers.importer import Imported, Part, SessionRows, find_files, listed, too_long
 from replay_sessions.importers.logged_pages import PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
-from replay_sessions.importers.mapped.jsonl import MappedImporter, gather_records
+from replay_sessions.importers.mapped.jsonl import MappedImporter, gather_records, rejected
 from replay_sessions.importers.mapped.record_paths import optional_text_at, plain_paths, text_at
 from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
@@ -84,10 +84,8 @@ def _read_steps(
             try:
                 step = msgspec.json.decode(record.line)
                 session_id = text_at(step, mapping.session.session_id)
-            except BadSession as error:
-                record = Rejected(where=record.location, reason=str(error))
-            except (ValueError, RecursionError) as error:
-                record = Rejected(where=record.location, reason=f"no JSON: {reason_of(error)}")
+            except (ValueError, RecursionError) as error:  # a BadSession among them
+                record = rejected(record, error)
         yield session_id, record, step
 
 
@@ -149,8 +147,14 @@ class ShopcartImporter(MappedImporter):
     _mapping: FieldMapping
 
     def __init__(self, source: Path, options: ShopcartOptions = ShopcartOptions()) -> None:  # noqa: B008 - it is frozen
-        if is_hub_id(source):
-            source = _fetch(source.as_posix(), options.revision)
+        if is_hub_id(source) and options.revision is None:
+            by_hand = how_to_fetch(str(source), "COMMIT", _PATTERNS, "shopcart")
+            raise ImportFailed(
+                f"'{source}' is no file or folder here, and to fetch it from the hub a commit is needed, so that "
+                "others can fetch the same: look it up on its page (and its licence, which this project could not "
+                f"establish) and give --revision COMMIT; or {by_hand}"
+            )
+        source = download(source, revision=options.revision or "", patterns=_PATTERNS, importer="shopcart")
         empty = f"'{source}' holds no file that ends in .jsonl, .jsonl.gz or .parquet"
         missing = f"there is no file or folder '{source}'"
         self.files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), empty, missing, any_file=True)
@@ -237,13 +241,3 @@ def choose_page_offset(sample: Iterable[Session]) -> tuple[int, str]:
 
 def _shift_pages(mapping: FieldMapping, offset: int) -> FieldMapping:
     return msgspec.structs.replace(mapping, page=msgspec.structs.replace(mapping.page, offset=offset))
-
-
-def _fetch(hub_id: str, revision: str | None) -> Path:
-    if revision is None:
-        raise ImportFailed(
-            f"'{hub_id}' is no file or folder here, and to fetch it from the hub a commit is needed, so that others "
-            "can fetch the same: look it up on its page (and its licence, which this project could not establish) and "
-            f"give --revision COMMIT; or {how_to_fetch(hub_id, 'COMMIT', _PATTERNS, 'shopcart')}"
-        )
-    return download(hub_id, revision=revision, patterns=_PATTERNS, importer="shopcart")

@@ -4,8 +4,8 @@
     python -m replay_sessions import opera OPeRA --version full --split-by official --out STORE
     python -m replay_sessions import opera NEU-HAI/OPeRA --out STORE                 fetched, at a pinned revision
 
-Users, sessions and actions are joined: files.py finds the rows of each session, personas.py makes personas of surveys
-and interviews. The official splits stand in every session, and `--split-by official` uses them: their sessions are
+Users, sessions and actions are joined: tables.py finds the rows of each session, and makes personas of surveys and
+interviews. The official splits stand in every session, and `--split-by official` uses them: their sessions are
 disjoint, their users are not (12 of the 15 test users are in train as well), so the default splits by user.
 
     click                 a click; semantic_id is the name, verbatim, and click_type is kept
@@ -23,25 +23,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, gather, too_long
 from replay_sessions.importers.logged_pages import InlinePages, PageReading, Row
-from replay_sessions.importers.opera.files import (
+from replay_sessions.importers.opera.tables import (
     OperaSession,
     OperaVersion,
     RowGroup,
     find_sessions,
     find_tables,
-    read_table,
 )
-from replay_sessions.importers.opera.personas import USER_COLUMNS, personas
 from replay_sessions.importers.sessions import build_session, number_actions
 from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import ParquetSource
-from replay_sessions.schema import Persona
 from replay_sessions.store.manifest import Rejected
 
 ActionRow = dict[str, str | None]
@@ -67,14 +62,6 @@ there is none, fetch it elsewhere and copy the folder:
   hf download {HUB_ID} --repo-type dataset --local-dir OPeRA \\
     --revision {REVISION} \\
     --include 'OPeRA_filtered/*/*.parquet'"""
-
-
-class _Sessions(msgspec.Struct, frozen=True):
-    """Sessions to read together, the personas of their users, and what is no session."""
-
-    entries: list[OperaSession]
-    personas: dict[str, Persona]
-    rejected: list[Rejected]
 
 
 class OperaOptions(PageReading, frozen=True, kw_only=True):
@@ -112,7 +99,7 @@ class OperaImporter(Importer):
         patterns = [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
         by_hand = how_to_fetch(HUB_ID, options.revision, patterns, "opera")
         if is_hub_id(source):
-            source = download(source.as_posix(), revision=options.revision, patterns=patterns, importer="opera")
+            source = download(source, revision=options.revision, patterns=patterns, importer="opera")
             self.options["revision"] = source.name
         elif not source.is_dir():
             raise ImportFailed(f"there is no folder '{source}', and a copy of OPeRA was expected; {by_hand}")
@@ -125,23 +112,17 @@ class OperaImporter(Importer):
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
     def parts(self) -> Iterator[Part]:
-        users = personas(
-            read_table(self._tables["user"], USER_COLUMNS), interviews=not self._importer_options.no_interviews
-        )
-        entries, rejected = find_sessions(self._tables)
+        entries, rejected = find_sessions(self._tables, interviews=not self._importer_options.no_interviews)
         total = sum(entry.rows for entry in entries)
-        for part in gather((Part(entry, entry.rows, entry.rows) for entry in entries), _PART_ROWS):
-            theirs = {entry.user_id: users[entry.user_id] for entry in part.content if entry.user_id in users}
-            yield Part(_Sessions(part.content, theirs, []), (self.size or 0) * part.size // total)
+        for part in gather((Part(entry, entry.rows) for entry in entries), _PART_ROWS):
+            yield Part(part.content, (self.size or 0) * part.size // total)
         if rejected:
-            yield Part(_Sessions([], {}, rejected), 0)
+            yield Part(rejected, 0)
 
     def read(self, part: Part) -> Iterator[Imported]:
-        content: _Sessions = part.content
-        yield from content.rejected
-        sessions = _read_rows(content.entries, self.longest_session_bytes)
-        for entry in content.entries:
-            session = sessions[entry.split, entry.session_id]
+        entries = [unit for unit in part.content if isinstance(unit, OperaSession)]
+        yield from (unit for unit in part.content if isinstance(unit, Rejected))
+        for entry, session in zip(entries, _read_rows(entries, self.longest_session_bytes), strict=True):
             if session.is_too_long:
                 yield Rejected(where=entry.session_id, reason=too_long(self.longest_session_bytes))
                 continue
@@ -152,25 +133,21 @@ class OperaImporter(Importer):
                 source=self.source,
                 longest_bytes=self.longest_session_bytes,
                 row_prefix=f"{entry.session_id}, step ",
-                persona=content.personas.get(entry.user_id),
+                persona=entry.persona,
             )
 
 
-def _read_rows(entries: list[OperaSession], longest_bytes: int) -> dict[tuple[str, str], SessionRows[ActionRow]]:
-    """The action rows of some sessions by split and session, in the order of the files."""
-    wanted: defaultdict[RowGroup, set[str]] = defaultdict(set)
-    splits: dict[RowGroup, str] = {}
-    for entry in entries:
+def _read_rows(entries: list[OperaSession], longest_bytes: int) -> list[SessionRows[ActionRow]]:
+    """The action rows of each session, in the order of the files."""
+    sessions: list[SessionRows[ActionRow]] = [SessionRows(longest_bytes) for _ in entries]
+    by_group: defaultdict[RowGroup, dict[str | None, SessionRows[ActionRow]]] = defaultdict(dict)
+    for entry, session in zip(entries, sessions, strict=True):
         for group in entry.row_groups:
-            wanted[group].add(entry.session_id)
-            splits[group] = entry.split
-    sessions: defaultdict[tuple[str, str], SessionRows[ActionRow]] = defaultdict(lambda: SessionRows(longest_bytes))
-    for (file, number), session_ids in sorted(wanted.items()):
+            by_group[group][entry.session_id] = session
+    for file, number in sorted(by_group):
         for row in ParquetSource(file).texts(_COLUMNS, [number]):
-            session_id = row["session_id"] or ""
-            if session_id in session_ids:
-                size_bytes = sum(len(text) for text in row.values() if text)
-                sessions[splits[file, number], session_id].add(row, size_bytes)
+            if (of := by_group[file, number].get(row["session_id"])) is not None:
+                of.add(row, sum(len(text) for text in row.values() if text))
     return sessions
 
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -76,17 +76,14 @@ class ActionTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[list[Row]]:
         """Some columns of all rows, in the order of the file; those that it lacks are None."""
-        lacking = dict.fromkeys(name for name in columns if name not in self._table.column_names)
-        present = self._table.select([name for name in columns if name not in lacking])
+        present = self._table.select([name for name in columns if name in self._table.column_names])
         for batch in present.to_batches(BATCH_ROWS):
-            yield [{**row, **lacking} for row in batch.to_pylist()]
+            yield [dict.fromkeys(columns) | row for row in batch.to_pylist()]
 
     def with_columns(self, columns: dict[str, pa.Array]) -> "ActionTable":
         """The table with columns of text in the places of those of the same names."""
-        table = self._table.select([name for name in self._table.column_names if name not in columns])
-        for name, column in columns.items():
-            table = table.append_column(name, column)
-        return ActionTable(table, self.rejected)
+        former = dict(zip(self._table.column_names, self._table.columns, strict=True))
+        return ActionTable(pa.table(former | columns), self.rejected)
 
     def sessions(self) -> Iterator[list[Row]]:
         if not len(self):
@@ -113,18 +110,15 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset(), *, are_captu
     """
     rejected: list[Rejected] = []
     header: list[str] = []
-    rows = read_rows(path, "actions", _LONGEST_LINE_BYTES, header=header)
+    rows = read_rows(path, "actions", header=header)
     table = build_table(rows, path, rejected, _text_cells, header)
     required = [name for name in REQUIRED_COLUMNS if name != "page" or not are_captured]
     _check_columns(path, table.column_names, [*required, *(("url", "timestamp") if are_captured else ())], ignored)
     table = table.select([name for name in table.column_names if name in COLUMNS or name == ROW])
-    session_ids = table.column("session_id").to_pylist()
-    if not all(session_ids):
-        pairs = zip(table.column(ROW).to_pylist(), session_ids, strict=True)
-        places = [f"{path.name}:{row}" for row, session_id in pairs if not session_id]
-        rejected += [Rejected(where=location, reason="session_id is empty") for location in places]
-        table = table.filter(pa.array([*map(bool, session_ids)]))
-    return without_endless(table, rejected, path)
+    has_id = table.column("session_id").is_valid()
+    without = table.filter(pa.compute.invert(has_id)).column(ROW).to_pylist()
+    rejected += [Rejected(where=f"{path.name}:{row}", reason="session_id is empty") for row in without]
+    return without_endless(table.filter(has_id), rejected, path)
 
 
 def without_endless(table: pa.Table, rejected: list[Rejected], path: Path) -> ActionTable:
@@ -139,14 +133,13 @@ def without_endless(table: pa.Table, rejected: list[Rejected], path: Path) -> Ac
 
 
 def _check_columns(path: Path, columns: list[str], required: list[str], ignored: frozenset[str]) -> None:
-    missing = [name for name in required if name not in columns]
-    if missing:
+    if missing := [name for name in required if name not in columns]:
         raise ImportFailed(
             f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help` lists them all, and "
             "--mapping says where they stand in another log"
         )
     for name in columns:
-        if name not in COLUMNS and name not in ignored and name != ROW:
+        if name not in (*COLUMNS, *ignored, ROW):
             raise ImportFailed(
                 f"'{path}' has a column {quote_name(name)} that is not known. {did_you_mean(name, COLUMNS)} If it is "
                 f"not wanted, say so: --ignore-columns {shlex.quote(name) if name.isprintable() else '...'}"
@@ -155,18 +148,18 @@ def _check_columns(path: Path, columns: list[str], required: list[str], ignored:
 
 def read_rows(
     path: Path,
-    what: Literal["actions", "events"],
-    longest_bytes: int,
+    what: str,
     *,
     columns: Collection[str] | None = None,
     header: list[str] | None = None,
+    delimiter: str = ",",
 ) -> Iterator[tuple[str, Any]]:
     """The rows of a file, JSON lines, parquet, CSV or TSV, each with its number; an error stands for one that is none.
 
     Args:
-        longest_bytes: Of a line of JSON.
         columns: Those to read of a parquet file; None: all.
         header: Takes the names of the columns of CSV or TSV, which may have no rows.
+        delimiter: Of CSV.
 
     Raises:
         ImportFailed: The file cannot be read.
@@ -178,21 +171,22 @@ def read_rows(
             for number, row in enumerate(source.rows(names), start=1):
                 yield str(number), msgspec.to_builtins(row, enc_hook=str)
         elif path.name.endswith(JSON_ENDINGS):
-            yield from _read_json_lines(path, longest_bytes)
+            yield from _read_json_lines(path)
         else:
-            yield from _read_csv(path, [] if header is None else header)
+            is_tsv = path.name.endswith((".tsv", ".tsv.gz"))
+            yield from _read_csv(path, [] if header is None else header, "\t" if is_tsv else delimiter)
     except (*UNREADABLE, csv.Error, ValueError) as error:
         reason = getattr(error, "strerror", None) or reason_of(error)
         raise ImportFailed(f"cannot read the {what} '{path}': {reason}") from error
 
 
-def _read_csv(path: Path, names: list[str]) -> Iterator[tuple[str, Any]]:
+def _read_csv(path: Path, names: list[str], delimiter: str) -> Iterator[tuple[str, Any]]:
     """The header is row 1; a row is a line where no text holds line breaks."""
     csv.field_size_limit(_LONGEST_CELL)
     most_bytes = max(_MOST_UNPACKED_BYTES, path.stat().st_size)
     bad = 0
     with open_unpacked(path) as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter="\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
+        reader = csv.reader(text, delimiter=delimiter)
         try:
             rows = filter(None, reader)  # blank lines are none
             names += next(rows, [])
@@ -221,11 +215,11 @@ def _read_csv(path: Path, names: list[str]) -> Iterator[tuple[str, Any]]:
             ) from error
 
 
-def _read_json_lines(path: Path, longest_bytes: int) -> Iterator[tuple[str, Any]]:
+def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
     with path.open("rb") as raw:
-        for number, line in enumerate(read_lines(raw, path, longest_bytes), start=1):
+        for number, line in enumerate(read_lines(raw, path, _LONGEST_LINE_BYTES), start=1):
             if line is None:
-                yield str(number), ValueError(f"the line is longer than {longest_bytes >> 20} MiB")
+                yield str(number), ValueError(f"the line is longer than {_LONGEST_LINE_BYTES >> 20} MiB")
             elif line.strip():
                 try:
                     yield str(number), msgspec.json.decode(line)

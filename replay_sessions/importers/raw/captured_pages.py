@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed
+from replay_sessions.foundation.errors import BadConfig, BadSession, ImportFailed, check_at_least
 from replay_sessions.importers.importer import Part, find_files
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Row, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import ROW, ActionTable
@@ -58,10 +58,7 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     max_without_page: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.late_s >= 0:
-            raise BadConfig(f"--late-s is {self.late_s:g}, and 0 or more was expected")
-        if self.stale_minutes is not None and not self.stale_minutes >= 0:
-            raise BadConfig(f"--stale-minutes is {self.stale_minutes:g}, and 0 or more was expected")
+        check_at_least(0, late_s=self.late_s, stale_minutes=self.stale_minutes)
         if not 0 <= self.max_without_page <= 1:
             raise BadConfig(f"--max-without-page is {self.max_without_page:g}, and a share from 0 to 1 was expected")
 
@@ -122,17 +119,19 @@ class CaptureJoin:
             ImportFailed: Too many actions have no page.
         """
         columns: dict[str, list[str | None]] = {"page": [], "no_page": [], "no_page_why": []}
-        for batch in self._table.batches(_JOINED_COLUMNS):
-            for row in batch:
-                match, detail = self._find(row)
-                cause = match if isinstance(match, Cause) else None
-                columns["page"].append(None if isinstance(match, Cause) else self._page_name(match))
-                columns["no_page"].append(cause and str(cause))
-                columns["no_page_why"].append(cause and f"no page: {cause}{detail}")
-                if row["type"] in ACTION_TYPES:
-                    self._counts[cause] += 1
-                    if cause and len(self._examples[cause]) < _EXAMPLES:
-                        self._examples[cause].append(remove_from_text(f"row {row[ROW]}{detail}"))
+        for row in (row for batch in self._table.batches(_JOINED_COLUMNS) for row in batch):
+            match, detail = self._find(row)
+            cause = match if isinstance(match, Cause) else None
+            page = None
+            if isinstance(match, CapturePosition):
+                page = f"{self._files[match.file].relative_to(self._root).as_posix()}#{match.position}"
+            columns["page"].append(page)
+            columns["no_page"].append(cause and str(cause))
+            columns["no_page_why"].append(cause and f"no page: {cause}{detail}")
+            if row["type"] in ACTION_TYPES:
+                self._counts[cause] += 1
+                if cause and len(self._examples[cause]) < _EXAMPLES:
+                    self._examples[cause].append(remove_from_text(f"row {row[ROW]}{detail}"))
         actions = self._counts.total()
         if actions - self._counts[None] > self._joining.max_without_page * actions:
             raise ImportFailed(
@@ -174,9 +173,6 @@ class CaptureJoin:
             query = f"{query}, whose path was captured with other parameters"
         return match, query
 
-    def _page_name(self, capture: CapturePosition) -> str:
-        return f"{self._files[capture.file].relative_to(self._root).as_posix()}#{capture.position}"
-
 
 class PageFolder(Pages):
     """The pages of a raw log by the names of their files, the last few of them cached simplified.
@@ -186,7 +182,7 @@ class PageFolder(Pages):
     """
 
     def __init__(
-        self, folder: Path, recipe: Recipe | None, *, private_data: bool = True, purchase_selector: str | None = None
+        self, folder: Path, recipe: Recipe | None, *, private_data: bool, purchase_selector: str | None
     ) -> None:
         self.removes_private_data = private_data
         self._folder = folder
@@ -235,10 +231,10 @@ class CapturedPages(PageFolder):
 
 def _names_of(root: Path, files: list[Path]) -> dict[str, int]:
     """Files by what rows may call them: the path, or the name, with or without its endings, where only one has it."""
-    names: dict[str, set[int]] = {}
+    names: defaultdict[str, set[int]] = defaultdict(set)
     for number, path in enumerate(files):
         for name in (path.relative_to(root).as_posix(), path.name):
             ending = next((ending for ending in PAGE_FILE_ENDINGS if name.lower().endswith(ending)), "")
-            names.setdefault(name, set()).add(number)
-            names.setdefault(name[: len(name) - len(ending)], set()).add(number)
+            names[name].add(number)
+            names[name[: len(name) - len(ending)]].add(number)
     return {name: numbers.pop() for name, numbers in names.items() if len(numbers) == 1}

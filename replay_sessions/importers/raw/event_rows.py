@@ -7,6 +7,7 @@ says which events are actions; other events stay in the table under the log's ow
 Files may be CSV, TSV, JSON lines or parquet, or a folder of them; only what the mapping names is held in memory.
 """
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from replay_sessions.store.manifest import Rejected
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _ENDINGS = (*_CSV, *JSON_ENDINGS, ".parquet")
-_LONGEST_EVENT_BYTES = 16 << 20
 
 
 def find_event_files(source: Path) -> list[Path]:
@@ -42,19 +42,35 @@ def find_event_files(source: Path) -> list[Path]:
 
 
 def read_events(source: Path, mapping: FieldMapping) -> ActionTable:
-    """Reads the events of a file or folder.
+    """Reads the events of a file or folder by a field mapping; see `event_table`."""
+    mapped = {root.partition(".")[0] for root in mapping.event_paths()} if "*" in mapping.ignored else None
+    return event_table(source, lambda record: event_row(mapping, record), columns=mapped)
+
+
+def event_table(
+    source: Path,
+    to_row: Callable[[Any], Row],
+    split: Callable[[str, Any], Iterable[tuple[str, Any]]] = lambda number, record: [(number, record)],
+    **reading: Any,
+) -> ActionTable:
+    """The events of a file or folder.
+
+    Args:
+        to_row: Raises a BadSession where a record is no event.
+        split: The numbered events of a numbered record.
+        reading: See `read_rows`.
 
     Raises:
         ImportFailed: A file cannot be read, or none of its records is an event.
     """
     rejected: list[Rejected] = []
-    mapped = {root.partition(".")[0] for root in mapping.event_paths()} if "*" in mapping.ignored else None
     records = (
-        (number if path == source else f"{path.relative_to(source).as_posix()}:{number}", record)
+        (number if path == source else f"{path.relative_to(source).as_posix()}:{number}", event)
         for path in find_event_files(source)
-        for number, record in read_rows(path, "events", _LONGEST_EVENT_BYTES, columns=mapped)
+        for row, record in read_rows(path, "events", **reading)
+        for number, event in split(row, record)
     )
-    table = build_table(records, source, rejected, lambda record: event_row(mapping, record))
+    table = build_table(records, source, rejected, to_row)
     if not table.num_rows:
         first = f", the first for: {rejected[0].where}: {rejected[0].reason}" if rejected else ""
         raise ImportFailed(f"'{source}' holds no event that the mapping can read{first}")
@@ -68,8 +84,16 @@ def event_row(mapping: FieldMapping, record: Any) -> Row:
         BadSession: A field is missing that must be there, unknown, or of the wrong kind.
     """
     row = mapping.event_row(record)
-    order = " ".join(f"{_number(value):g}" for value in row[ORDER])
-    return {**row, "timestamp": _iso_time(row["timestamp"]), ORDER: order}
+    return {**row, "timestamp": _iso_time(row["timestamp"]), ORDER: order_text(row[ORDER])}
+
+
+def order_text(values: Iterable[Any]) -> str:
+    """What `ActionTable.sessions` sorts rows by; what is no number comes first.
+
+    >>> order_text([3, "2.5", None])
+    '3.0 2.5 -inf'
+    """
+    return " ".join(str(_number(value)) for value in values)
 
 
 def _iso_time(text: str | None) -> str | None:

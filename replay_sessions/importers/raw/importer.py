@@ -26,7 +26,7 @@ from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, Part, changed_options, gather, table_of_names
 from replay_sessions.importers.mapped.field_mapping import load_mapping
-from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, ActionTable, read_actions
+from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, read_actions
 from replay_sessions.importers.raw.captured_pages import (
     CapturedPages,
     CaptureJoin,
@@ -113,35 +113,40 @@ class RawImporter(Importer):
         self._actions = (options.actions or _find_actions(source)).absolute()
         check_name(self._root)
         check_name(self._actions)
-        mapping = options.mapping
-        self._mapping = load_mapping(mapping, has_pages=False) if mapping else None
-        if self._mapping and not self._captures and self._mapping.step.page is None:
+        name = options.mapping
+        self._mapping = mapping = load_mapping(name, has_pages=False) if name else None
+        if mapping and not self._captures and mapping.step.page is None:
             raise ImportFailed(
-                f"mapping {mapping!r} finds pages by address and time, and '{source}' is a folder of HTML files that "
+                f"mapping {name!r} finds pages by address and time, and '{source}' is a folder of HTML files that "
                 f"tell neither: put a list of them beside them, {PAGE_LIST} with the columns file, url, timestamp"
             )
-        table = self._table()  # read again for its parts: workers need not hold it
-        self._row_count = len(table)
+        ignored = frozenset(filter(None, options.ignore_columns.split(",")))
+        are_captured = bool(self._captures)
+        self._table = (
+            read_events(self._actions, mapping)
+            if mapping
+            else read_actions(self._actions, ignored, are_captured=are_captured)
+        )
         self._capture_bytes = sum(path.stat().st_size for path in self._captures)
-        self.unit = "bytes" if self._captures else "actions"
-        self.size = 2 * self._capture_bytes if self._captures else self._row_count  # each is read twice
+        self.unit = "bytes" if are_captured else "actions"
+        self.size = 2 * self._capture_bytes if are_captured else len(self._table)  # each is read twice
         self._recipe = load_recipe(options.recipe) if options.recipe else None
-        self.rules = self._recipe and self._recipe.rules, self._mapping
+        self.rules = self._recipe and self._recipe.rules, mapping
         endings, joining = changed_options(options, Endings), changed_options(options.joining, Joining)
         described = {
             "actions": self._actions.name,
             "recipe": options.recipe or "by site",
             "private_data": "kept" if options.keep_private_data else "removed",
-            **({"mapping": mapping} if mapping else {}),
+            "mapping": name,
             **endings,
-            **({"pages": source.name, **joining} if self._captures else {}),
+            **({"pages": source.name, **joining} if are_captured else {}),
         }
-        self.options = {name: str(value) for name, value in described.items()}
+        self.options = {key: str(value) for key, value in described.items() if value is not None}
         self.notes = []
-        if joining and not self._captures:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in joining)
+        if joining and not are_captured:
+            flags = ", ".join(f"--{option.replace('_', '-')}" for option in joining)
             self.notes.append(f"{flags}: of captured pages only; these are named by the table")
-        if not endings and not table.has_type("terminate"):
+        if not endings and not self._table.has_type("terminate"):
             self.notes.append(
                 "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end "
                 "say where sessions end"
@@ -162,7 +167,7 @@ class RawImporter(Importer):
         return super().state()
 
     def parts(self) -> Iterator[Part]:
-        table = self._table()
+        table = self._table
         if table.rejected:
             yield Part(table.rejected, 0)
         if self._captures:
@@ -170,9 +175,9 @@ class RawImporter(Importer):
             yield from join.read_captures()
             table = join.join()
             self.report = join.report()
-        share = self._capture_bytes / self._row_count if self._captures and self._row_count else 1
+        share = self._capture_bytes / len(table) if self._captures and len(table) else 1
         done = 0
-        for part in gather((Part(rows, len(rows), len(rows)) for rows in table.sessions()), _PART_ROWS):
+        for part in gather((Part(rows, len(rows)) for rows in table.sessions()), _PART_ROWS):
             yield Part(part.content, int((done + part.size) * share) - int(done * share))
             done += part.size
 
@@ -196,12 +201,6 @@ class RawImporter(Importer):
                     longest_bytes=self.longest_session_bytes,
                     row_prefix=f"{self._actions.name}:",
                 )
-
-    def _table(self) -> ActionTable:
-        if self._mapping:
-            return read_events(self._actions, self._mapping)
-        ignored = frozenset(filter(None, self._importer_options.ignore_columns.split(",")))
-        return read_actions(self._actions, ignored, are_captured=bool(self._captures))
 
 
 def _find_actions(folder: Path) -> Path:

@@ -7,20 +7,22 @@ MHTML is a page as a browser saved it (`Save as …, single file`), an e-mail wh
 Its address and the time when it was saved stand in its headers. What the page holds is its state at that time.
 """
 
-import csv
 import email
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from email.errors import CloseBoundaryNotFoundDefect, MessageError, StartBoundaryNotFoundDefect
 from email.message import Message
 from email.parser import BytesHeaderParser
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.importer import listed
+from replay_sessions.importers.importer import listed, reason_of
 from replay_sessions.importers.logged_pages import Unresolved, read_saved_page
+from replay_sessions.importers.raw.action_table import read_rows
 from replay_sessions.importers.sources.captures import (
     BadBody,
     Capture,
@@ -45,15 +47,14 @@ _DAMAGED = (MessageError, ValueError, LookupError, RecursionError, AssertionErro
 class PageList(PageFile):
     """A table of saved pages; its rows are its places."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._rows: list[dict[str, str]] | None = None
-
     def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
-        for position, row in enumerate(self._table()):
-            where = f"{self.path.name}:{position + 2}"
+        for position, (number, row) in enumerate(self._rows):
+            where = f"{self.path.name}:{number}"
+            if isinstance(row, Exception):
+                yield Rejected(where=where, reason=str(row))
+                continue
             time = moment(row["timestamp"])
-            if time is None or not is_page_address(row["url"] or ""):
+            if time is None or not is_page_address(row["url"]):
                 lacking = "timestamp" if time is None else "url"
                 yield Rejected(where=where, reason=f"its {lacking} is none: {row[lacking]!r}")
                 continue
@@ -61,7 +62,7 @@ class PageList(PageFile):
             yield Capture(address=row["url"], time=time, position=position, cause=cause)
 
     def body(self, position: int) -> bytes:
-        name = self._table()[position]["file"] or ""
+        name = self._rows[position][1]["file"]
         try:
             content = read_saved_page(self.path.parent, name)
         except Unresolved as error:
@@ -73,21 +74,15 @@ class PageList(PageFile):
             raise BadBody(Cause.NOT_SAVED, f"'{name}' is empty")
         return content
 
-    def _table(self) -> list[dict[str, str]]:
-        if self._rows is None:
-            try:
-                with self.path.open(encoding="utf-8-sig", newline="") as file:
-                    reader = csv.DictReader(file)
-                    lacking = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-                    if lacking:
-                        raise ImportFailed(
-                            f"'{self.path}' has no column {lacking[0]!r}, but {listed(reader.fieldnames or ())}: "
-                            f"{', '.join(_COLUMNS)} were expected"
-                        )
-                    self._rows = list(reader)
-            except (OSError, ValueError, csv.Error) as error:
-                raise ImportFailed(f"cannot read the list of pages '{self.path}': {error}") from error
-        return self._rows
+    @cached_property
+    def _rows(self) -> list[tuple[str, Any]]:
+        header: list[str] = []
+        rows = list(read_rows(self.path, "list of pages", header=header))
+        if lacking := [name for name in _COLUMNS if name not in header]:
+            raise ImportFailed(
+                f"'{self.path}' has no column {lacking[0]!r}, but {listed(header)}: {', '.join(_COLUMNS)} were expected"
+            )
+        return rows
 
 
 class MhtmlFile(PageFile):
@@ -95,16 +90,14 @@ class MhtmlFile(PageFile):
 
     def captures(self, wanted: Callable[[str], bool]) -> Iterator[Capture | Rejected]:
         try:
-            headers = BytesHeaderParser().parsebytes(self._content(_HEADER_BYTES))
-            address = _text(headers, "Snapshot-Content-Location") or _text(headers, "Content-Location")
-            if not address:
-                address = _text(_page_of(self._message()), "Content-Location")
-            time = _time_of(_text(headers, "Date"))
+            with _parsing():
+                headers = BytesHeaderParser().parsebytes(self._content(_HEADER_BYTES))
+                address = _text(headers, "Snapshot-Content-Location") or _text(headers, "Content-Location")
+                if not address:
+                    address = _text(_page_of(self._message()), "Content-Location")
+                time = _time_of(_text(headers, "Date"))
         except BadBody as error:
             yield Rejected(where=self.path.name, reason=str(error))
-            return
-        except _DAMAGED as error:
-            yield Rejected(where=self.path.name, reason=f"its headers cannot be read: {' '.join(str(error).split())}")
             return
         if time is None or not is_page_address(address):
             lacking = "Date" if time is None else "Snapshot-Content-Location or Content-Location"
@@ -116,11 +109,9 @@ class MhtmlFile(PageFile):
     def body(self, position: int) -> bytes:
         message = self._message()
         page = _page_of(message)
-        try:
+        with _parsing():
             body = page.get_payload(decode=True)
             charset = page.get_content_charset("")
-        except _DAMAGED as error:
-            raise BadBody(Cause.UNDECODABLE, " ".join(str(error).split())) from error
         if not isinstance(body, bytes) or not body.strip():
             raise BadBody(Cause.NOT_SAVED)
         if page.defects:
@@ -134,17 +125,21 @@ class MhtmlFile(PageFile):
         content = self._content(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise BadBody(Cause.TOO_LARGE)
-        try:
+        with _parsing():
             return email.message_from_bytes(content)
-        except _DAMAGED as error:
-            raise BadBody(Cause.UNDECODABLE, " ".join(str(error).split())) from error
 
     def _content(self, size: int) -> bytes:
-        try:
-            with open_unpacked(self.path) as file:
-                return file.read(size)
-        except UNREADABLE as error:
-            raise BadBody(Cause.UNDECODABLE, str(error)) from error
+        with _parsing(), open_unpacked(self.path) as file:
+            return file.read(size)
+
+
+@contextmanager
+def _parsing() -> Iterator[None]:
+    """Raises BadBody where a file cannot be read, or not as a message."""
+    try:
+        yield
+    except (*UNREADABLE, *_DAMAGED) as error:
+        raise BadBody(Cause.UNDECODABLE, reason_of(error)) from error
 
 
 def _page_of(message: Message) -> Message:

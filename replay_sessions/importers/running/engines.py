@@ -4,12 +4,11 @@ At most one part more than there are workers is in flight, so memory does not gr
 back but the part's size: its result lies in the work folder, where it outlives every process.
 
     WORK/store/shards/1f0c….parquet    the part's sessions; the name follows from the content
-    WORK/parts/000012.rejected.jsonl   what was rejected, if anything was
-    WORK/parts/000012.json             index rows, counts, the shard, the other file's size; written last, by renaming
+    WORK/parts/000012.json             index rows, counts, what was rejected, the shard; written last, by renaming
 
-A part is done when its JSON file is there and the others have the sizes that it gives: what a killed process was
-writing is then no part, and is done again. Each file is on the disk before it gets its name, so that this holds after
-a power cut too.
+A part is done when its JSON file is there and the shard has the size that it gives: what a killed process was writing
+is then no part, and is done again. Each file is on the disk before it gets its name, so that this holds after a power
+cut too.
 
 Processes that do a part of the work end with the import, however it ends (`worker_processes`).
 """
@@ -37,7 +36,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.importers.importer import Importer, LeftOut, Part
 from replay_sessions.store.manifest import SHARD_FOLDER, IndexRow, Rejected, Shard, SplitPlan
 from replay_sessions.store.shards import ShardWriter
-from replay_sessions.store.writer import RejectionLog, action_counts, index_row
+from replay_sessions.store.writer import action_counts, index_row
 
 
 class WorkerDied(ImportFailed):
@@ -85,7 +84,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-_PART_FOLDER = "parts"
+PART_FOLDER = "parts"
 
 
 class PartSession(msgspec.Struct, frozen=True):
@@ -99,10 +98,9 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What became of a part."""
 
     sessions: tuple[PartSession, ...]
-    rejected: int
+    rejected: tuple[Rejected, ...]
     left_out: dict[str, int]
     shard: Shard | None
-    rejected_bytes: int
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -115,11 +113,6 @@ class Job(msgspec.Struct, frozen=True):
     plan: SplitPlan
 
 
-def make_folders(work: Path) -> None:
-    for folder in (_shard_folder(work), work / _PART_FOLDER):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
 def do_part(job: Job) -> int:
     """Reads a part, writes its files and returns its size.
 
@@ -128,42 +121,39 @@ def do_part(job: Job) -> int:
     """
     work = job.work
     sessions: list[PartSession] = []
+    rejected: list[Rejected] = []
     left_out: Counter[str] = Counter()
-    unfinished = work / _PART_FOLDER / f"{token_hex(8)}.unfinished"  # several machines may do one part
-    rejected = RejectionLog(unfinished.with_suffix(".rejected"))
+    unfinished = work / PART_FOLDER / f"{token_hex(8)}.unfinished"  # several machines may do one part
     shard: ShardWriter | None = None
     try:
         for record in job.importer.read(job.part):
             if isinstance(record, LeftOut):
                 left_out[record.action_type] += 1
             elif isinstance(record, Rejected):
-                rejected.add(record)
+                rejected.append(record)
             else:
                 try:
                     row = index_row(record, job.plan)
                 except BadSession as error:
                     location = record.session_id.encode("utf-8", errors="backslashreplace").decode()
-                    rejected.add(Rejected(where=location, reason=str(error)))
+                    rejected.append(Rejected(where=location, reason=str(error)))
                     continue
-                shard = shard or ShardWriter(_shard_folder(work))
+                shard = shard or ShardWriter(work / "store" / SHARD_FOLDER)
                 row = msgspec.structs.replace(row, row_group=shard.write(record))
                 sessions.append(PartSession(row, dict(action_counts(record))))
         result = PartRecord(
             sessions=tuple(sessions),
-            rejected=rejected.count,
+            rejected=tuple(rejected),
             left_out=dict(left_out),
             shard=shard.finish() if shard else None,
-            rejected_bytes=rejected.size_bytes(),
         )
         with writing(unfinished):
-            if result.rejected:
-                _finish(rejected.path, rejections_path(work, job.number))
             unfinished.write_bytes(msgspec.json.encode(result))
-            _finish(unfinished, _record_path(work, job.number))
+            sync_file(unfinished)
+            os.replace(unfinished, _record_path(work, job.number))
     except BaseException:  # a full disk is not made fuller by each attempt
         if shard is not None:
             shard.discard()
-        rejected.path.unlink(missing_ok=True)
         unfinished.unlink(missing_ok=True)
         raise
     return job.part.size
@@ -175,29 +165,13 @@ def read_part(work: Path, number: int) -> PartRecord | None:
         record = msgspec.json.decode(_record_path(work, number).read_bytes(), type=PartRecord)
         if record.shard and (work / "store" / record.shard.file).stat().st_size != record.shard.size_bytes:
             return None
-        if record.rejected and rejections_path(work, number).stat().st_size != record.rejected_bytes:
-            return None
     except (FileNotFoundError, msgspec.DecodeError):
         return None
     return record
 
 
-def rejections_path(work: Path, number: int) -> Path:
-    """Where the records lie that a part rejected, if there are any."""
-    return work / _PART_FOLDER / f"{number:06}.rejected.jsonl"
-
-
-def _shard_folder(work: Path) -> Path:
-    return work / "store" / SHARD_FOLDER
-
-
 def _record_path(work: Path, number: int) -> Path:
-    return work / _PART_FOLDER / f"{number:06}.json"
-
-
-def _finish(unfinished: Path, path: Path) -> None:
-    sync_file(unfinished)
-    os.replace(unfinished, path)
+    return work / PART_FOLDER / f"{number:06}.json"
 
 
 Engine = Literal["processes", "ray"]

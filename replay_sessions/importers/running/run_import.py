@@ -11,6 +11,7 @@ of processes. Memory is bounded by the parts in flight, not by the source.
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,11 @@ from replay_sessions.foundation.durable_files import sync_file, writing
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import (
+    PART_FOLDER,
     Engine,
     Job,
     WorkerDied,
-    make_folders,
     read_part,
-    rejections_path,
     run_jobs,
 )
 from replay_sessions.store.manifest import SHARD_FOLDER, Rejected, Shard, SplitPlan
@@ -108,27 +108,25 @@ def _resume(work: Path, importer: Importer, splits: SplitPlan, tell: Callable[[s
         "shop-r1 itself": _code_digest(),  # the version does not separate one checkout from the next
     }
     path = work / _PLAN_FILE
-    try:
-        former: dict[str, Any] | None = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except FileNotFoundError:
-        former = None
-    except msgspec.DecodeError:
-        former = {}
+    former: dict[str, Any] = {}
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        former = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     if former != plan:
-        if former is not None and (work / "parts").exists():
-            changed = [name for name, value in plan.items() if former.get(name) != value]
-            if former.keys() != plan.keys():  # of another version
-                changed = ["shop-r1 itself"]
+        if (work / PART_FOLDER).exists():
+            changed = ["shop-r1 itself"]  # where it is of another version
+            if former.keys() == plan.keys():
+                changed = [name for name, value in plan.items() if former[name] != value]
             tell(
                 f"an import that was stopped is not gone on with: {' and '.join(changed)} changed since; everything is "
                 "read anew"
             )
-        for folder in ("parts", "store"):
-            shutil.rmtree(work / folder, ignore_errors=True)
+        for name in (PART_FOLDER, "store"):
+            shutil.rmtree(work / name, ignore_errors=True)
         with writing(path):
             path.write_bytes(msgspec.json.encode(plan))
             sync_file(path)
-    make_folders(work)
+    for folder in (work / PART_FOLDER, work / "store" / SHARD_FOLDER):
+        folder.mkdir(parents=True, exist_ok=True)
     for leftover in (work / "store").iterdir():
         if leftover.name != SHARD_FOLDER:
             leftover.unlink()  # of an import that was killed at its very end
@@ -152,7 +150,8 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[Shard]]:
         record = read_part(work, number)
         if record is None:
             raise WorkerDied(f"part {number} of the import is gone from '{work}': run the same command again")
-        contents.rejected.add_all(rejections_path(work, number), record.rejected)
+        for rejected in record.rejected:
+            contents.rejected.add(rejected)
         contents.left_out_steps.update(record.left_out)
         if record.shard:
             shards.append(record.shard)

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.demo_shop.pages import PageSize
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.serving import check_port
 from shop_env.live import LiveReward

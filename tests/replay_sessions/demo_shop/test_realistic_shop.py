@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabilities, generate_sessions, rationale_for
 from replay_sessions.demo_shop.realistic import PERSONAS, RealisticShop
-from replay_sessions.demo_shop.realistic.articles import articles, kind_of
-from replay_sessions.demo_shop.realistic.goals import draw_need, need_of
+from replay_sessions.demo_shop.realistic.articles import articles, find_articles, kind_of, misspelt
 from replay_sessions.demo_shop.realistic.read import view_of
-from replay_sessions.demo_shop.realistic.search import find_articles, misspelt
+from replay_sessions.demo_shop.realistic.shopper import draw_need, need_of
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit

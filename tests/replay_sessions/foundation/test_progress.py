@@ -52,7 +52,7 @@ def test_what_is_not_known_or_has_no_name_is_left_out(log: Log) -> None:
     with progress_bar("reading", None) as advance:
         advance(7)
         log.wait_for("reading: 7")
-    with progress_bar("importing", 5_000, bytes_read=True):
+    with progress_bar("importing", 5_000, "bytes"):
         log.wait_for("importing: 0 of 5,000 bytes")
 
 

@@ -134,6 +134,16 @@ def test_our_own_form_may_hold_raw_pages_too(tmp_path: Path) -> None:
     assert is_clean(stored(tmp_path / "store"))
 
 
+def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path: Path) -> None:
+    log = own_form(tmp_path, RAW.replace("<h2><a", '<h2><a title="red_kettle"'))
+    line = json.loads(log.read_text())
+    line["steps"][-1]["is_inferred"] = True
+    log.write_text(json.dumps(line) + "\n")
+    assert main(["import", "jsonl", str(log), "--pages", "raw", "--out", str(tmp_path / "store")]) == 0
+    (session,) = SessionStore.open(tmp_path / "store").sessions()
+    assert session.steps[0].is_inferred
+
+
 def test_what_raw_pages_need_is_refused_for_simplified_ones(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="selector and element_text are for pages"):
         load_mapping(write_mapping(tmp_path, ""))

@@ -15,10 +15,8 @@ import pytest
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import SESSIONS_PER_USER, action_probabilities
-from replay_sessions.demo_shop.pages import PageSize
-from replay_sessions.demo_shop.shop import Shop
-from replay_sessions.demo_shop.web.server import shop_server
-from replay_sessions.demo_shop.web.visits import Visit, Visits
+from replay_sessions.demo_shop.shop import PageSize, Shop
+from replay_sessions.demo_shop.web.server import Visit, Visits, shop_server
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
 from replay_sessions.schema import Action, Session, reply_action
@@ -197,9 +195,7 @@ def test_what_a_person_does_in_the_browser_is_what_is_imported(
     with ExitStack() as running:
         journal = running.enter_context(Journal(tmp_path / "recordings", most_session_bytes=1 << 28))
         script = recorder_script()
-        server = running.enter_context(
-            shop_server(visits, journal, "token", most_bytes=1 << 24, script=script, host="127.0.0.1", port=0)
-        )
+        server = running.enter_context(shop_server(visits, journal, "token", script=script, port=0))
         for first in range(0, sessions, SESSIONS_PER_USER):
             with browser.new_context(viewport={"width": 900, "height": 700}) as context:
                 context.set_default_timeout(PATIENCE_MS)

@@ -4,7 +4,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.demo_shop.pages import PageSize, results_page
+from replay_sessions.demo_shop.shop import PageSize, results_page
 from replay_sessions.demo_shop.web.dressing import web_page
 from replay_sessions.elements import find_elements
 from replay_sessions.simplify import simplify

@@ -9,8 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from replay_sessions.demo_shop.realistic import RealisticShop
-from replay_sessions.demo_shop.web.server import shop_server
-from replay_sessions.demo_shop.web.visits import Visits
+from replay_sessions.demo_shop.web.server import Visits, shop_server
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.schema import Click, TypeAndSubmit
@@ -45,7 +44,7 @@ def visits() -> Visits:
 def browser(visits: Visits, tmp_path: Path) -> Iterator[Browser]:
     with (
         Journal(tmp_path / "recordings", most_session_bytes=1 << 20) as journal,
-        shop_server(visits, journal, "token", most_bytes=1 << 20, script=b"", host="127.0.0.1", port=0) as server,
+        shop_server(visits, journal, "token", script=b"", port=0) as server,
     ):
         yield Browser(server.address)
 

@@ -1,0 +1,124 @@
+"""The offers of a simplified page as numbers: price, rating, reviews, stock and badge of what each element stands for.
+
+    page ─► amounts of money ─► the smallest part of the page around each that can be acted on: a card ─► its offer
+
+An amount outside of all cards belongs to the page itself: the product that it is about, or the cart's total and
+shipping. Read by the conditional logit (choice_model.py); nothing here knows a particular shop.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_SYMBOL = r"[$€£¥₹₽₩₺₴฿₫₪]|\b(?:USD|EUR|GBP|PLN|CHF|CAD|AUD|SEK|NOK|DKK|CZK|HUF)\b|\bzł|\bkr\b|\bKč"
+_NUMBER = r"\d{1,3}(?:[.,\s]\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d{1,2})?"
+MONEY = re.compile(rf"(?:(?:{_SYMBOL})\s?({_NUMBER})|({_NUMBER})\s?(?:{_SYMBOL}))(?!\d)")
+_RATING = re.compile(r"(\d(?:[.,]\d)?)\s*(?:out of|/|von|sur|de|su)\s*5\b|(\d[.,]\d)\s*(?:stars|★)", re.I)
+_REVIEWS = re.compile(rf"({_NUMBER})\s*(?:customer )?(?:reviews|ratings|Bewertungen|avis|opiniones|recensioni)", re.I)
+_NO_STOCK = re.compile(r"out of stock|sold out|unavailable|ausverkauft|nicht verfügbar|agotado|épuisé|esaurito", re.I)
+_BADGE = re.compile(r"best ?-?seller|sponsored|choice\b|top rated|limited|\bdeal\b|\bnew\b|\bsale\b|% off", re.I)
+_COSTS = {
+    "total": re.compile(r"\b(?:total|summe|gesamt|totale)\b[^\d]{0,12}$", re.I),
+    "shipping": re.compile(r"\b(?:shipping|delivery|versand|livraison|envío|spedizione)\b[^\d]{0,12}$", re.I),
+}
+_MOST_IN_CARD = 6  # named elements; what holds more is the page, not one offer
+
+
+class Offer(NamedTuple):
+    """What is offered. A price or number of reviews that the page does not say is 0."""
+
+    price: float = 0.0
+    rating: float | None = None
+    reviews: float = 0.0
+    is_out_of_stock: bool = False
+    has_badge: bool = False
+
+
+class PageOffers(NamedTuple):
+    """The offers of a page.
+
+    Attributes:
+        by_name: Those of its elements.
+        main: The product that the page is about.
+        total, shipping: What the cart costs; 0 where the page does not say.
+    """
+
+    by_name: dict[str, Offer]
+    main: Offer
+    total: float = 0.0
+    shipping: float = 0.0
+
+
+def amount(text: str) -> float:
+    """The number that is written, with points or commas.
+
+    >>> amount("1,299.50"), amount("1.299,50"), amount("40"), amount("1 299")
+    (1299.5, 1299.5, 40.0, 1299.0)
+    """
+    return float(re.sub(r"\s|[.,](?=\d{3})", "", text).replace(",", "."))
+
+
+def amounts(text: str) -> list[float]:
+    """All amounts of money in a text.
+
+    >>> amounts("for at most $568, or 12,50 €")
+    [568.0, 12.5]
+    """
+    return [amount(before or after) for before, after in MONEY.findall(text)]
+
+
+@lru_cache(maxsize=512)
+def read_offers(page: str) -> PageOffers:
+    """The offers of a simplified page."""
+    body = LexborHTMLParser(page).body
+    if body is None:
+        return PageOffers({}, Offer())
+    by_name: dict[str, Offer] = {}
+    rest = body.text(separator=" ")
+    for card in _cards(body):
+        text = card.text(separator=" ")
+        rest = rest.replace(text, " ", 1)
+        offer = _offer(text)
+        for node in [card, *card.css("[name]")]:
+            if name := node.attributes.get("name"):
+                by_name.setdefault(name, offer)
+    costs: dict[str, float] = {}
+    for match in MONEY.finditer(rest):
+        name = next((name for name, label in _COSTS.items() if label.search(rest[: match.start()])), "")
+        if name:
+            costs[name] = amounts(match[0])[0]
+    return PageOffers(by_name, Offer() if costs else _offer(rest), **costs)
+
+
+def _cards(body: LexborNode) -> list[LexborNode]:
+    """The smallest parts of the page that hold an amount of money and what can be acted on."""
+    inside = Counter(around.mem_id for node in body.css("[name]") for around in [node, *_around(node)])
+    cards: dict[int, LexborNode] = {}
+    for node in body.traverse(include_text=True):
+        if node.tag == "-text" and MONEY.search(node.text_content or ""):
+            card = next((around for around in _around(node) if inside[around.mem_id]), body)
+            if inside[card.mem_id] <= _MOST_IN_CARD:
+                cards.setdefault(card.mem_id, card)
+    return [*cards.values()]
+
+
+def _around(node: LexborNode) -> Iterator[LexborNode]:
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
+
+
+def _offer(text: str) -> Offer:
+    rating, reviews = _RATING.search(text), _REVIEWS.search(text)
+    return Offer(
+        price=next(iter(amounts(text)), 0.0),
+        rating=float((rating[1] or rating[2]).replace(",", ".")) if rating else None,
+        reviews=float(re.sub(r"\D", "", reviews[1])) if reviews else 0.0,
+        is_out_of_stock=bool(_NO_STOCK.search(text)),
+        has_badge=bool(_BADGE.search(text)),
+    )

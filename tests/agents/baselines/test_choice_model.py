@@ -1,0 +1,152 @@
+"""The conditional logit: its gradient, what it reads of offers, and that it finds coefficients that were planted."""
+
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+import pytest
+
+from agents.adapted import TrainView
+from agents.baselines.choice_model import FEATURES, ChoiceModel
+from agents.baselines.offers import Offer, amounts, read_offers
+from replay_sessions.schema import Action, Click, Persona, Session, Step, TypeAndSubmit
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.manifest import SplitPlan
+from shop_env.observation import Observation, observe_session
+
+GOAL = "Find a kettle for at most $100."
+PRICE, RATING = -4.0, 1.5  # planted: of a price relative to the budget, and of a star
+
+
+def card(name: str, price: float, rating: float, currency: str = "${}") -> str:
+    offer = f"<span>{currency.format(f'{price:.2f}')}</span><span>{rating} out of 5 stars</span>"
+    return f'<div><a name="results.{name}.view">{name}</a>{offer}</div>'
+
+
+def planted_sessions(count: int) -> Iterator[Session]:
+    """Each user chooses one of five kettles by a logit of price and rating; names and places say nothing."""
+    random = Random(0)
+    for number in range(count):
+        offers = [(random.uniform(10, 99), random.choice([3.0, 3.5, 4.0, 4.5, 5.0])) for _ in range(5)]
+        names = [f"k{number}x{place}" for place in range(5)]
+        weights = [np.exp(PRICE * price / 100 + RATING * rating) for price, rating in offers]
+        chosen = random.choices(names, weights)[0]
+        page = "".join(card(name, *offer) for name, offer in zip(names, offers, strict=True))
+        yield Session(
+            session_id=f"s{number}",
+            user_id=f"u{number}",
+            persona=Persona(text="A hasty shopper" if number % 2 else "A patient shopper"),
+            goal=GOAL,
+            steps=(Step(page=page, action=Click(name=f"results.{chosen}.view")),),
+            source="planted",
+            official_split="train",
+        )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> ChoiceModel:
+    path = tmp_path_factory.mktemp("planted") / "store"
+    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
+        for session in planted_sessions(600):
+            writer.write(session)
+    return ChoiceModel(TrainView(SessionStore.open(path)), skip_first_action=False)
+
+
+def observation(page: str, goal: str = GOAL, persona: str = "A hasty shopper") -> Observation:
+    step = Step(page=page, action=Click(name="any"))
+    session = Session(
+        session_id="s", user_id="u", steps=(step,), source="test", goal=goal, persona=Persona(text=persona)
+    )
+    return next(iter(observe_session(session)))
+
+
+def shares_on(model: ChoiceModel, page: str, **about: str) -> dict[Action, float]:
+    [(actions, shares)] = model.distributions([observation(page, **about)])
+    return dict(zip(actions, map(float, shares), strict=True))
+
+
+def test_gradient_equals_finite_differences(model: ChoiceModel) -> None:
+    pages = [model._reader.read(next(iter(observe_session(session)))) for session in planted_sessions(12)]
+    batches = model._batches([(page, number % len(page.choices)) for number, page in enumerate(pages)])
+    random = np.random.default_rng(0)
+    weights = random.normal(0, 0.1, len(model._penalty))
+    _, slope = model.objective(weights, batches, 3.0)
+    for _ in range(20):
+        direction = random.normal(0, 1, len(weights))
+        ends = [model.objective(weights + sign * 1e-5 * direction, batches, 3.0)[0] for sign in (1, -1)]
+        assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(slope @ direction, rel=1e-5, abs=1e-7)
+
+
+def test_planted_price_and_rating_are_recovered(model: ChoiceModel) -> None:
+    """One kettle is varied among others: the log-odds move by what was planted."""
+
+    def log_odds(price: float, rating: float) -> float:
+        page = card("a", price, rating) + "".join(card(name, 50, 4.0) for name in "bcde")
+        shares = shares_on(model, page)
+        return float(np.log(shares[Click(name="results.a.view")] / shares[Click(name="results.e.view")]))
+
+    assert log_odds(80, 4.0) - log_odds(20, 4.0) == pytest.approx(0.6 * PRICE, abs=0.5)
+    assert log_odds(50, 5.0) - log_odds(50, 3.5) == pytest.approx(1.5 * RATING, abs=0.5)
+
+
+def test_probabilities_sum_to_1_whatever_is_on_the_page(model: ChoiceModel) -> None:
+    pages = [card("a", 20, 4.0), "", "<p>Nothing</p>", '<input name="search"/><a name="help">Help</a>']
+    for page in pages:
+        assert sum(shares_on(model, page).values()) == pytest.approx(1)
+    together = model.distributions([observation(page) for page in pages])
+    for page, (actions, shares) in zip(pages, together, strict=True):
+        assert dict(zip(actions, shares, strict=True)) == pytest.approx(shares_on(model, page))
+
+
+def test_unknown_roles_words_and_personas_have_a_probability(model: ChoiceModel) -> None:
+    page = '<input name="query"/><button name="chat.open">Chat</button>' + card("a", 20, 4.0, "€{}")
+    shares = shares_on(model, page, goal="Ask about a sofa", persona="Someone else entirely")
+    assert TypeAndSubmit(name="query", text="sofa") in shares and Click(name="chat.open") in shares
+    assert all(0 < share < 1 for share in shares.values())
+
+
+def test_an_unknown_element_with_a_better_offer_is_likelier(model: ChoiceModel) -> None:
+    page = card("a", 90, 3.0).replace("results", "deals") + card("b", 15, 5.0).replace("results", "deals")
+    shares = shares_on(model, page)
+    assert shares[Click(name="deals.b.view")] > 2 * shares[Click(name="deals.a.view")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$1,299.50", [1299.5]),
+        ("1.299,50 €", [1299.5]),
+        ("£12 or CHF 15.5", [12, 15.5]),
+        ("12 990 kr", [12990]),
+        ("49,99 zł", [49.99]),
+        ("₹1,299.00", [1299]),
+        ("model 2000, size 40", []),
+    ],
+)
+def test_amounts_of_many_currencies_are_read(text: str, expected: list[float]) -> None:
+    assert amounts(text) == expected
+
+
+@pytest.mark.parametrize("currency", ["${}", "{} €", "£{}", "CHF {}", "{} zł"])
+def test_each_element_has_the_offer_of_its_card(currency: str) -> None:
+    soldout = '<div><a name="results.c.view">C</a><span>Sold out</span></div>'
+    page = f"<ul>{card('a', 20.5, 4.0, currency)}{card('b', 7, 3.5, currency)}{soldout}</ul>"
+    offers = read_offers(page)
+    assert offers.by_name == {
+        "results.a.view": Offer(price=20.5, rating=4.0),
+        "results.b.view": Offer(price=7.0, rating=3.5),
+    }
+
+
+def test_what_stands_outside_of_cards_is_the_product_or_what_the_cart_costs() -> None:
+    product = "<h1>Kettle</h1><p>$39.50</p><p>4,5 von 5</p><p>1,204 reviews</p><p>Best seller</p><nav>{}</nav>"
+    links = "".join(f'<a name="menu.{number}">{number}</a>' for number in range(8))
+    main = read_offers(product.format(links)).main
+    assert main == Offer(price=39.5, rating=4.5, reviews=1204, has_badge=True)
+    cart = read_offers(f"<p>Shipping: $5.90</p><p>Total: $45.40</p><nav>{links}</nav>")
+    assert (cart.total, cart.shipping, cart.main) == (45.4, 5.9, Offer())
+
+
+def test_the_features_are_as_many_as_their_names(model: ChoiceModel) -> None:
+    page = model._reader.read(observation(card("a", 20, 4.0)))
+    assert {len(choice.facts) for choice in page.choices} == {len(FEATURES)}
