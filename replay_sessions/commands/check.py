@@ -25,7 +25,7 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, counted
 from replay_sessions.store.audit.judge import audit_size, audit_store
-from replay_sessions.store.manifest import format_counts
+from replay_sessions.store.manifest import SHARD_FOLDER, format_counts
 
 _LIMITS = AuditLimits()
 
@@ -108,6 +108,9 @@ def repair_store(
         store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
     ) as writer:
         writer.carry_over(store.path, manifest)
+        for file in store.altered_files():
+            if not file.startswith(SHARD_FOLDER):
+                writer.reject(file, "was not as written when the store was repaired")
         for session_id in store.session_ids():
             if session_id in reasons:
                 writer.reject(session_id, reasons[session_id])

@@ -122,6 +122,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         options: How it was written (mapping, seed, page offset ...), as text.
         rejected: How many records could not be taken in; `set_aside.jsonl` lists them.
         left_out_steps: Logged events that are no action of the schema, by their type.
+        rejected_digest: Of the file that lists them; "" where there is none.
+        digest: Of all the other fields; "" in stores written before there were digests.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -137,6 +139,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rejected: int = msgspec.field(default=0, name="set_aside")  # the key of stores written earlier
     left_out_steps: dict[str, int] = {}
     shards: tuple[Shard, ...]
+    rejected_digest: str = ""
+    digest: str = ""
+
+    def compute_digest(self) -> str:
+        return blake2b(msgspec.json.encode(msgspec.structs.replace(self, digest="")), digest_size=16).hexdigest()
 
 
 class IndexRow(msgspec.Struct, frozen=True):

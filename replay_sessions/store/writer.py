@@ -9,7 +9,6 @@ folder, and what a killed process left behind is removed by the next writer of t
 Imports, which may take hours and go on after being killed, write the same files part by part (importers/running).
 """
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -34,7 +33,7 @@ from replay_sessions.store.manifest import (
     fingerprint,
     write_index,
 )
-from replay_sessions.store.shards import ShardWriter, session_digest
+from replay_sessions.store.shards import ShardWriter, file_digest, session_digest
 from replay_sessions.store.work_folder import WorkFolder, check_target
 
 
@@ -55,12 +54,13 @@ class RejectionLog:
             file.write(msgspec.json.encode(record) + b"\n")
         self.count += 1
 
-    def add_all(self, path: Path, count: int) -> None:
-        """Takes over the records of another such file."""
-        if count:
+    def add_all(self, path: Path) -> None:
+        """Takes over the records of another such file, if it is there."""
+        if path.is_file():
             with path.open("rb") as other, writing(self.path), self.path.open("ab") as file:
-                shutil.copyfileobj(other, file)
-            self.count += count
+                for line in other:
+                    file.write(line)
+                    self.count += 1
 
     def size_bytes(self) -> int:
         return self.path.stat().st_size if self.count else 0
@@ -111,7 +111,9 @@ class StoreContents:
             rejected=self.rejected.count,
             left_out_steps=dict(sorted(self.left_out_steps.items())),
             shards=tuple(shards),
+            rejected_digest=file_digest(self.rejected.path) if self.rejected.count else "",
         )
+        manifest = msgspec.structs.replace(manifest, digest=manifest.compute_digest())
         manifest_json = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
         with writing(self._folder):
             write_index(self._folder, rows)
@@ -195,7 +197,7 @@ class StoreWriter:
 
     def carry_over(self, store: Path, manifest: Manifest) -> None:
         """Takes over the rejected and left-out records of a store of which this one is another version."""
-        self.contents.rejected.add_all(store / REJECTED_FILE, manifest.rejected)
+        self.contents.rejected.add_all(store / REJECTED_FILE)
         self.contents.left_out_steps.update(manifest.left_out_steps)
 
     def leave_out(self, action_type: str, count: int = 1) -> None:

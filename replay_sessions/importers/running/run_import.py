@@ -152,7 +152,7 @@ def _assemble(work: Path, count: int) -> tuple[StoreContents, list[Shard]]:
         record = read_part(work, number)
         if record is None:
             raise WorkerDied(f"part {number} of the import is gone from '{work}': run the same command again")
-        contents.rejected.add_all(rejections_path(work, number), record.rejected)
+        contents.rejected.add_all(rejections_path(work, number))
         contents.left_out_steps.update(record.left_out)
         if record.shard:
             shards.append(record.shard)

@@ -21,7 +21,7 @@ from replay_sessions.store.audit.scan import (
     leaks_across_splits,
     scan_store,
 )
-from replay_sessions.store.manifest import REMEDY, SPLITS, format_counts
+from replay_sessions.store.manifest import REMEDY, SHARD_FOLDER, SPLITS, format_counts
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
 
@@ -59,7 +59,8 @@ def audit_store(
         users=manifest.users,
         steps=sum(row.steps for row in store.index()),
         faults=(
-            *(list(_unreadable(facts)) or _altered(store)),
+            *_unreadable(facts),
+            *_altered(store, is_readable=len(readable) == len(facts)),
             *_ungrounded(readable, grounding, limits),
             *_shifted(shares, limits),
             *_duplicates(pairs),
@@ -99,10 +100,11 @@ def _unreadable(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
         yield Finding("unreadable", message, tuple(problems))
 
 
-def _altered(store: SessionStore) -> Iterator[Finding]:
-    """Files that hold the right sessions and yet are not those that were written."""
-    if files := store.altered_shards():
-        message = f"{counted(len(files), 'shard')} not as written, byte for byte, such as {files[0]}; {REMEDY}"
+def _altered(store: SessionStore, *, is_readable: bool) -> Iterator[Finding]:
+    """Files that are not those that were written; shards only where they hold the right sessions nevertheless."""
+    files = [file for file in store.altered_files() if is_readable or not file.startswith(SHARD_FOLDER)]
+    if files:
+        message = f"{counted(len(files), 'file')} not as written, byte for byte, such as {files[0]}; {REMEDY}"
         yield Finding("altered", message)
 
 
