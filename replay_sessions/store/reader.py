@@ -153,7 +153,7 @@ class SessionStore:
         return session
 
     def altered_files(self) -> list[str]:
-        """The files that are not, byte for byte, what was written; every one is read, but the index was when it opened."""
+        """The files that are not, byte for byte, what was written; the index was compared when it was opened."""
         manifest = self.manifest
         digests = {shard.file: shard.digest for shard in manifest.shards}
         altered = []

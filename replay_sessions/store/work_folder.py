@@ -104,7 +104,7 @@ class WorkFolder:
 
         Raises:
             BadConfig: What is there may not be replaced.
-            WriteFailed: The system refused; what is there is as it was, or the message says that the new folder is there.
+            WriteFailed: The system refused; what is there is as it was, unless the message says otherwise.
         """
         check_target(self.target, overwrite=overwrite, marker=self._marker)
         with writing(self.target):
@@ -126,7 +126,7 @@ class WorkFolder:
             ) from error
 
     def _take_free_name(self, *, overwrite: bool) -> None:
-        """Renames to a target that is not there or is empty: the system itself refuses where another writer was quicker."""
+        """Renames to a target that is missing or empty; the system refuses where another writer was quicker."""
         try:
             with suppress(OSError):
                 self.target.rmdir()  # Windows renames to no folder, not even to an empty one

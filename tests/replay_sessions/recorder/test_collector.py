@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_200_browsers_at_once_are_all_acknowledged(collecting: Collecting, tmp_p
 
 
 def test_a_full_disk_is_507_and_nothing_is_acknowledged_or_left_behind(collect: Collect, tmp_path: Path) -> None:
-    collecting = collect(most_file_bytes=3_000)
+    collecting = collect(RLIMIT_FSIZE=3_000)
     small, large = batch([EVENT]), batch([{**EVENT, "data": "x" * 2_900}], 1)
     assert collecting.post(small)[0] == 200
     before = (tmp_path / "recordings" / "s1.jsonl").read_bytes()
@@ -257,6 +258,21 @@ def test_a_session_grows_no_longer_than_an_import_reads(collecting: Collecting, 
     large = {**EVENT, "data": "x" * 600_000}
     assert [collecting.post(batch([large], number))[0] for number in (0, 1)] == [200, 413]
     assert [line["number"] for line in lines_of(tmp_path)] == [0]
+
+
+def test_300_half_open_connections_keep_nobody_out_where_256_files_may_be_open(
+    collect: Collect, tmp_path: Path
+) -> None:
+    collecting = collect(RLIMIT_NOFILE=256)
+    host, port = collecting.netloc.split(":")
+    with ExitStack() as stack:
+        for _ in range(300):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            connection.sendall(b"POST / HTTP/1.1\r\n")
+        began = time.monotonic()
+        assert [collecting.post(posted)[0] for posted in batches_of_a_visit(3)] == [200] * 3
+        assert time.monotonic() - began < 5
+    assert len(lines_of(tmp_path)) == 3
 
 
 def status_of(collecting: Collecting, rest: bytes) -> int:
