@@ -19,6 +19,7 @@ import hmac
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import uvicorn  # noqa: F401 - the server needs it: a missing extra is reported before anything is written
@@ -63,6 +64,7 @@ class Collector:
         self._token = token.encode()
         self._most_bytes = most_bytes
         self._script = script
+        self._refused: Counter[int] = Counter()  # requests, by status
         self._held_bytes = 0  # of requests that are being taken
 
     @property
@@ -136,16 +138,19 @@ class Collector:
             pieces.append(piece)
         return b"".join(pieces)
 
+    async def refusal(self, request: Request, error: Exception) -> Response:
+        """The answer to a request that is refused, or that leads nowhere."""
+        assert isinstance(error, HTTPException)
+        self._refused[error.status_code] += 1
+        count = self._refused[error.status_code]
+        if not count & (count - 1):  # at 1, 2, 4, 8 …: a log that anybody can fill is of no use
+            logger.warning("refused (%d), %d times so far: %s", error.status_code, count, error.detail)
+        answer = json.dumps({"error": error.detail}).encode()
+        # The rest of the request is not read.
+        return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")
+
 
 def collector_server(journal: Journal, token: str, *, most_bytes: int, script: bytes, host: str, port: int) -> Server:
     """A server that does nothing but collect."""
     collector = Collector(journal, token, most_bytes=most_bytes, script=script)
-    return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: refusal}), host, port)
-
-
-async def refusal(request: Request, error: Exception) -> Response:
-    """The answer to a request that is refused, or that leads nowhere."""
-    assert isinstance(error, HTTPException)
-    answer = json.dumps({"error": error.detail}).encode()
-    # The rest of the request is not read.
-    return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")
+    return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: collector.refusal}), host, port)

@@ -68,9 +68,9 @@ class Journal:
         self._pool.shutdown()
         self._lock.close()
 
-    def path(self, session_id: str) -> Path:
-        """Where a session is; its id was checked when its batch was read."""
-        return self.folder / f"{session_id}{ENDING}"
+    def path(self, file_name: str) -> Path:
+        """Where a session is."""
+        return self.folder / f"{file_name}{ENDING}"
 
     def token(self) -> str:
         """The token of the folder, drawn once: pages with the snippet go on working when it is opened again."""
@@ -99,22 +99,22 @@ class Journal:
         outcome: Future[bool] = Future()
         outcome.set_running_or_notify_cancel()  # it is written even if nobody waits any more
         with self._guard:
-            session = self._session(batch.session_id)
+            session = self._session(batch.file_name)
             session.batches.append((batch, outcome))
             if not session.is_written:
                 session.is_written = True
                 self._pool.submit(self._write, session)
         return outcome
 
-    def _session(self, session_id: str) -> _Waiting:
-        session = self._sessions.get(session_id)
+    def _session(self, file_name: str) -> _Waiting:
+        session = self._sessions.get(file_name)
         if session is None:
-            session = _Waiting(SessionFile(self.path(session_id), self._most_session_bytes))
-            self._sessions[session_id] = session
+            session = _Waiting(SessionFile(self.path(file_name), self._most_session_bytes))
+            self._sessions[file_name] = session
             if len(self._sessions) > _MAX_OPEN_SESSIONS:
                 idle = (name for name, other in self._sessions.items() if other is not session and not other.is_written)
                 self._sessions.pop(next(idle, ""), None)  # its file is read again, should it go on
-        self._sessions.move_to_end(session_id)
+        self._sessions.move_to_end(file_name)
         return session
 
     def _write(self, session: _Waiting) -> None:

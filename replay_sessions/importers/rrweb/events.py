@@ -15,8 +15,20 @@ from msgspec import Raw
 
 from replay_sessions.foundation.errors import BadSession
 
+_SURROGATE = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD](?:[89abAB]..\\u[dD][c-fC-F]..|([89a-fA-F]..))")
 _SOURCE = re.compile(rb'\{"source":(\d{1,9})[,}]')
 _ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
+
+
+def replace_lone_surrogates(content: bytes) -> bytes:
+    r"""JSON in which half an emoji, as a script leaves it that cuts texts, is the unknown character U+FFFD.
+
+    >>> replace_lone_surrogates(rb'"\ud83e", "\ud83e\udd57", "\\ud83e"')
+    b'"\\ufffd", "\\ud83e\\udd57", "\\\\ud83e"'
+    """
+    if rb"\ud" not in content and rb"\uD" not in content:
+        return content
+    return _SURROGATE.sub(lambda match: match[1] + rb"\ufffd" if match[2] else match[0], content)
 
 
 class EventType:
@@ -241,6 +253,6 @@ class Unpacker:
 
     def _inflated(self, text: Raw) -> bytes:
         try:
-            return self.inflate(msgspec.json.decode(text, type=str).encode("latin-1"))
+            return replace_lone_surrogates(self.inflate(msgspec.json.decode(text, type=str).encode("latin-1")))
         except UnicodeEncodeError as error:
             raise zlib.error("it holds characters that are no bytes") from error

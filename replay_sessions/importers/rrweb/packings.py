@@ -19,7 +19,14 @@ import msgspec
 from msgspec import Raw
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.rrweb.events import Event, EventType, Packed, Unpacker, Unread
+from replay_sessions.importers.rrweb.events import (
+    Event,
+    EventType,
+    Packed,
+    Unpacker,
+    Unread,
+    replace_lone_surrogates,
+)
 
 _WRAPPERS = ("result", "snapshots", "events", "data")
 _BATCH = frozenset({"window_id", "number", "data"})
@@ -58,7 +65,7 @@ def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
             content = unpacker.inflate(content)
         except zlib.error as error:
             raise BadSession(f"the gzip file is damaged ({error}): fetch it again") from error
-    content = content.removeprefix(b"\xef\xbb\xbf").strip()
+    content = replace_lone_surrogates(content.removeprefix(b"\xef\xbb\xbf").strip())
     reader = _Reader(unpacker)
     if _is_one_document(content):
         for piece in _pieces(Raw(content)):
@@ -138,6 +145,11 @@ class _Reader:
 
     def end(self) -> None:
         """Appends the events of numbered batches, which may have come in any order."""
+        lost: list[Unread] = []
+        if self._batches:  # a line that cannot be read may have held the last batch: then the end is not known
+            events = self.recordings[-1].events
+            lost = [event for event in events if isinstance(event, Unread)]
+            events[:] = [event for event in events if isinstance(event, Event)]
         for window, batches in self._batches.items():
             expected = 0
             for number in sorted(batches):
@@ -146,6 +158,8 @@ class _Reader:
                     self._add(Unread(self._number(), f"{which} of window {window} never came", window))
                 self.read(batches[number], window, 1)
                 expected = number + 1
+        for event in lost:
+            self._add(Unread(self._number(), event.reason))
 
     def _read_list(self, items: list[Raw], window: str, depth: int) -> None:
         if _is_window_row(items):

@@ -140,9 +140,9 @@ def _read_parts(timeline: Timeline, options: Leaving, settler: Settler) -> Itera
                 part.remark(entry)
             case Pause():
                 part.add_rows()
-                ends_here = part.is_open and (options.terminate_at_end or not entry.is_end)
-                if ends_here and isinstance(page := settler.page(entry.view), ActedPage):
-                    part.rows.append((_row("terminate", entry), page))
+                if part.is_open and (options.terminate_at_end or not entry.is_end):
+                    # Where the end could not be read there is no page, and so no terminate: it is counted as left out.
+                    part.rows.append((_row("terminate", entry), settler.page(entry.view)))
                 yield part
                 part = _Part()
 
@@ -227,7 +227,7 @@ class _RecordedPages(Pages):
     def page(self, row: Row) -> ActedPage:
         page = row["page"]
         if not isinstance(page, ActedPage):
-            raise Unresolved(page)
+            raise Unresolved(page, "without a page")
         return page
 
     def is_purchase(self, row: Row, page: ActedPage, name: str) -> bool:
