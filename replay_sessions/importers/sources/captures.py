@@ -31,6 +31,7 @@ class Cause(StrEnum):
     NO_TIME = "no time"
     NO_FILE = "no such file of captures"
     NO_CAPTURE = "no capture of its address"
+    UNREAD = "no capture of its address in what could be read"
     LATER = "only later captures"
     STALE = "only older captures"
     NOT_HTML = "not HTML"
@@ -47,6 +48,7 @@ class BadBody(Exception):
     def __init__(self, cause: Cause, detail: str = "") -> None:
         super().__init__(f"{cause} ({detail})" if detail else str(cause))
         self.cause = cause
+        self.detail = detail or str(cause)
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):

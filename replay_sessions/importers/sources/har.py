@@ -100,7 +100,7 @@ class HarFile(PageFile):
         try:
             entries = self._entries
         except BadBody as error:
-            yield Rejected(where=self.path.name, reason=str(error))
+            yield Rejected(where=self.path.name, reason=error.detail)
             return
         for position in range(len(entries)):
             try:
@@ -171,7 +171,10 @@ class HarFile(PageFile):
             return msgspec.json.decode(self._content(), type=_Document).log.entries
         except (ValueError, RecursionError, *UNREADABLE) as error:
             reason = " ".join(str(error).split())
-            raise BadBody(Cause.UNDECODABLE, f"no HAR file, or one that is damaged or cut: {reason}") from error
+            where = "" if "byte" in reason else f" (byte {self.path.stat().st_size:,})"  # where it ends
+            raise BadBody(
+                Cause.UNDECODABLE, f"no HAR file, or one that is damaged or cut: {reason}{where}; export it again"
+            ) from error
 
     def _content(self) -> Any:
         """What the file holds; where it is not packed the system reads it as it is needed."""
