@@ -10,7 +10,7 @@ or near-duplicates on both sides of a split.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated
 
 import msgspec
@@ -103,21 +103,37 @@ def repair_store(
     }
     if len(reasons) == len(store):
         raise BadConfig(f"'{store.path}' cannot be repaired: every session is at fault; import it again")
+    rewrite_store(store, reasons, on_progress=on_progress)
+    return len(reasons)
+
+
+def rewrite_store(
+    store: SessionStore,
+    reasons: Mapping[str, str],
+    *,
+    forgotten: Collection[str] = (),
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Replaces a store by itself without some sessions.
+
+    Args:
+        reasons: Why each is left out, by its id.
+        forgotten: Ids that the list of what was rejected must not hold either.
+    """
     manifest = store.manifest
     with StoreWriter(
         store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
     ) as writer:
-        writer.carry_over(store.path, manifest)
+        writer.carry_over(store.path, manifest, without=forgotten)
         for file in store.altered_files():
             if not file.startswith(SHARD_FOLDER):
                 writer.reject(file, "was not as written when the store was repaired")
         for session_id in store.session_ids():
             if session_id in reasons:
-                writer.reject(session_id, reasons[session_id])
+                writer.reject("a session" if session_id in forgotten else session_id, reasons[session_id])
             else:
                 writer.write(store.verified_session(session_id))
             on_progress(1)
-    return len(reasons)
 
 
 def _audit(store: SessionStore, options: Check) -> AuditReport:

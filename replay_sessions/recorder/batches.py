@@ -110,6 +110,15 @@ def head_line(batch: Batch) -> bytes:
     return msgspec.json.encode({"window_id": batch.window_id, "data": [event]}) + b"\n"
 
 
+def named_in(line: bytes) -> tuple[str, str]:
+    """The ids of session and user in the first line of a session's file; ("", "") where it is none."""
+    try:
+        payload = msgspec.json.decode(line)["data"][0]["data"]["payload"]
+        return str(payload["session_id"]), str(payload["user_id"])
+    except (ValueError, LookupError, TypeError):
+        return "", ""
+
+
 def digest_of(data: bytes) -> bytes:
     """Of a batch's events as they are written."""
     return blake2b(data, digest_size=8).digest()

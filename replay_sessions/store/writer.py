@@ -10,7 +10,7 @@ Imports, which may take hours and go on after being killed, write the same files
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -54,13 +54,14 @@ class RejectionLog:
             file.write(msgspec.json.encode(record) + b"\n")
         self.count += 1
 
-    def add_all(self, path: Path) -> None:
-        """Takes over the records of another such file, if it is there."""
+    def add_all(self, path: Path, without: Collection[str] = ()) -> None:
+        """Takes over the records of another such file, if it is there, but for those in which certain ids stand."""
         if path.is_file():
             with path.open("rb") as other, writing(self.path), self.path.open("ab") as file:
                 for line in other:
-                    file.write(line)
-                    self.count += 1
+                    if not any(name.encode() in line for name in without):
+                        file.write(line)
+                        self.count += 1
 
     def size_bytes(self) -> int:
         return self.path.stat().st_size if self.count else 0
@@ -195,9 +196,9 @@ class StoreWriter:
         """Records that something at `where` was not taken in."""
         self.contents.rejected.add(Rejected(where=where, reason=reason))
 
-    def carry_over(self, store: Path, manifest: Manifest) -> None:
+    def carry_over(self, store: Path, manifest: Manifest, *, without: Collection[str] = ()) -> None:
         """Takes over the rejected and left-out records of a store of which this one is another version."""
-        self.contents.rejected.add_all(store / REJECTED_FILE)
+        self.contents.rejected.add_all(store / REJECTED_FILE, without)
         self.contents.left_out_steps.update(manifest.left_out_steps)
 
     def leave_out(self, action_type: str, count: int = 1) -> None:
