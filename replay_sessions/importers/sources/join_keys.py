@@ -85,8 +85,8 @@ def is_page_address(address: str) -> bool:
 
 
 def key_of(plain: str) -> int:
-    """A number of 64 bits for an address in the one form: an index of millions holds no texts."""
-    return int.from_bytes(blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+    """A signed number of 64 bits for an address in the one form: an index of millions holds no texts."""
+    return int.from_bytes(blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
 
 
 def _escaped(text: str) -> str:
