@@ -6,7 +6,7 @@ A click into a field that is then typed into is no act of its own, nor are the c
 from collections.abc import Callable
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.rrweb.events import Event, Input, Node
+from replay_sessions.importers.rrweb.events import Event, Interaction, Node
 from replay_sessions.importers.rrweb.pages import View
 from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
 from replay_sessions.importers.rrweb.tree import option_value, subtree
@@ -72,7 +72,7 @@ class ActLog:
         window.typing = None
         return True
 
-    def type(self, event: Event, window: Window, node: Node, data: Input) -> None:
+    def type(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
         """A key into a field; before the field is changed."""
         typing = self._typing(window)
         self._drop_clicks(window, node)
@@ -87,7 +87,7 @@ class ActLog:
         typing.text = data.text
         typing.is_masked = is_masked(data.text)
 
-    def choose(self, event: Event, window: Window, node: Node, data: Input) -> None:
+    def choose(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
         """Another option of a list; before the list is changed."""
         self._drop_clicks(window, node)
         if is_masked(data.text):

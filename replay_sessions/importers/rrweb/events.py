@@ -8,7 +8,7 @@ The records follow rrweb's `packages/types/src/index.ts`; fields that are not ne
 
 import re
 import zlib
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -33,7 +33,6 @@ def replace_lone_surrogates(content: bytes) -> bytes:
 
 class EventType:
     DOM_CONTENT_LOADED = 0
-    LOAD = 1
     FULL_SNAPSHOT = 2
     INCREMENTAL = 3
     META = 4
@@ -44,13 +43,9 @@ class Source:
     """What an incremental event is about."""
 
     MUTATION = 0
-    MOUSE_MOVE = 1
     MOUSE_INTERACTION = 2
-    SCROLL = 3
     INPUT = 5
-    TOUCH_MOVE = 6
-    DRAG = 12
-    SELECTION = 14
+    OF_A_PERSON = frozenset({1, 2, 3, 5, 6, 12, 14})  # moves of mouse and finger, scrolling, drags, selections, too
 
 
 class Pointer:
@@ -72,14 +67,20 @@ class NodeType:
     ELEMENT = 2
     TEXT = 3
     CDATA = 4
-    COMMENT = 5
 
 
-_OWN_FIELDS = ("parent", "first", "last", "previous", "next", "inner", "depth", "written", "html", "changed_at")
+_OWN_FIELDS = (
+    "parent", "first", "last", "previous", "next", "inner", "depth", "written", "html", "changed_at",
+    "window", "number",
+)  # fmt: skip
 
 
-# A name with a blank is no name that a recorder gives.
-class Node(msgspec.Struct, eq=False, rename=lambda name: f" {name}" if name in _OWN_FIELDS else name):
+def _rename(name: str) -> str:
+    """Gives fields that are ours names with a blank, as no recorder does."""
+    return f" {name}" if name in _OWN_FIELDS else name
+
+
+class Node(msgspec.Struct, eq=False, rename=_rename):
     """A node of a page, as an event brings it and as the page holds it: links to its neighbours are set in `tree`.
 
     Attributes:
@@ -115,7 +116,6 @@ class FullSnapshot(msgspec.Struct):
 
 class Remove(msgspec.Struct):
     id: int
-    parentId: int | None = None  # noqa: N815
 
 
 class Add(msgspec.Struct):
@@ -143,12 +143,10 @@ class Mutation(msgspec.Struct):
 
 
 class Interaction(msgspec.Struct):
-    type: int
-    id: int
+    """Of the mouse, or, without a type, what stands in a field."""
 
-
-class Input(msgspec.Struct):
     id: int
+    type: int | None = None
     text: str = ""
     isChecked: bool = False  # noqa: N815
     userTriggered: bool | None = None  # noqa: N815
@@ -168,34 +166,22 @@ class _Incremental(msgspec.Struct):
     source: int
 
 
-class Packed(msgspec.Struct):
-    """An event as JSON holds it; its data is read when its turn comes."""
-
-    type: int
-    timestamp: float
-    data: Raw = Raw(b"{}")
-    windowId: str | None = None  # noqa: N815
-    window_id: str | None = None
-
-
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, rename=_rename):
     """An event of a recording.
 
     Attributes:
+        data: As JSON, which is read when its turn comes.
         window: The tab that it happened in; "" where the recording knows one only.
         number: Which event of the recording it is, from 1.
     """
 
     type: int
     timestamp: float
-    data: Raw
-    window: str
-    number: int
-
-    @classmethod
-    def of(cls, packed: Packed, window: str, number: int) -> Self:
-        window = window or packed.windowId or packed.window_id or ""
-        return cls(packed.type, packed.timestamp, packed.data, window, number)
+    data: Raw = Raw(b"{}")
+    windowId: str | None = None  # noqa: N815
+    window_id: str | None = None
+    window: str = ""
+    number: int = 0
 
     def source(self) -> int:
         """What an incremental event is about; recorders write it first, so that the rest need not be gone through."""
@@ -205,12 +191,13 @@ class Event(msgspec.Struct, frozen=True):
         return msgspec.json.decode(self.data, type=_Incremental).source
 
 
-class Unread(msgspec.Struct, frozen=True):
+class Unread(msgspec.Struct):
     """Something in a recording that is no event that can be read, and why; in which tab, where that is known."""
 
-    number: int
     reason: str
     window: str | None = None
+    number: int = 0
+    timestamp: None = None
 
 
 class Unpacker:
@@ -231,9 +218,9 @@ class Unpacker:
             raise zlib.error("it ends too early")
         return content
 
-    def event(self, text: Raw) -> Packed:
+    def event(self, text: Raw) -> Event:
         """An event that is a string of @rrweb/packer's."""
-        return msgspec.json.decode(self._inflated(text), type=Packed)
+        return msgspec.json.decode(self._inflated(text), type=Event)
 
     def snapshot(self, event: Event) -> Node:
         """The page in a full snapshot."""

@@ -21,7 +21,6 @@ from replay_sessions.importers.rrweb.events import (
     Custom,
     Event,
     EventType,
-    Input,
     Interaction,
     Meta,
     Pointer,
@@ -35,7 +34,6 @@ from replay_sessions.importers.rrweb.timeline import (
     REMARK_TAGS,
     VIEW_TAG,
     Address,
-    NotRead,
     Pause,
     Remark,
     Timeline,
@@ -44,10 +42,6 @@ from replay_sessions.importers.rrweb.timeline import (
 from replay_sessions.importers.rrweb.windows import Window, attribute, field_kind
 
 _SMALL = 4_096  # bytes: records of pointers and fields are shorter
-_ACTIVITY = frozenset({
-    Source.DRAG, Source.INPUT, Source.MOUSE_INTERACTION, Source.MOUSE_MOVE, Source.SCROLL, Source.SELECTION,
-    Source.TOUCH_MOVE,
-})  # fmt: skip
 _UNREADABLE = (ValueError, RecursionError, zlib.error)
 
 
@@ -136,7 +130,7 @@ class Player:
                     self._log.timeline.append(Remark(remark.tag, event.window, fields))
 
     def _change(self, event: Event, window: Window, source: int) -> None:
-        if source in _ACTIVITY:
+        if source in Source.OF_A_PERSON:
             self._active, self._active_at = window, event.timestamp
         if source == Source.MUTATION and window.page is not None:
             window.keep_press()
@@ -144,7 +138,7 @@ class Player:
         elif source == Source.MOUSE_INTERACTION:
             self._interact(event, window, msgspec.json.decode(event.data, type=Interaction))
         elif source == Source.INPUT:
-            self._change_field(event, window, msgspec.json.decode(event.data, type=Input))
+            self._change_field(event, window, msgspec.json.decode(event.data, type=Interaction))
 
     def _interact(self, event: Event, window: Window, done: Interaction) -> None:
         match done.type:
@@ -161,7 +155,7 @@ class Player:
             case Pointer.BLUR:
                 window.focused = None
 
-    def _change_field(self, event: Event, window: Window, change: Input) -> None:
+    def _change_field(self, event: Event, window: Window, change: Interaction) -> None:
         """What was typed, chosen or ticked, by a person or by the page."""
         node = window.node(change.id)
         if node is None or window.page is None:
@@ -184,7 +178,7 @@ class Player:
         else:
             window.page.set_attribute(node, "checked", True if change.isChecked else None)
 
-    def _is_persons(self, window: Window, change: Input, value: str) -> bool:
+    def _is_persons(self, window: Window, change: Interaction, value: str) -> bool:
         if self._knows_users:
             return change.userTriggered is True
         if window.focused is not None:
@@ -205,7 +199,7 @@ class Player:
         self._active_at = None
 
     def _not_read(self, number: int, reason: str, *windows: Window) -> None:
-        self._log.timeline.append(NotRead(number, " ".join(reason.split())))
+        self._log.timeline.append(Unread(" ".join(reason.split()), number=number))
         for window in windows:
             window.forget(f"event {number}, which may have changed the page, cannot be read")
 

@@ -14,6 +14,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.importer import Imported
 from replay_sessions.importers.logged_pages import Pages, Row, Unresolved
 from replay_sessions.importers.raw.endings import Endings
+from replay_sessions.importers.rrweb.events import Unread
 from replay_sessions.importers.rrweb.pages import ActedPage, Settler
 from replay_sessions.importers.rrweb.timeline import (
     PERSONA,
@@ -23,7 +24,6 @@ from replay_sessions.importers.rrweb.timeline import (
     Act,
     Address,
     NoAction,
-    NotRead,
     Pause,
     Remark,
     Timeline,
@@ -90,7 +90,7 @@ def read_sessions(
         session_id: That of the first, if the recording names none.
         location: How the user reads of the recording.
     """
-    faults = [entry for entry in timeline if isinstance(entry, NotRead)]
+    faults = [entry for entry in timeline if isinstance(entry, Unread)]
     for fault in faults[:_MOST_LISTED]:
         yield Rejected(where=f"{location}:{fault.number}", reason=fault.reason)
     if len(faults) > _MOST_LISTED:

@@ -141,7 +141,9 @@ class CaptureIndex:
         if than:
             values |= {"than_time": than["time"], "than_number": than["number"]}
         find = f"SELECT * {where} AND time <="
-        newest: sqlite3.Row | None = self._database.execute(f"{find} :time ORDER BY time DESC, number DESC LIMIT 1", values).fetchone()
+        newest: sqlite3.Row | None = self._database.execute(
+            f"{find} :time ORDER BY time DESC, number DESC LIMIT 1", values
+        ).fetchone()
         return newest or self._database.execute(f"{find} :latest ORDER BY time, number LIMIT 1", values).fetchone()
 
 
