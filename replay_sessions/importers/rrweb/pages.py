@@ -11,7 +11,6 @@ the same, whoever does them.
 import contextlib
 import re
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 
@@ -64,13 +63,11 @@ class View(msgspec.Struct, eq=False):
         html: With a mark on what was acted on; "" once it is being simplified.
         outward: How many elements further out than the mark the click landed.
         page: The simplified page once it is there, or why there is none.
-        future: The page while it is being simplified.
     """
 
     html: str
     outward: int = 0
     page: ActedPage | str | None = None
-    future: Future[ActedPage | str] | None = None
 
 
 def read_page(
@@ -117,7 +114,7 @@ def read_page(
     return ActedPage(located.page, name, matched, len("".join(text.split())), masked)
 
 
-class PageHelpers:
+class PageHelpers(contextlib.ExitStack):
     """Simplifies the pages of an import, with helpers or without; a context that ends them.
 
     Args:
@@ -126,17 +123,11 @@ class PageHelpers:
     """
 
     def __init__(self, recipe: Recipe | None, selectors: tuple[str, ...], *, private_data: bool, helpers: int) -> None:
+        super().__init__()
         self._read = partial(read_page, recipe=recipe, private_data=private_data, selectors=selectors)
         self._helpers = helpers
         self._pool: ProcessPoolExecutor | None = None
         self._waiting: list[Future[ActedPage | str]] = []
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> "PageHelpers":
-        return self
-
-    def __exit__(self, *raised: object) -> bool | None:
-        return self._stack.__exit__(*raised)  # type: ignore[arg-type]  # as it was called
 
     def begin(self, html: str, outward: int) -> Future[ActedPage | str]:
         """The simplified page of a marked one, or why there is none."""
@@ -146,8 +137,8 @@ class PageHelpers:
             page.set_result(self._read(html, outward))
             return page
         if self._pool is None:
-            self._pool = self._stack.enter_context(worker_processes(self._helpers, _set_up, self._read))
-        page = self._pool.submit(_read_page, html, outward)
+            self._pool = self.enter_context(worker_processes(self._helpers))
+        page = self._pool.submit(self._read, html, outward)
         self._waiting.append(page)
         return page
 
@@ -163,7 +154,7 @@ class Settler:
         self._helpers = helpers
         self._longest = longest
         self._characters = 0
-        self._pending: deque[View] = deque()
+        self._pending: deque[tuple[View, Future[ActedPage | str]]] = deque()
 
     def begin(self, view: View) -> None:
         """Has the page of a view simplified.
@@ -171,9 +162,9 @@ class Settler:
         Raises:
             BadSession: The pages so far are too long together.
         """
-        if view.page is None and view.future is None:
-            view.future, view.html = self._helpers.begin(view.html, view.outward), ""
-            self._pending.append(view)
+        if view.html:
+            self._pending.append((view, self._helpers.begin(view.html, view.outward)))
+            view.html = ""
             self._settle(wait=False)
 
     def page(self, view: View) -> ActedPage | str:
@@ -197,22 +188,10 @@ class Settler:
 
     def _settle(self, *, wait: bool) -> None:
         """Counts pages in the order in which they were begun, whoever is done with theirs first."""
-        while self._pending and (future := self._pending[0].future) is not None and (wait or future.done()):
-            view = self._pending.popleft()
-            view.page, view.future = future.result(), None
+        while self._pending and (wait or self._pending[0][1].done()):
+            view, future = self._pending.popleft()
+            view.page = future.result()
             if isinstance(view.page, ActedPage):
                 self._characters += len(view.page.page.html)
                 if self._characters > self._longest:
                     raise BadSession(too_long(self._longest))
-
-
-_read: Callable[[str, int], ActedPage | str]  # a helper's, from when it is set up
-
-
-def _set_up(read: Callable[[str, int], ActedPage | str]) -> None:
-    global _read
-    _read = read
-
-
-def _read_page(html: str, outward: int) -> ActedPage | str:
-    return _read(html, outward)
