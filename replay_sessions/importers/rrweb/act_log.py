@@ -4,6 +4,7 @@ A click into a field that is then typed into is no act of its own, nor are the c
 """
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Event, Interaction, Node
@@ -26,7 +27,6 @@ class ActLog:
     def __init__(self, settle: Callable[[View], None]) -> None:
         self.timeline: Timeline = []
         self._settle = settle
-        self._unsettled: Act | None = None  # the last one: what comes next may show that it is none
         self._count = 0
 
     def click(self, event: Event, window: Window, node_id: int, *, by_pointer: bool) -> None:
@@ -52,8 +52,7 @@ class ActLog:
             if self._is_sent(window, node):
                 return
             if event.timestamp - window.clicked_at <= _ECHO_MS:
-                last = self.timeline[-1] if self.timeline else None
-                if not (isinstance(last, Act) and last.node_id == node.id):  # else a label clicks its field
+                if getattr(self._last(), "node_id", None) != node.id:  # else a label clicks its field
                     self.leave("click that the page made", event.number)
                 return
         window.clicked_at = event.timestamp
@@ -108,13 +107,12 @@ class ActLog:
 
     def leave_once(self, name: str, number: int) -> None:
         """Notes it, unless it was what was noted last: the next key of the same."""
-        last = self.timeline[-1] if self.timeline else None
-        if not (isinstance(last, NoAction) and last.name == name):
+        if getattr(self._last(), "name", None) != name:
             self.leave(name, number)
 
     def settle(self) -> None:
-        """Has the page of the last act simplified: it counts."""
-        act, self._unsettled = self._unsettled, None
+        """Has the page of the last act simplified: what came next has not shown that it is none."""
+        act = next((entry for entry in reversed(self.timeline) if isinstance(entry, Act)), None)
         if act is not None:
             self._settle(act.view)
 
@@ -137,27 +135,23 @@ class ActLog:
             raise BadSession(f"more than {MAX_ACTS:,} actions in one recording: no person's")
         self.settle()
         self.timeline.append(act)
-        self._unsettled = act
 
     def _typing(self, window: Window) -> Act | None:
         """The text that is being typed in a window, if nothing but clicks into its field came after it."""
         for entry in reversed(self.timeline):
             if entry is window.typing:
                 return window.typing
-            if not (
-                isinstance(entry, Act) and window.typing is not None and _is_on(entry, window, window.typing.node_id)
-            ):
+            if window.typing is None or not _is_on(entry, window, window.typing.node_id):
                 return None
         return None
 
     def _drop_clicks(self, window: Window, node: Node) -> None:
-        while self.timeline:
-            last = self.timeline[-1]
-            if not (isinstance(last, Act) and last.kind == "click" and _is_on(last, window, node.id)):
-                return
+        while _is_on(last := self._last(), window, node.id) and last.kind == "click":
             self.timeline.pop()
-            self._unsettled = None
+
+    def _last(self) -> object:
+        return self.timeline[-1] if self.timeline else None
 
 
-def _is_on(act: Act, window: Window, node_id: int) -> bool:
-    return act.window == window.name and act.node_id == node_id
+def _is_on(entry: object, window: Window, node_id: int) -> TypeGuard[Act]:
+    return isinstance(entry, Act) and (entry.window, entry.node_id) == (window.name, node_id)
