@@ -17,7 +17,6 @@ import msgspec
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
@@ -149,12 +148,8 @@ run = command(Check, _check, program="python -m replay_sessions check", text=__d
 
 def print_report(report: AuditReport, console: Console) -> None:
     """The numbers, then warnings and faults, then the verdict."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
     for name, fact in _facts(report):
-        table.add_row(name, escape(fact))
-    console.print(table)
+        console.print(f"[bold]{name:<14}[/bold]{escape(fact)}", highlight=False, soft_wrap=True)
     for kind, colour, findings in (("warning", "yellow", report.warnings), ("fault", "red", report.faults)):
         for finding in findings:
             sessions = escape(", ".join(finding.sessions[:3])) + (" ..." if len(finding.sessions) > 3 else "")

@@ -5,6 +5,7 @@ of a request do not come in time, and where there are too many connections, the 
 """
 
 import asyncio
+import os
 import signal
 import socket
 import threading
@@ -16,11 +17,6 @@ from typing import TYPE_CHECKING, Self
 from replay_sessions.foundation.command_line import Terminated, terminable
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:  # it needs an extra
     from starlette.applications import Starlette
@@ -98,13 +94,10 @@ def bounded_connections() -> "type[H11Protocol]":
     import h11  # noqa: PLC0415 - an extra that may be missing
     from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - likewise
 
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource else _MAX_CONNECTIONS * _FILES_PER_CONNECTION
-    limit = min(_MAX_CONNECTIONS, files // _FILES_PER_CONNECTION) if files > 0 else _MAX_CONNECTIONS  # -1: no limit
+    files = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else -1  # -1: no limit; Windows does not say
+    limit = min(_MAX_CONNECTIONS, files // _FILES_PER_CONNECTION) if files > 0 else _MAX_CONNECTIONS
 
     class Connection(H11Protocol):  # type: ignore[misc]  # uvicorn is not looked into
-        made_at = 0.0
-        headers_timer: asyncio.TimerHandle | None = None
-
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
             self.made_at = self.loop.time()
@@ -115,23 +108,18 @@ def bounded_connections() -> "type[H11Protocol]":
                 self.connections.discard(oldest)  # at once, as it is told only later
                 oldest.transport.abort()
 
+        def time_headers(self) -> None:
+            self.timer = self.loop.call_later(_HEADERS_S, self.transport.abort)
+
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self.time_headers()
+            if self.conn.their_state is not h11.IDLE:  # the headers are there
+                self.timer.cancel()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            if self.headers_timer:
-                self.headers_timer.cancel()
-
-        def time_headers(self) -> None:
-            """Starts the timer where a request is expected or has begun, and ends it once its headers are there."""
-            is_waiting = self.conn.their_state is h11.IDLE
-            if is_waiting and self.headers_timer is None:
-                self.headers_timer = self.loop.call_later(_HEADERS_S, self.transport.abort)
-            elif not is_waiting and self.headers_timer is not None:
-                self.headers_timer.cancel()
-                self.headers_timer = None
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.conn.their_state is h11.IDLE:  # else the next request is there already
+                self.time_headers()
 
     return Connection
 

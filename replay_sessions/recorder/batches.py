@@ -40,24 +40,17 @@ class Batch(msgspec.Struct, frozen=True):
 
     Attributes:
         file_name: Of the session's file, without its ending: small letters, digits, `-` and `_` alone.
-        at: The time of its first event, in milliseconds.
+        key: Which batch of its session it is: its window, and its number there.
+        head: The first line of a session's file, which says whose session it is as an event that the importer reads.
         line: What is written of it.
         digest: Of its events, to distinguish a repeated batch from another of the same number.
     """
 
     file_name: str
-    session_id: str
-    user_id: str
-    window_id: str
-    number: int
-    at: float
+    key: tuple[str, int]
+    head: bytes
     line: bytes
     digest: bytes
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Which batch of its session it is."""
-        return self.window_id, self.number
 
 
 def read_batch(body: bytes) -> Batch:
@@ -76,15 +69,14 @@ def read_batch(body: bytes) -> Batch:
     if not (posted.session_id and posted.user_id and posted.window_id and events):
         raise BadSession("a batch without events, or with an empty id")
     data = bytes(msgspec.json.format(posted.events, indent=-1))  # on one line
-    window_id = _fitting(posted.window_id, _LABEL)
-    named = {"window_id": window_id, "number": posted.number}
+    key = _fitting(posted.window_id, _LABEL), posted.number
+    whose = {"session_id": _fitting(posted.session_id, _LABEL), "user_id": _fitting(posted.user_id, _LABEL)}
+    event = {"type": 5, "timestamp": events[0].timestamp, "data": {"tag": "shop_r1.session", "payload": whose}}
+    named = {"window_id": key[0], "number": posted.number}
     return Batch(
         file_name=file_name_of(posted.session_id),
-        session_id=_fitting(posted.session_id, _LABEL),
-        user_id=_fitting(posted.user_id, _LABEL),
-        window_id=window_id,
-        number=posted.number,
-        at=events[0].timestamp,
+        key=key,
+        head=msgspec.json.encode({"window_id": key[0], "data": [event]}) + b"\n",
         line=b'%s,"data":%s}\n' % (msgspec.json.encode(named)[:-1], data),
         digest=digest_of(data),
     )
@@ -101,13 +93,6 @@ def file_name_of(session_id: str) -> str:
 
 def _fitting(value: str, form: re.Pattern[str]) -> str:
     return value if form.fullmatch(value) else blake2b(value.encode(), digest_size=16).hexdigest()
-
-
-def head_line(batch: Batch) -> bytes:
-    """The first line of a session's file, which says whose session it is as an event that the importer reads."""
-    whose = {"session_id": batch.session_id, "user_id": batch.user_id}
-    event = {"type": 5, "timestamp": batch.at, "data": {"tag": "shop_r1.session", "payload": whose}}
-    return msgspec.json.encode({"window_id": batch.window_id, "data": [event]}) + b"\n"
 
 
 def named_in(line: bytes) -> tuple[str, str]:

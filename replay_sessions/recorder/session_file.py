@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import ShopR1Error
-from replay_sessions.recorder.batches import Batch, digest_of, head_line
+from replay_sessions.recorder.batches import Batch, digest_of
 
 _PRIVATE = 0o600  # what people did is nobody else's
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -66,10 +66,10 @@ class SessionFile:
             for batch in batches:
                 digest = self._digests.get(batch.key) or new.get(batch.key)
                 if digest is not None:
-                    other = f"batch {batch.number} of window {batch.window_id} is here already, with other events"
+                    other = f"batch {batch.key[1]} of window {batch.key[0]} is here already, with other events"
                     outcomes.append(False if digest == batch.digest else OtherEvents(other))
                     continue
-                line = batch.line if self._size or content else head_line(batch) + batch.line
+                line = batch.line if self._size or content else batch.head + batch.line
                 if self._size + len(content) + len(line) > self._most_bytes:
                     limit = f"a session of more than {self._most_bytes >> 20} MiB is taken no further"
                     outcomes.append(SessionFull(limit))

@@ -16,7 +16,7 @@ from typing import Self
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import writing
+from replay_sessions.foundation.durable_files import replace_json, writing
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.schema import Session, action_type
 from replay_sessions.store.manifest import (
@@ -115,10 +115,9 @@ class StoreContents:
             rejected_digest=file_digest(self.rejected.path) if self.rejected.count else "",
         )
         manifest = msgspec.structs.replace(manifest, digest=manifest.compute_digest())
-        manifest_json = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
         with writing(self._folder):
             write_index(self._folder, rows)
-            (self._folder / MANIFEST_FILE).write_bytes(manifest_json + b"\n")
+        replace_json(self._folder / MANIFEST_FILE, manifest)
 
 
 class StoreWriter:

@@ -11,7 +11,7 @@ from replay_sessions.importers.rrweb.events import Event, Interaction, Node
 from replay_sessions.importers.rrweb.pages import View
 from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
 from replay_sessions.importers.rrweb.tree import option_value, subtree
-from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, meant, submit_button
+from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, submit_button
 
 MAX_ACTS = 20_000
 _ECHO_MS = 100  # how soon after a click one follows that it caused
@@ -35,30 +35,26 @@ class ActLog:
         Args:
             by_pointer: Whether a mouse or a finger made it, not a key or the page.
         """
+        if window.press is None or window.press.view is None:  # the page is as it was
+            window.press = None
+            window.begin_press(node_id, event.timestamp, is_touch=False)
+            window.keep_press()
         press, window.press = window.press, None
-        node = window.node(node_id)
-        if press is not None and press.view is not None:
-            node = press.node
-            outward = press.path.index(node_id) if node_id in press.path else 0
-            view = View(press.view.html, outward) if outward and press.view.html else press.view
-        elif node is not None and window.page is not None:
-            node = meant(window.page, node)
-            view = window.view(node)
-        else:
-            reason = window.lost or f"node {node_id} is not in the page"
-            self.leave("click", event.number, reason)
+        if press is None or press.view is None:
+            self.leave("click", event.number, window.missing(node_id))
             return
+        outward = press.path.index(node_id) if node_id in press.path else 0
+        view = View(press.view.html, outward) if outward and press.view.html else press.view
         if not by_pointer:
-            if self._is_sent(window, node):
+            if self._is_sent(window, press.node):
                 return
             if event.timestamp - window.clicked_at <= _ECHO_MS:
-                if getattr(self._last(), "node_id", None) != node.id:  # else a label clicks its field
+                if getattr(self._last(), "node_id", None) != press.node.id:  # else a label clicks its field
                     self.leave("click that the page made", event.number)
                 return
         window.clicked_at = event.timestamp
-        act = self._act("click", event, window, node, view)
-        if press is not None and press.view is not None:  # what was pressed may be gone
-            act.form_id, act.is_submit = press.form_id, press.is_submit
+        act = self._act("click", event, window, press.node, view)
+        act.form_id, act.is_submit = press.form_id, press.is_submit  # what was pressed may be gone
         self._add(act)
 
     def _is_sent(self, window: Window, node: Node) -> bool:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.importers.importer import reason_of
 from replay_sessions.importers.rrweb.events import (
     Event,
     EventType,
@@ -144,7 +145,7 @@ class _Reader:
         except (ValueError, RecursionError, zlib.error) as error:
             if isinstance(error, BadSession):
                 raise
-            self._add(Unread(" ".join(str(error).split())[:200]))
+            self._add(Unread(reason_of(error)[:200]))
 
     def end(self) -> None:
         """Appends the events of numbered batches, which may have come in any order."""

@@ -160,8 +160,7 @@ class Player:
         node = window.node(change.id)
         if node is None or window.page is None:
             if change.userTriggered:
-                reason = window.lost or f"node {change.id} is not in the page"
-                self._log.leave("input", event.number, reason)
+                self._log.leave("input", event.number, window.missing(change.id))
             return
         kind = field_kind(node)
         window.keep_press()

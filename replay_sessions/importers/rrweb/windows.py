@@ -143,6 +143,10 @@ class Window(msgspec.Struct, eq=False):
     def node(self, node_id: int) -> Node | None:
         return self.page.nodes.get(node_id) if self.page is not None else None
 
+    def missing(self, node_id: int) -> str:
+        """Why a node is not known."""
+        return self.lost or f"node {node_id} is not in the page"
+
     def form_of(self, node: Node) -> int | None:
         """The id of the form that a field or button belongs to."""
         if self.page is None:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
+from replay_sessions.importers.importer import reason_of
 from replay_sessions.importers.sources.captures import (
     BadBody,
     Capture,
@@ -162,7 +163,7 @@ class HarFile(PageFile):
             try:
                 self._last = (position, msgspec.json.decode(self._entries[position], type=_Entry))
             except (IndexError, ValueError, RecursionError) as error:
-                raise BadBody(Cause.UNDECODABLE, f"no entry of a HAR file: {' '.join(str(error).split())}") from error
+                raise BadBody(Cause.UNDECODABLE, f"no entry of a HAR file: {reason_of(error)}") from error
         return self._last[1]
 
     @cached_property
@@ -170,7 +171,7 @@ class HarFile(PageFile):
         try:
             return msgspec.json.decode(self._content(), type=_Document).log.entries
         except (ValueError, RecursionError, *UNREADABLE) as error:
-            reason = " ".join(str(error).split())
+            reason = reason_of(error)
             where = "" if "byte" in reason else f" (byte {self.path.stat().st_size:,})"  # where it ends
             raise BadBody(
                 Cause.UNDECODABLE, f"no HAR file, or one that is damaged or cut: {reason}{where}; export it again"

@@ -3,6 +3,7 @@
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Split
 
 LONG_SESSION_STEPS = 1000  # a crawler's, or ids shared by several visits
 
@@ -78,7 +79,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     grounding: tuple[Grounding, ...]
     grounding_by_offset: dict[str, float]
     action_counts: dict[str, int]
-    split_sessions: dict[str, int]
+    split_sessions: dict[Split, int]
     session_steps: Spread | None
     page_characters: Spread | None
     session_characters: Spread | None

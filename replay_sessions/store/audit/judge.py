@@ -57,7 +57,7 @@ def audit_store(
         fingerprint=store.fingerprint,
         sessions=len(store),
         users=manifest.users,
-        steps=sum(row.steps for row in store.index()),
+        steps=manifest.steps,
         faults=(
             *_unreadable(facts),
             *_altered(store, is_readable=len(readable) == len(facts)),
@@ -79,7 +79,7 @@ def audit_store(
         grounding=grounding,
         grounding_by_offset={f"{offset:+d}": share for offset, share in shares.items()},
         action_counts=dict(sorted(_total(fact.action_counts for fact in readable).items())),
-        split_sessions={split: len(store.session_ids(split)) for split in SPLITS},
+        split_sessions=manifest.split_sessions,
         session_steps=_spread([fact.steps for fact in readable]),
         page_characters=_spread([length for fact in readable for length in fact.page_characters]),
         session_characters=_spread([sum(fact.page_characters) for fact in readable]),
