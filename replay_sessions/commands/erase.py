@@ -41,7 +41,7 @@ def _erase(options: Erase) -> int:
     ids = {options.id}
     count = 0
     for folder in sorted(options.folders, key=_is_store):  # what recordings know of a user's sessions, stores need
-        erased = _erase_from_store(folder, ids) if _is_store(folder) else _erase_recordings(folder, ids)
+        erased = (_erase_from_store if _is_store(folder) else _erase_recordings)(folder, ids)
         print(f"{folder}: {counted(erased, 'session')} erased")
         count += erased
     if not count:
@@ -57,10 +57,8 @@ def _is_store(folder: Path) -> bool:
 
 def _erase_recordings(folder: Path, ids: set[str]) -> int:
     """Removes the files of sessions, and adds their ids to those that are erased."""
-    if not folder.is_dir():
-        raise BadConfig(f"'{folder}' is no folder: a store or a folder of recordings was expected")
     count = 0
-    for path in sorted(folder.rglob("*.jsonl")):
+    for path in folder.rglob("*.jsonl"):
         with path.open("rb") as file:
             names = named_in(file.readline())
         if not ids.isdisjoint(names):
@@ -76,11 +74,9 @@ def _erase_from_store(folder: Path, ids: set[str]) -> int:
     store = SessionStore.open(folder)
     # An import that splits a visit numbers what follows: "s1 (2)".
     mine = [row for row in store.index() if row.user_id in ids or row.session_id.partition(" (")[0] in ids]
-    if len(mine) == len(store):
-        raise BadConfig(f"every session of '{folder}' is to be erased: delete the folder")
-    ids |= {row.session_id for row in mine}
+    erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
+    ids |= erased.keys()
     with progress_bar("erasing", len(store)) as advance:
-        erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
         rewrite_store(store, erased, forgotten=ids | set(map(file_name_of, ids)), on_progress=advance)
     return len(mine)
 

@@ -90,18 +90,12 @@ def read_page(
     for _ in range(outward):
         node = node.parent if node is not None else None
 
-    def is_element(name: str) -> bool:
-        """Whether something of that name can be acted on; it may only lend its name to what is inside."""
-        inside = any(other.startswith(f"{name}.") for other in located.names.values())
-        return not inside or name in {element.name for element in located.page.elements}
+    elements = {element.name for element in located.page.elements}  # other names are only lent to what is inside
 
     def name_around(node: LexborNode | None) -> str | None:
-        while node is not None:
-            name = located.names.get(node.mem_id)
-            if name is not None and is_element(name):
-                return name
+        while node is not None and located.names.get(node.mem_id) not in elements:
             node = node.parent
-        return None
+        return None if node is None else located.names[node.mem_id]
 
     name = name_around(node)
     matched = frozenset(
