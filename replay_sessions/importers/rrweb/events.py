@@ -8,7 +8,7 @@ The records follow rrweb's `packages/types/src/index.ts`; fields that are not ne
 
 import re
 import zlib
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -16,7 +16,7 @@ from msgspec import Raw
 from replay_sessions.foundation.errors import BadSession
 
 _SURROGATE = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD](?:[89abAB]..\\u[dD][c-fC-F]..|([89a-fA-F]..))")
-_SOURCE = re.compile(rb'\{"source":(\d{1,9})[,}]')
+Kind = TypeVar("Kind")
 _ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
 
 
@@ -184,10 +184,7 @@ class Event(msgspec.Struct, rename=_rename):
     number: int = 0
 
     def source(self) -> int:
-        """What an incremental event is about; recorders write it first, so that the rest need not be gone through."""
-        first = _SOURCE.match(memoryview(self.data))
-        if first is not None:
-            return int(first[1])
+        """What an incremental event is about."""
         return msgspec.json.decode(self.data, type=_Incremental).source
 
 
@@ -218,28 +215,21 @@ class Unpacker:
             raise zlib.error("it ends too early")
         return content
 
-    def event(self, text: Raw) -> Event:
-        """An event that is a string of @rrweb/packer's."""
-        return msgspec.json.decode(self._inflated(text), type=Event)
-
-    def snapshot(self, event: Event) -> Node:
-        """The page in a full snapshot."""
-        return msgspec.json.decode(self._plain(event.data), type=FullSnapshot).node
+    def decode(self, data: Raw, kind: type[Kind]) -> Kind:
+        """Reads a JSON value, or the string that a packer made of it."""
+        plain: Raw | bytes = data
+        if memoryview(data)[0] == ord('"'):
+            try:
+                packed = msgspec.json.decode(data, type=str).encode("latin-1")
+            except UnicodeEncodeError as error:
+                raise zlib.error("it holds characters that are no bytes") from error
+            plain = replace_lone_surrogates(self.inflate(packed))
+        return msgspec.json.decode(plain, type=kind)
 
     def mutation(self, event: Event) -> Mutation:
         try:
             return msgspec.json.decode(event.data, type=Mutation)
         except (ValueError, RecursionError):  # a list is packed, or damaged
             fields = msgspec.json.decode(event.data, type=dict[str, Raw])
-            lists = {name: fields[name] for name in Mutation.__struct_fields__ if name in fields}
-            unpacked = {name: Raw(self._plain(data)) for name, data in lists.items()}
-            return msgspec.json.decode(msgspec.json.encode(unpacked), type=Mutation)
-
-    def _plain(self, data: Raw) -> Raw | bytes:
-        return self._inflated(data) if memoryview(data)[0] == ord('"') else data
-
-    def _inflated(self, text: Raw) -> bytes:
-        try:
-            return replace_lone_surrogates(self.inflate(msgspec.json.decode(text, type=str).encode("latin-1")))
-        except UnicodeEncodeError as error:
-            raise zlib.error("it holds characters that are no bytes") from error
+            lists = {name: self.decode(fields[name], Raw) for name in Mutation.__struct_fields__ if name in fields}
+            return msgspec.json.decode(msgspec.json.encode(lists), type=Mutation)

@@ -139,7 +139,7 @@ class _Reader:
             elif first == "{":
                 self._read_object(raw, window, depth)
             elif first == '"':
-                self._add(self._unpacker.event(raw), window)
+                self._add(self._unpacker.decode(raw, Event), window)
             else:
                 raise ValueError("a number or word where an event was expected")
         except (ValueError, RecursionError, zlib.error) as error:

@@ -21,6 +21,7 @@ from replay_sessions.importers.rrweb.events import (
     Custom,
     Event,
     EventType,
+    FullSnapshot,
     Interaction,
     Meta,
     Pointer,
@@ -114,7 +115,7 @@ class Player:
                 window.width = meta.width
                 self._address(window, meta.href)
             case EventType.FULL_SNAPSHOT:
-                window.show(self._unpacker.snapshot(event))
+                window.show(self._unpacker.decode(event.data, FullSnapshot).node)
                 window.focused = None
                 self._active = self._active or window
             case EventType.INCREMENTAL:
