@@ -64,9 +64,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(options: Check) -> int:
-    report = _audit(SessionStore.open(options.store, salvage=options.repair), options)
+    store = SessionStore.open(options.store, salvage=options.repair)
+    report = _audit(store, options)
     if options.repair and report.faults:
-        store = SessionStore.open(options.store, salvage=True)
         with progress_bar("repairing", len(store)) as advance:
             removed = repair_store(store, report, on_progress=advance)
         Console(stderr=options.json).print(f"rejected {removed:,} of {len(store):,} sessions", highlight=False)

@@ -145,6 +145,7 @@ class Mutation(msgspec.Struct):
 class Interaction(msgspec.Struct):
     """Of the mouse, or, without a type, what stands in a field."""
 
+    source: int
     id: int
     type: int | None = None
     text: str = ""

@@ -12,6 +12,7 @@ ticks itself is none of it: rrweb says so (`userTriggered`), or the field was no
 
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -95,16 +96,12 @@ class Player:
     def _learn(self, events: Iterable[Event]) -> None:
         """Whether the recorder records presses, and who made an input."""
         for event in events:
-            if event.type != EventType.INCREMENTAL or len(data := memoryview(event.data)) > _SMALL:
-                continue
-            self._knows_users = self._knows_users or b'"userTriggered"' in data.tobytes()
-            if not self._knows_presses:
-                try:
-                    if event.source() == Source.MOUSE_INTERACTION:
-                        done = msgspec.json.decode(event.data, type=Interaction)
-                        self._knows_presses = done.type in (Pointer.MOUSE_DOWN, Pointer.TOUCH_START)
-                except ValueError:
-                    continue
+            if event.type == EventType.INCREMENTAL and len(memoryview(event.data)) <= _SMALL:
+                self._knows_users |= b'"userTriggered"' in bytes(event.data)
+                with suppress(ValueError):
+                    done = msgspec.json.decode(event.data, type=Interaction)
+                    is_press = done.type in (Pointer.MOUSE_DOWN, Pointer.TOUCH_START)
+                    self._knows_presses |= is_press and done.source == Source.MOUSE_INTERACTION
 
     def _play(self, event: Event, window: Window) -> None:
         match event.type:

@@ -245,8 +245,8 @@ def test_real_logs_pass(shared_data: Path, tmp_path: Path, file: str, warnings: 
     ("flag", "value", "told"),
     [
         ("--min-grounding", "2", "grounding is 2.0, and a share from 0 to 1 was expected"),
-        ("--context-tokens", "-5", "context_tokens is -5, and at least 1 was expected"),
-        ("--private-pages", "-1", "private_pages is -1, and at least 0 was expected"),
+        ("--context-tokens", "-5", "--context-tokens is -5, and at least 1 was expected"),
+        ("--private-pages", "-1", "--private-pages is -1, and at least 0 was expected"),
         ("--workers", "0", "--workers is 0, and at least 1 was expected"),
     ],
 )
