@@ -66,10 +66,9 @@ class Page(Tree):
 
     def _missing(self, add: Add) -> int | None:
         """The id that an add waits for."""
-        needed = (add.parentId, add.nextId)
-        return next(
-            (node_id for node_id in needed if node_id not in (None, _TO_COME) and node_id not in self.nodes), None
-        )
+        if add.parentId not in self.nodes:
+            return add.parentId
+        return add.nextId if add.nextId not in (None, _TO_COME) and add.nextId not in self.nodes else None
 
     def _add(self, add: Add) -> None:
         node = add.node
