@@ -121,20 +121,20 @@ class PageHelpers(contextlib.ExitStack):
         self._read = partial(read_page, recipe=recipe, private_data=private_data, selectors=selectors)
         self._helpers = helpers
         self._pool: ProcessPoolExecutor | None = None
-        self._waiting: list[Future[ActedPage | str]] = []
 
-    def begin(self, html: str, outward: int) -> Future[ActedPage | str]:
-        """The simplified page of a marked one, or why there is none."""
-        self._waiting = [page for page in self._waiting if not page.done()]
-        if len(self._waiting) >= _MOST_WAITING * self._helpers:
+    def begin(self, html: str, outward: int, waiting: int) -> Future[ActedPage | str]:
+        """The simplified page of a marked one, or why there is none.
+
+        Args:
+            waiting: How many pages were begun and are not done.
+        """
+        if waiting >= _MOST_WAITING * self._helpers:
             page: Future[ActedPage | str] = Future()
             page.set_result(self._read(html, outward))
             return page
         if self._pool is None:
             self._pool = self.enter_context(worker_processes(self._helpers))
-        page = self._pool.submit(self._read, html, outward)
-        self._waiting.append(page)
-        return page
+        return self._pool.submit(self._read, html, outward)
 
 
 class Settler:
@@ -157,9 +157,10 @@ class Settler:
             BadSession: The pages so far are too long together.
         """
         if view.html:
-            self._pending.append((view, self._helpers.begin(view.html, view.outward)))
+            waiting = sum(not page.done() for _, page in self._pending)
+            self._pending.append((view, self._helpers.begin(view.html, view.outward, waiting)))
             view.html = ""
-            self._settle(wait=False)
+            self.finish(wait=False)
 
     def page(self, view: View) -> ActedPage | str:
         """The simplified page of a view, or why there is none.
@@ -172,16 +173,15 @@ class Settler:
         assert view.page is not None
         return view.page
 
-    def finish(self) -> None:
-        """Waits for all pages that were begun.
+    def finish(self, *, wait: bool = True) -> None:
+        """Counts pages in the order in which they were begun, whoever is done with theirs first.
+
+        Args:
+            wait: For all pages that were begun; else only those count that are done.
 
         Raises:
             BadSession: They are too long together.
         """
-        self._settle(wait=True)
-
-    def _settle(self, *, wait: bool) -> None:
-        """Counts pages in the order in which they were begun, whoever is done with theirs first."""
         while self._pending and (wait or self._pending[0][1].done()):
             view, future = self._pending.popleft()
             view.page = future.result()
