@@ -30,19 +30,6 @@ REJECTED_FILE = "set_aside.jsonl"  # the name in stores written earlier
 SHARD_FOLDER = "shards"
 REMEDY = "copy the whole store again or write it anew"
 
-_INDEX_SCHEMA = pa.schema(
-    {
-        "session_id": pa.string(),
-        "user_id": pa.string(),
-        "split": pa.string(),
-        "steps": pa.int32(),
-        "page_characters": pa.int64(),
-        "shard": pa.int32(),
-        "row_group": pa.int32(),
-        "digest": pa.binary(),
-    }
-)
-
 SplitBy = Literal["user", "session", "official"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -176,8 +163,8 @@ def fingerprint(rows: Iterable[IndexRow]) -> str:
 
 
 def write_index(folder: Path, rows: list[IndexRow]) -> None:
-    columns = {name: [getattr(row, name) for row in rows] for name in _INDEX_SCHEMA.names}
-    pq.write_table(pa.table(columns, schema=_INDEX_SCHEMA), folder / INDEX_FILE, write_page_checksum=True)
+    columns = {name: [getattr(row, name) for row in rows] for name in IndexRow.__struct_fields__}
+    pq.write_table(pa.table(columns), folder / INDEX_FILE, write_page_checksum=True)
 
 
 def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
