@@ -9,12 +9,14 @@ one by one, and its player looks at nothing else.
 Recordings of 2018 and 2019 say -1 for a sibling that was to come; such a node waits until that one names it.
 """
 
+import re
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Add, Mutation, Node, NodeType
 from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, children
 
 _TO_COME = -1
+_PROPERTY = re.compile("([^;:]*):([^;]*)")
 
 
 class Page(Tree):
@@ -145,11 +147,7 @@ def _host(node: Node) -> Node:
 
 def _changed_style(style: Any, changes: dict[str, Any]) -> str:
     """A style attribute after single properties of it changed: text, [text, priority], or False for those removed."""
-    properties: dict[str, str] = {}
-    for part in style.split(";") if isinstance(style, str) else ():
-        name, colon, value = part.partition(":")
-        if colon:
-            properties[name.strip()] = value.strip()
+    properties = {name.strip(): value.strip() for name, value in _PROPERTY.findall(str(style))}
     for name, value in changes.items():
         if isinstance(value, str):
             properties[name] = value

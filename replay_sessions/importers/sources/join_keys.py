@@ -158,10 +158,12 @@ def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | floa
     >>> in_time_order(["2 b", "1 a", "? c", "1 d"], lambda event: event.split()[0])
     ['1 a', '? c', '1 d', '2 b']
     """
-    keyed = []
     latest = float("-inf")
-    for event in events:
+
+    def time_up_to(event: Event) -> float:
+        nonlocal latest
         time = seconds(time_of(event))
         latest = latest if time is None else time
-        keyed.append((latest, event))
-    return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
+        return latest
+
+    return sorted(events, key=time_up_to)
