@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
 from replay_sessions.store.audit.scan import (
-    Leak,
     SessionFacts,
     add_counts,
     exact_duplicates,
@@ -175,13 +174,13 @@ def _shared_users(store: SessionStore) -> Iterator[Finding]:
         yield Finding("shared_users", message, tuple(row.session_id for row in store.index() if row.user_id in shared))
 
 
-def _leaks(leaks: Sequence[Leak], held_out: int) -> Iterator[Finding]:
+def _leaks(leaks: Sequence[tuple[str, str]], held_out: int) -> Iterator[Finding]:
     if leaks:
         message = (
             f"{len(leaks):,} of {held_out:,} held-out sessions nearly repeat one in train, such as "
-            f"{leaks[0].held_out!r} repeating {leaks[0].train!r}"
+            f"{leaks[0][0]!r} repeating {leaks[0][1]!r}"
         )
-        yield Finding("near_duplicates", message, tuple(leak.held_out for leak in leaks))
+        yield Finding("near_duplicates", message, tuple(held_out_id for held_out_id, _ in leaks))
 
 
 def _doubtful_steps(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
