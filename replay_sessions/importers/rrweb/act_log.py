@@ -72,7 +72,7 @@ class ActLog:
         typing = self._typing(window)
         self._drop_clicks(window, node)
         if typing is None or typing.node_id != node.id:
-            typing = self._act("type_and_submit", event, window, node, window.view(node))
+            typing = self._act("type_and_submit", event, window, node)
             typing.is_secret = attribute(node, "type").lower() == "password"
             typing.field_name = attribute(node, "name")
             self._add(typing)
@@ -85,16 +85,14 @@ class ActLog:
     def choose(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
         """Another option of a list; before the list is changed."""
         self._drop_clicks(window, node)
-        if is_masked(data.text):
-            act = self._act("click", event, window, node, window.view(node))
-            act.is_masked = True
-        else:
-            options = (option for option in subtree(node) if option.tagName == "option")
-            chosen = next((option for option in options if option_value(option) == data.text), None)
-            if chosen is None:
-                self.leave("click", event.number, "the list has no such option")
-                return
-            act = self._act("click", event, window, chosen, window.view(chosen))
+        options = (option for option in subtree(node) if option.tagName == "option")
+        is_hidden = is_masked(data.text)
+        chosen = node if is_hidden else next((option for option in options if option_value(option) == data.text), None)
+        if chosen is None:
+            self.leave("click", event.number, "the list has no such option")
+            return
+        act = self._act("click", event, window, chosen)
+        act.is_masked = is_hidden
         self._add(act)
 
     def leave(self, name: str, number: int, reason: str = "") -> None:
@@ -112,14 +110,14 @@ class ActLog:
         if act is not None:
             self._settle(act.view)
 
-    def _act(self, kind: str, event: Event, window: Window, node: Node, view: View) -> Act:
+    def _act(self, kind: str, event: Event, window: Window, node: Node, view: View | None = None) -> Act:
         return Act(
             kind=kind,  # type: ignore[arg-type]
             window=window.name,
             number=event.number,
             timestamp=event.timestamp,
             href=window.href,
-            view=view,
+            view=view or window.view(node),
             node_id=node.id,
             form_id=window.form_of(node),
             is_submit=submit_button(node) is not None,

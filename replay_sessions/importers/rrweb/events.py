@@ -114,8 +114,12 @@ class FullSnapshot(msgspec.Struct):
     node: Node
 
 
-class Remove(msgspec.Struct):
+class Change(msgspec.Struct):
+    """Of a node that goes, or whose text or attributes are others."""
+
     id: int
+    value: str | None = None
+    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # of a style, what changed
 
 
 class Add(msgspec.Struct):
@@ -125,21 +129,11 @@ class Add(msgspec.Struct):
     previousId: int | None = None  # noqa: N815 - of recordings up to 2019
 
 
-class TextChange(msgspec.Struct):
-    id: int
-    value: str | None = None
-
-
-class AttributeChange(msgspec.Struct):
-    id: int
-    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # of a style, what changed
-
-
 class Mutation(msgspec.Struct):
-    removes: list[Remove] = []
+    removes: list[Change] = []
     adds: list[Add] = []
-    texts: list[TextChange] = []
-    attributes: list[AttributeChange] = []
+    texts: list[Change] = []
+    attributes: list[Change] = []
 
 
 class Interaction(msgspec.Struct):
