@@ -189,6 +189,7 @@ def test_what_is_edited_in_the_page_and_hidden_fields_are_masked(study: Study) -
         "<div contenteditable>a<b>b</b></div><p contenteditable='plaintext-only'></p><iframe srcdoc='<p>c'></iframe>"
         "<input type='hidden' name='mail' value='anna@example.org'><input type='file' name='proof'>"
         "<input type='submit' value='Order now'><span contenteditable='false'>Shown to all</span>"
+        "<textarea name='wish'>For Ulla</textarea><select name='age'><option>Under 30<option selected>Over 90</select>"
     )
     study.page = lambda path, plain=study.page: plain(path) + editors  # type: ignore[method-assign,misc]
     page = study.open()
@@ -197,6 +198,7 @@ def test_what_is_edited_in_the_page_and_hidden_fields_are_masked(study: Study) -
     for place, text in (
         ("div[contenteditable]", "gift for Ida"),
         ("p[contenteditable]", "call me at home"),
+        ("textarea", "with love"),
         (frame, "inside a frame"),
     ):
         target = place.locator("body") if place is frame else page.locator(place)
@@ -208,7 +210,18 @@ def test_what_is_edited_in_the_page_and_hidden_fields_are_masked(study: Study) -
     page.evaluate("rrwebRecord.record.takeFullSnapshot()")
     study.wait_until_sent()
     written = json.dumps(study.lines())
-    for private in ("gift", "Ida", "call me", "home", "inside", "example.org", "passport"):
+    for private in (
+        "gift",
+        "Ida",
+        "call me",
+        "home",
+        "inside",
+        "example.org",
+        "passport",
+        "Ulla",
+        "love",
+        '"selected": true',
+    ):
         assert private not in written, private
     for public in ("Order now", "Shown to all", "Kettle"):
         assert public in written
