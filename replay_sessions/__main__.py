@@ -4,6 +4,7 @@
   python -m replay_sessions import jsonl logs.jsonl.gz --out stores/mine
   python -m replay_sessions show stores/mine
   python -m replay_sessions check stores/mine
+  python -m replay_sessions erase 9f3c27 recordings stores/mine
   python -m replay_sessions export hub stores/mine --out mine_for_the_hub
 
 Each command has a --help of its own.
@@ -20,6 +21,7 @@ COMMANDS = {
     "import": "Read logs into a store.",
     "show": "Look at a store, a session, a step or a page.",
     "check": "Read every session and report what is wrong.",
+    "erase": "Erase what is held of a person.",
     "collect": "Collect what visitors of a shop do.",
     "shop": "Open the demo shop in a browser, and record visits.",
     "export": "Write a store in another form.",

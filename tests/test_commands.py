@@ -48,7 +48,7 @@ LISTS: list[tuple[Main, list[str]]] = [
     (serving, []),
 ]
 COMMANDS: list[tuple[Main, list[str]]] = [
-    *((replay_sessions, [name]) for name in ("generate", "show", "check", "collect", "shop")),
+    *((replay_sessions, [name]) for name in ("generate", "show", "check", "erase", "collect", "shop")),
     *((replay_sessions, ["import", name]) for name in IMPORTERS),
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "new", "check")),

@@ -10,14 +10,13 @@ or near-duplicates on both sides of a split.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated
 
 import msgspec
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
@@ -25,7 +24,7 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, counted
 from replay_sessions.store.audit.judge import audit_size, audit_store
-from replay_sessions.store.manifest import format_counts
+from replay_sessions.store.manifest import SHARD_FOLDER, format_counts
 
 _LIMITS = AuditLimits()
 
@@ -65,9 +64,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(options: Check) -> int:
-    report = _audit(SessionStore.open(options.store, salvage=options.repair), options)
+    store = SessionStore.open(options.store, salvage=options.repair)
+    report = _audit(store, options)
     if options.repair and report.faults:
-        store = SessionStore.open(options.store, salvage=True)
         with progress_bar("repairing", len(store)) as advance:
             removed = repair_store(store, report, on_progress=advance)
         Console(stderr=options.json).print(f"rejected {removed:,} of {len(store):,} sessions", highlight=False)
@@ -103,18 +102,37 @@ def repair_store(
     }
     if len(reasons) == len(store):
         raise BadConfig(f"'{store.path}' cannot be repaired: every session is at fault; import it again")
+    rewrite_store(store, reasons, on_progress=on_progress)
+    return len(reasons)
+
+
+def rewrite_store(
+    store: SessionStore,
+    reasons: Mapping[str, str],
+    *,
+    forgotten: Collection[str] = (),
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Replaces a store by itself without some sessions.
+
+    Args:
+        reasons: Why each is left out, by its id.
+        forgotten: Ids that the list of what was rejected must not hold either.
+    """
     manifest = store.manifest
     with StoreWriter(
         store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
     ) as writer:
-        writer.carry_over(store.path, manifest)
+        writer.carry_over(store.path, manifest, without=forgotten)
+        for file in store.altered_files():
+            if not file.startswith(SHARD_FOLDER):
+                writer.reject(file, "was not as written when the store was repaired")
         for session_id in store.session_ids():
             if session_id in reasons:
-                writer.reject(session_id, reasons[session_id])
+                writer.reject("a session" if session_id in forgotten else session_id, reasons[session_id])
             else:
                 writer.write(store.verified_session(session_id))
             on_progress(1)
-    return len(reasons)
 
 
 def _audit(store: SessionStore, options: Check) -> AuditReport:
@@ -130,12 +148,8 @@ run = command(Check, _check, program="python -m replay_sessions check")
 
 def print_report(report: AuditReport, console: Console) -> None:
     """The numbers, then warnings and faults, then the verdict."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
     for name, fact in _facts(report):
-        table.add_row(name, escape(fact))
-    console.print(table)
+        console.print(f"[bold]{name:<14}[/bold]{escape(fact)}", highlight=False, soft_wrap=True)
     for kind, colour, findings in (("warning", "yellow", report.warnings), ("fault", "red", report.faults)):
         for finding in findings:
             sessions = escape(", ".join(finding.sessions[:3])) + (" ..." if len(finding.sessions) > 3 else "")

@@ -1,9 +1,15 @@
-"""Serves an application over HTTP on this machine, in a thread of its own, until a signal ends it."""
+"""Serves an application over HTTP on this machine, in a thread of its own, until a signal ends it.
+
+Who connects and says nothing, or never ends what it says, takes nobody's place: a connection is closed when the headers
+of a request do not come in time, and where there are too many connections, the one that was waited for longest.
+"""
 
 import asyncio
+import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -14,9 +20,14 @@ from replay_sessions.foundation.plugins import requires_extra
 
 if TYPE_CHECKING:  # it needs an extra
     from starlette.applications import Starlette
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-_BACKLOG = 1_024
+_BACKLOG = 1_024  # connections that the system holds until they are accepted
+_ACCEPTED_AT_ONCE = 32  # before the first of them is looked at, so a burst must not take all files
+_HEADERS_S = 10
+_MAX_CONNECTIONS = 1_024
+_FILES_PER_CONNECTION = 2  # of those that the process may open: the application needs some, too
 _GRACE_S = 5  # for requests that are being answered when it ends
 
 
@@ -48,7 +59,8 @@ class Server:
                 application,
                 lifespan="off",
                 ws="none",
-                http="h11",
+                http=bounded_connections(),
+                backlog=_ACCEPTED_AT_ONCE,
                 log_config=None,
                 access_log=False,  # it would hold tokens
                 server_header=False,
@@ -62,6 +74,9 @@ class Server:
 
     def __enter__(self) -> Self:
         self._thread.start()
+        while self._thread.is_alive() and not self._server.started:
+            time.sleep(0.01)
+        self._socket.listen(_BACKLOG)  # asyncio has set it to what it accepts at once
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -72,6 +87,41 @@ class Server:
     def wait(self) -> None:
         """Waits until it ends by itself, which it does not unless it fails."""
         self._thread.join()
+
+
+def bounded_connections() -> "type[H11Protocol]":
+    """uvicorn's connection with a time limit for headers and a number that is never exceeded; uvicorn has neither."""
+    import h11  # noqa: PLC0415 - an extra that may be missing
+    from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - likewise
+
+    files = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else -1  # -1: no limit; Windows does not say
+    limit = min(_MAX_CONNECTIONS, files // _FILES_PER_CONNECTION) if files > 0 else _MAX_CONNECTIONS
+
+    class Connection(H11Protocol):  # type: ignore[misc]  # uvicorn is not looked into
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self.made_at = self.loop.time()
+            self.time_headers()
+            if len(self.connections) > limit:
+                waiting = [other for other in self.connections if other.conn.their_state in (h11.IDLE, h11.SEND_BODY)]
+                oldest = min(waiting, key=lambda other: other.made_at)
+                self.connections.discard(oldest)  # at once, as it is told only later
+                oldest.transport.abort()
+
+        def time_headers(self) -> None:
+            self.timer = self.loop.call_later(_HEADERS_S, self.transport.abort)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.conn.their_state is not h11.IDLE:  # the headers are there
+                self.timer.cancel()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.conn.their_state is h11.IDLE:  # else the next request is there already
+                self.time_headers()
+
+    return Connection
 
 
 def check_port(port: int) -> None:

@@ -4,7 +4,7 @@
 
 `number` counts the batches of a tab within a session from 0, without holes: by it a batch that is posted again is
 known, and what never came is missed (importers/rrweb/packings.py). The events are rrweb's, and nothing is read of them
-but that they are some.
+but that they are some. Ids may have any form: one that cannot name a file, or is no line of text, is hashed.
 """
 
 import re
@@ -15,9 +15,10 @@ import msgspec
 from msgspec import Meta, Raw
 
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.importers.rrweb.events import replace_lone_surrogates
 
-_ID = re.compile(r"[0-9a-z][0-9a-z_-]{0,63}")
-_USER_ID = re.compile(r"[^\x00-\x1f\x7f/\\]{1,128}")
+_FILE_NAME = re.compile(r"[0-9a-z][0-9a-z_-]{0,63}")  # also where a file system ignores case
+_LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _LATEST_MS = 8.64e15  # the last moment that a browser's Date can hold
 
 
@@ -38,24 +39,18 @@ class Batch(msgspec.Struct, frozen=True):
     """A batch that fits.
 
     Attributes:
-        session_id: Also the name of the session's file: small letters, digits, `-` and `_` alone.
-        at: The time of its first event, in milliseconds.
+        file_name: Of the session's file, without its ending: small letters, digits, `-` and `_` alone.
+        key: Which batch of its session it is: its window, and its number there.
+        head: The first line of a session's file, which says whose session it is as an event that the importer reads.
         line: What is written of it.
         digest: Of its events, to distinguish a repeated batch from another of the same number.
     """
 
-    session_id: str
-    user_id: str
-    window_id: str
-    number: int
-    at: float
+    file_name: str
+    key: tuple[str, int]
+    head: bytes
     line: bytes
     digest: bytes
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Which batch of its session it is."""
-        return self.window_id, self.number
 
 
 def read_batch(body: bytes) -> Batch:
@@ -66,35 +61,47 @@ def read_batch(body: bytes) -> Batch:
     """
     try:
         body.decode()  # what stands in the events is not looked at below
+        body = replace_lone_surrogates(body)
         posted = msgspec.json.decode(body, type=_Posted)
         events = msgspec.json.decode(posted.events, type=list[_Event])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSession(f"that is no batch of events: {error}") from error
-    for name, value in (("session_id", posted.session_id), ("window_id", posted.window_id)):
-        if not _ID.fullmatch(value):
-            raise BadSession(f"{name} is {value[:80]!r}: 1 to 64 of a-z, 0-9, - and _ were expected")
-    if not _USER_ID.fullmatch(posted.user_id):
-        raise BadSession(f"user_id is {posted.user_id[:80]!r}: up to 128 characters without / and \\ were expected")
-    if not events:
-        raise BadSession("a batch without events")
+    if not (posted.session_id and posted.user_id and posted.window_id and events):
+        raise BadSession("a batch without events, or with an empty id")
     data = bytes(msgspec.json.format(posted.events, indent=-1))  # on one line
-    named = {"window_id": posted.window_id, "number": posted.number}
+    key = _fitting(posted.window_id, _LABEL), posted.number
+    whose = {"session_id": _fitting(posted.session_id, _LABEL), "user_id": _fitting(posted.user_id, _LABEL)}
+    event = {"type": 5, "timestamp": events[0].timestamp, "data": {"tag": "shop_r1.session", "payload": whose}}
+    named = {"window_id": key[0], "number": posted.number}
     return Batch(
-        session_id=posted.session_id,
-        user_id=posted.user_id,
-        window_id=posted.window_id,
-        number=posted.number,
-        at=events[0].timestamp,
+        file_name=file_name_of(posted.session_id),
+        key=key,
+        head=msgspec.json.encode({"window_id": key[0], "data": [event]}) + b"\n",
         line=b'%s,"data":%s}\n' % (msgspec.json.encode(named)[:-1], data),
         digest=digest_of(data),
     )
 
 
-def head_line(batch: Batch) -> bytes:
-    """The first line of a session's file, which says whose session it is as an event that the importer reads."""
-    whose = {"session_id": batch.session_id, "user_id": batch.user_id}
-    event = {"type": 5, "timestamp": batch.at, "data": {"tag": "shop_r1.session", "payload": whose}}
-    return msgspec.json.encode({"window_id": batch.window_id, "data": [event]}) + b"\n"
+def file_name_of(session_id: str) -> str:
+    """The name of a session's file, without its ending.
+
+    >>> file_name_of("s-17"), file_name_of("ORD-7F3A")
+    ('s-17', '8c68064c2d78c95ee2393dca02e445e8')
+    """
+    return _fitting(session_id, _FILE_NAME)
+
+
+def _fitting(value: str, form: re.Pattern[str]) -> str:
+    return value if form.fullmatch(value) else blake2b(value.encode(), digest_size=16).hexdigest()
+
+
+def named_in(line: bytes) -> tuple[str, str]:
+    """The ids of session and user in the first line of a session's file; ("", "") where it is none."""
+    try:
+        payload = msgspec.json.decode(line)["data"][0]["data"]["payload"]
+        return str(payload["session_id"]), str(payload["user_id"])
+    except (ValueError, LookupError, TypeError):
+        return "", ""
 
 
 def digest_of(data: bytes) -> bytes:

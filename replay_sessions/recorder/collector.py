@@ -18,7 +18,7 @@ import errno
 import hmac
 import json
 import logging
-import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import uvicorn  # noqa: F401 - the server needs it: a missing extra is reported before anything is written
@@ -63,6 +63,7 @@ class Collector:
         self._token = token.encode()
         self._most_bytes = most_bytes
         self._script = script
+        self._refused: Counter[int] = Counter()  # requests, by status
         self._held_bytes = 0  # of requests that are being taken
 
     @property
@@ -93,11 +94,20 @@ class Collector:
         )
 
     async def _take(self, request: Request) -> Response:
-        held: list[int] = []
+        too_long = HTTPException(413, f"a batch has at most {self._most_bytes:,} bytes")
+        if int(request.headers.get("content-length", 0)) > self._most_bytes:
+            raise too_long
+        body = bytearray()
         try:
             async with asyncio.timeout(_SLOWEST_S):
-                body = await self._body(request, held)
-            is_new = await asyncio.wrap_future(self._journal.append(read_batch(body)))
+                async for piece in request.stream():
+                    body += piece
+                    self._held_bytes += len(piece)
+                    if len(body) > self._most_bytes:
+                        raise too_long
+                    if self._held_bytes > _MOST_AT_ONCE_BYTES:
+                        raise HTTPException(503, "too much at once: post it again later")
+            is_new = await asyncio.wrap_future(self._journal.append(read_batch(bytes(body))))
         except TimeoutError as error:
             raise HTTPException(408, f"it took longer than {_SLOWEST_S} seconds: post it again") from error
         except ClientDisconnect:
@@ -110,42 +120,22 @@ class Collector:
             is_full = isinstance(reason, OSError) and reason.errno in _FULL
             raise HTTPException(507 if is_full else 500, "it cannot be written: post it again later") from error
         finally:
-            self._held_bytes -= sum(held)
+            self._held_bytes -= len(body)
         return JSONResponse({"new": is_new}, headers=_HEADERS)
 
-    async def _body(self, request: Request, held: list[int]) -> bytes:
-        """The body of a request.
-
-        Args:
-            held: Gets the lengths that were counted.
-        """
-        too_long = HTTPException(413, f"a batch has at most {self._most_bytes:,} bytes")
-        declared = request.headers.get("content-length", "")
-        if re.fullmatch("[0-9]+", declared) and int(declared[:18]) > self._most_bytes:
-            raise too_long
-        pieces: list[bytes] = []
-        length = 0
-        async for piece in request.stream():
-            length += len(piece)
-            if length > self._most_bytes:
-                raise too_long
-            if self._held_bytes + len(piece) > _MOST_AT_ONCE_BYTES:
-                raise HTTPException(503, "too much at once: post it again later")
-            self._held_bytes += len(piece)
-            held.append(len(piece))
-            pieces.append(piece)
-        return b"".join(pieces)
+    async def refusal(self, request: Request, error: Exception) -> Response:
+        """The answer to a request that is refused, or that leads nowhere."""
+        assert isinstance(error, HTTPException)
+        self._refused[error.status_code] += 1
+        count = self._refused[error.status_code]
+        if not count & (count - 1):  # at 1, 2, 4, 8 …: a log that anybody can fill is of no use
+            logger.warning("refused (%d), %d times so far: %s", error.status_code, count, error.detail)
+        answer = json.dumps({"error": error.detail}).encode()
+        # The rest of the request is not read.
+        return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")
 
 
 def collector_server(journal: Journal, token: str, *, most_bytes: int, script: bytes, host: str, port: int) -> Server:
     """A server that does nothing but collect."""
     collector = Collector(journal, token, most_bytes=most_bytes, script=script)
-    return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: refusal}), host, port)
-
-
-async def refusal(request: Request, error: Exception) -> Response:
-    """The answer to a request that is refused, or that leads nowhere."""
-    assert isinstance(error, HTTPException)
-    answer = json.dumps({"error": error.detail}).encode()
-    # The rest of the request is not read.
-    return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")
+    return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: collector.refusal}), host, port)

@@ -1,23 +1,21 @@
 """Batches of many sessions at once -> their files, on the disk before they are acknowledged.
 
-    append(batch) ─► waits with others of its session ─► one write, one fsync for all that wait ─► Future is set
+    append(batch) ─► a thread ─► one write, one fsync ─► Future is set
 
-A session is written by one thread at a time, and while that waits for the disk the batches that follow gather for its
-next turn. Several sessions wait for the disk together, for a file system syncs many files in nearly the time of one.
+A session is written by one thread at a time. Several sessions wait for the disk together, for a file system syncs many
+files in nearly the time of one.
 """
 
 import re
 import secrets
 import threading
-from collections import OrderedDict
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
 from replay_sessions.foundation.durable_files import replace_file, working_alone_in, writing
-from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.recorder.batches import Batch
 from replay_sessions.recorder.session_file import SessionFile
 
@@ -27,15 +25,6 @@ _MAX_OPEN_SESSIONS = 4_096
 _PRIVATE = 0o700
 _TOKEN_FILE = ".token"
 _TOKEN = "[A-Za-z0-9_-]{16,}"
-
-
-class _Waiting:
-    """A session: its file, and what waits to be written into it."""
-
-    def __init__(self, file: SessionFile) -> None:
-        self.file = file
-        self.batches: list[tuple[Batch, Future[bool]]] = []
-        self.is_written = False  # whether a thread has it
 
 
 class Journal:
@@ -52,9 +41,10 @@ class Journal:
     def __init__(self, folder: Path, *, most_session_bytes: int) -> None:
         self.folder = folder
         self.taken = 0
-        self._most_session_bytes = most_session_bytes
-        self._sessions: OrderedDict[str, _Waiting] = OrderedDict()
+        # Read again should a session go on that has made way; its size tells a file that others have written to.
+        self._file = lru_cache(_MAX_OPEN_SESSIONS)(lambda name: SessionFile(self.path(name), most_session_bytes))
         self._guard = threading.Lock()
+        self._locks = [threading.Lock() for _ in range(_THREADS)]  # each of many sessions
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="journal")
         with writing(folder):
             folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
@@ -68,9 +58,9 @@ class Journal:
         self._pool.shutdown()
         self._lock.close()
 
-    def path(self, session_id: str) -> Path:
-        """Where a session is; its id was checked when its batch was read."""
-        return self.folder / f"{session_id}{ENDING}"
+    def path(self, file_name: str) -> Path:
+        """Where a session is."""
+        return self.folder / f"{file_name}{ENDING}"
 
     def token(self) -> str:
         """The token of the folder, drawn once: pages with the snippet go on working when it is opened again."""
@@ -96,45 +86,11 @@ class Journal:
             Done once it is on the disk: True where it is new, False where it had come before. Its exception is
             WriteFailed, or says why it cannot be taken.
         """
-        outcome: Future[bool] = Future()
-        outcome.set_running_or_notify_cancel()  # it is written even if nobody waits any more
+        return self._pool.submit(self._write, batch)
+
+    def _write(self, batch: Batch) -> bool:
+        with self._locks[hash(batch.file_name) % _THREADS]:
+            is_new = self._file(batch.file_name).append(batch)
         with self._guard:
-            session = self._session(batch.session_id)
-            session.batches.append((batch, outcome))
-            if not session.is_written:
-                session.is_written = True
-                self._pool.submit(self._write, session)
-        return outcome
-
-    def _session(self, session_id: str) -> _Waiting:
-        session = self._sessions.get(session_id)
-        if session is None:
-            session = _Waiting(SessionFile(self.path(session_id), self._most_session_bytes))
-            self._sessions[session_id] = session
-            if len(self._sessions) > _MAX_OPEN_SESSIONS:
-                idle = (name for name, other in self._sessions.items() if other is not session and not other.is_written)
-                self._sessions.pop(next(idle, ""), None)  # its file is read again, should it go on
-        self._sessions.move_to_end(session_id)
-        return session
-
-    def _write(self, session: _Waiting) -> None:
-        """Writes what waits for a session, until nothing does."""
-        while True:
-            with self._guard:
-                waiting, session.batches = session.batches, []
-                session.is_written = bool(waiting)
-            if not waiting:
-                return
-            try:
-                outcomes: Sequence[bool | ShopR1Error] = session.file.append([batch for batch, _ in waiting])
-            except BaseException as error:  # of whoever waits
-                for _, future in waiting:
-                    future.set_exception(error)
-                continue
-            with self._guard:
-                self.taken += sum(outcome is True for outcome in outcomes)
-            for (_, future), outcome in zip(waiting, outcomes, strict=True):
-                if isinstance(outcome, bool):
-                    future.set_result(outcome)
-                else:
-                    future.set_exception(outcome)
+            self.taken += is_new
+        return is_new

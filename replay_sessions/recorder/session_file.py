@@ -8,7 +8,7 @@ A kill may cut off the last line. It was not acknowledged then, so it is taken a
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import ShopR1Error
-from replay_sessions.recorder.batches import Batch, digest_of, head_line
+from replay_sessions.recorder.batches import Batch, digest_of
 
 _PRIVATE = 0o600  # what people did is nobody else's
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -50,37 +50,30 @@ class SessionFile:
         self._digests: dict[tuple[str, int], bytes] = {}  # by window and number of a batch
         self._size = _UNREAD
 
-    def append(self, batches: Sequence[Batch]) -> list[bool | ShopR1Error]:
-        """Writes those that are new and waits until they are on the disk.
+    def append(self, batch: Batch) -> bool:
+        """Writes a batch and waits until it is on the disk.
 
         Returns:
-            For each whether it is new; an error in place of one that cannot be taken.
+            Whether it is new.
 
         Raises:
-            WriteFailed: The system refused; none of them is acknowledged, and what was written of them is taken away.
+            OtherEvents: Its number is that of another batch.
+            SessionFull: The session is as long as it may be.
+            WriteFailed: The system refused; what was written of it is taken away.
         """
-        outcomes: list[bool | ShopR1Error] = []
         with writing(self._path), self._opened() as file:
-            new: dict[tuple[str, int], bytes] = {}
-            content = bytearray()
-            for batch in batches:
-                digest = self._digests.get(batch.key) or new.get(batch.key)
-                if digest is not None:
-                    other = f"batch {batch.number} of window {batch.window_id} is here already, with other events"
-                    outcomes.append(False if digest == batch.digest else OtherEvents(other))
-                    continue
-                line = batch.line if self._size or content else head_line(batch) + batch.line
-                if self._size + len(content) + len(line) > self._most_bytes:
-                    limit = f"a session of more than {self._most_bytes >> 20} MiB is taken no further"
-                    outcomes.append(SessionFull(limit))
-                    continue
-                new[batch.key] = batch.digest
-                content += line
-                outcomes.append(True)
-            if content:
-                self._write(file, bytes(content))
-            self._digests |= new
-        return outcomes
+            digest = self._digests.get(batch.key)
+            if digest is not None and digest != batch.digest:
+                number, window = batch.key[1], batch.key[0]
+                raise OtherEvents(f"batch {number} of window {window} is here already, with other events")
+            if digest is not None:
+                return False
+            line = batch.line if self._size else batch.head + batch.line
+            if self._size + len(line) > self._most_bytes:
+                raise SessionFull(f"a session of more than {self._most_bytes >> 20} MiB is taken no further")
+            self._write(file, line)
+            self._digests[batch.key] = batch.digest
+            return True
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:

@@ -30,19 +30,6 @@ REJECTED_FILE = "set_aside.jsonl"  # the name in stores written earlier
 SHARD_FOLDER = "shards"
 REMEDY = "copy the whole store again or write it anew"
 
-_INDEX_SCHEMA = pa.schema(
-    {
-        "session_id": pa.string(),
-        "user_id": pa.string(),
-        "split": pa.string(),
-        "steps": pa.int32(),
-        "page_characters": pa.int64(),
-        "shard": pa.int32(),
-        "row_group": pa.int32(),
-        "digest": pa.binary(),
-    }
-)
-
 SplitBy = Literal["user", "session", "official"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -122,6 +109,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         options: How it was written (mapping, seed, page offset ...), as text.
         rejected: How many records could not be taken in; `set_aside.jsonl` lists them.
         left_out_steps: Logged events that are no action of the schema, by their type.
+        rejected_digest: Of the file that lists them; "" where there is none.
+        digest: Of all the other fields; "" in stores written before there were digests.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -137,6 +126,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rejected: int = msgspec.field(default=0, name="set_aside")  # the key of stores written earlier
     left_out_steps: dict[str, int] = {}
     shards: tuple[Shard, ...]
+    rejected_digest: str = ""
+    digest: str = ""
+
+    def compute_digest(self) -> str:
+        return blake2b(msgspec.json.encode(msgspec.structs.replace(self, digest="")), digest_size=16).hexdigest()
 
 
 class IndexRow(msgspec.Struct, frozen=True):
@@ -169,8 +163,8 @@ def fingerprint(rows: Iterable[IndexRow]) -> str:
 
 
 def write_index(folder: Path, rows: list[IndexRow]) -> None:
-    columns = {name: [getattr(row, name) for row in rows] for name in _INDEX_SCHEMA.names}
-    pq.write_table(pa.table(columns, schema=_INDEX_SCHEMA), folder / INDEX_FILE, write_page_checksum=True)
+    columns = {name: [getattr(row, name) for row in rows] for name in IndexRow.__struct_fields__}
+    pq.write_table(pa.table(columns), folder / INDEX_FILE, write_page_checksum=True)
 
 
 def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:

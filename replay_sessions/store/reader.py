@@ -10,7 +10,6 @@ compared by `check` alone. Reading a store that was replaced while open raises a
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, Self
@@ -29,7 +28,16 @@ from replay_sessions.foundation.errors import (
     first_line,
 )
 from replay_sessions.schema import Session, Split
-from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, SPLITS, IndexRow, Manifest, read_index, read_manifest
+from replay_sessions.store.manifest import (
+    MANIFEST_FILE,
+    REJECTED_FILE,
+    REMEDY,
+    SPLITS,
+    IndexRow,
+    Manifest,
+    read_index,
+    read_manifest,
+)
 from replay_sessions.store.shards import file_digest, session_digest
 from replay_sessions.store.work_folder import put_back
 
@@ -144,15 +152,15 @@ class SessionStore:
             )
         return session
 
-    def altered_shards(self) -> list[str]:
-        """The shards whose files are not, byte for byte, what was written; every one is read."""
+    def altered_files(self) -> list[str]:
+        """The files that are not, byte for byte, what was written; the index was compared when it was opened."""
+        manifest = self.manifest
+        digests = {shard.file: shard.digest for shard in manifest.shards}
         altered = []
-        for shard in self.manifest.shards:
-            with suppress(OSError):
-                if file_digest(self.path / shard.file) == shard.digest:
-                    continue
-            altered.append(shard.file)
-        return altered
+        if manifest.digest:
+            digests[REJECTED_FILE] = manifest.rejected_digest
+            altered += [MANIFEST_FILE] * (manifest.digest != manifest.compute_digest())
+        return altered + [file for file, digest in digests.items() if _is_altered(self.path / file, digest)]
 
     def sessions(self, split: Split | Literal["all"] = "all") -> Iterator[Session]:
         """Streams sessions in storage order, a few megabytes at a time."""
@@ -243,6 +251,13 @@ class ShardReader:
 
     def _damaged(self, error: Exception) -> BadSession:
         return BadSession(f"'{self.path}' is damaged ({first_line(error)}): copy the store again or write it anew")
+
+
+def _is_altered(path: Path, digest: str) -> bool:
+    try:
+        return file_digest(path) != digest
+    except OSError:
+        return bool(digest)
 
 
 def _check_size(shard: Path, size_bytes: int) -> None:

@@ -18,6 +18,7 @@ import errno
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from typing import IO, Self
@@ -32,11 +33,12 @@ from replay_sessions.foundation.durable_files import (
     sync_tree,
     writing,
 )
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, WriteFailed
 from replay_sessions.store.manifest import MANIFEST_FILE
 
 _REPLACED = "replaced"
 _ATTEMPTS = 3
+_IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST)
 
 
 class WorkFolder:
@@ -102,20 +104,37 @@ class WorkFolder:
 
         Raises:
             BadConfig: What is there may not be replaced.
-            WriteFailed: The system refused; what is there is as it was.
+            WriteFailed: The system refused; what is there is as it was, unless the message says otherwise.
         """
         check_target(self.target, overwrite=overwrite, marker=self._marker)
         with writing(self.target):
             sync_tree(self.store)
-            if not self.target.exists():
-                os.rename(self.store, self.target)
-            else:
+            if overwrite and self.target.exists():
                 try:
                     exchange(self.store, self.target)
                 except OSError:
                     self._replace_in_two_steps()
-            sync_folder(self.target.parent)  # before the old one is removed
+            else:
+                self._take_free_name(overwrite=overwrite)
         self.keep = False
+        try:
+            sync_folder(self.target.parent)  # before the old one is removed
+        except OSError as error:
+            raise WriteFailed(
+                f"'{self.target}' is written and in place, but the disk did not confirm it ({error.strerror}), so a "
+                "power cut may undo it: check the disk; the command need not be given again"
+            ) from error
+
+    def _take_free_name(self, *, overwrite: bool) -> None:
+        """Renames to a target that is missing or empty; the system refuses where another writer was quicker."""
+        try:
+            with suppress(OSError):
+                self.target.rmdir()  # Windows renames to no folder, not even to an empty one
+            os.rename(self.store, self.target)
+        except OSError as error:
+            if error.errno in _IN_THE_WAY:
+                check_target(self.target, overwrite=overwrite, marker=self._marker)
+            raise
 
     def _replace_in_two_steps(self) -> None:
         for attempt in range(_ATTEMPTS):
@@ -126,7 +145,7 @@ class WorkFolder:
             except BaseException as error:
                 came_back = put_back(self.target, self._marker)
                 # A reader that found no target in between may have put the old one back: then it is tried again.
-                is_in_the_way = isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+                is_in_the_way = isinstance(error, OSError) and error.errno in _IN_THE_WAY
                 if came_back or not is_in_the_way or attempt == _ATTEMPTS - 1:
                     raise
 
@@ -142,7 +161,7 @@ class WorkFolder:
             probe.mkdir(exist_ok=True)
             os.rename(probe, self.target)
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            if error.errno not in _IN_THE_WAY:
                 raise BadConfig(
                     f"'{self.target}' cannot be replaced by a finished folder ({error.strerror}), perhaps because a "
                     f"disk is mounted there: choose a folder in it, such as '{self.target / 'store'}'"

@@ -9,15 +9,14 @@ folder, and what a killed process left behind is removed by the next writer of t
 Imports, which may take hours and go on after being killed, write the same files part by part (importers/running).
 """
 
-import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import writing
+from replay_sessions.foundation.durable_files import replace_json, writing
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.schema import Session, action_type
 from replay_sessions.store.manifest import (
@@ -34,7 +33,7 @@ from replay_sessions.store.manifest import (
     fingerprint,
     write_index,
 )
-from replay_sessions.store.shards import ShardWriter, session_digest
+from replay_sessions.store.shards import ShardWriter, file_digest, session_digest
 from replay_sessions.store.work_folder import WorkFolder, check_target
 
 
@@ -55,12 +54,14 @@ class RejectionLog:
             file.write(msgspec.json.encode(record) + b"\n")
         self.count += 1
 
-    def add_all(self, path: Path, count: int) -> None:
-        """Takes over the records of another such file."""
-        if count:
+    def add_all(self, path: Path, without: Collection[str] = ()) -> None:
+        """Takes over the records of another such file, if it is there, but for those in which certain ids stand."""
+        if path.is_file():
             with path.open("rb") as other, writing(self.path), self.path.open("ab") as file:
-                shutil.copyfileobj(other, file)
-            self.count += count
+                for line in other:
+                    if not any(name.encode() in line for name in without):
+                        file.write(line)
+                        self.count += 1
 
     def size_bytes(self) -> int:
         return self.path.stat().st_size if self.count else 0
@@ -111,11 +112,12 @@ class StoreContents:
             rejected=self.rejected.count,
             left_out_steps=dict(sorted(self.left_out_steps.items())),
             shards=tuple(shards),
+            rejected_digest=file_digest(self.rejected.path) if self.rejected.count else "",
         )
-        manifest_json = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+        manifest = msgspec.structs.replace(manifest, digest=manifest.compute_digest())
         with writing(self._folder):
             write_index(self._folder, rows)
-            (self._folder / MANIFEST_FILE).write_bytes(manifest_json + b"\n")
+        replace_json(self._folder / MANIFEST_FILE, manifest)
 
 
 class StoreWriter:
@@ -193,9 +195,9 @@ class StoreWriter:
         """Records that something at `where` was not taken in."""
         self.contents.rejected.add(Rejected(where=where, reason=reason))
 
-    def carry_over(self, store: Path, manifest: Manifest) -> None:
+    def carry_over(self, store: Path, manifest: Manifest, *, without: Collection[str] = ()) -> None:
         """Takes over the rejected and left-out records of a store of which this one is another version."""
-        self.contents.rejected.add_all(store / REJECTED_FILE, manifest.rejected)
+        self.contents.rejected.add_all(store / REJECTED_FILE, without)
         self.contents.left_out_steps.update(manifest.left_out_steps)
 
     def leave_out(self, action_type: str, count: int = 1) -> None:

@@ -38,7 +38,7 @@ from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.foundation.serving import Server
 from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
-from replay_sessions.recorder.collector import Collector, refusal
+from replay_sessions.recorder.collector import Collector
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit, describe_action
 from replay_sessions.simplify.page_view import STYLE_SOURCE, page_document
@@ -154,7 +154,7 @@ def shop_server(visits: Visits, journal: Journal, token: str, *, script: bytes, 
     application = Starlette(
         routes=[*_Pages(visits, journal, token).routes, *collector.routes],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
-        exception_handlers={HTTPException: refusal},
+        exception_handlers={HTTPException: collector.refusal},
     )
     return Server(application, HOST, port)
 

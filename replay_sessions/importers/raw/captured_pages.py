@@ -36,6 +36,7 @@ _REMEDIES = {
     Cause.NO_CAPTURE: "--ignore-parameters names parameters that do not tell pages apart",
     Cause.LATER: "--late-s allows for clocks that differ",
     Cause.STALE: "--stale-minutes says how old a capture may be",
+    Cause.UNREAD: "{unread}",
     Cause.NO_FILE: "--pages-by-session and the column page name files of captures",
 }
 
@@ -92,6 +93,7 @@ class CaptureJoin:
         self._table = table
         self._counts: Counter[Cause | None] = Counter()  # of actions, by why they have no page; None: they have one
         self._examples: defaultdict[Cause, list[str]] = defaultdict(list)
+        self._unread: list[Rejected] = []  # what of the files could not be read
         self._names = _names_of(root, files)
         ignored = filter(None, joining.ignore_parameters.split(","))
         urls = (row["url"] for batch in table.batches(("url",)) for row in batch)
@@ -105,6 +107,7 @@ class CaptureJoin:
                 if isinstance(item, Rejected):
                     folder = path.relative_to(self._root).parent
                     rejected.append(Rejected(where=(folder / item.where).as_posix(), reason=item.reason))
+                    self._unread.append(rejected[-1])
                     continue
                 self._index.add(number, item)
                 if item.done_bytes - done >= _STEP_BYTES:
@@ -153,7 +156,8 @@ class CaptureJoin:
     def _causes(self) -> Iterator[str]:
         for cause, count in self._counts.most_common():
             if cause:
-                remedy = f" ({_REMEDIES[cause]})" if cause in _REMEDIES else ""
+                unread = "; ".join(f"{item.where}: {item.reason}" for item in self._unread[:_EXAMPLES])
+                remedy = f" ({_REMEDIES[cause].format(unread=unread)})" if cause in _REMEDIES else ""
                 yield f"{count:,} {cause}{remedy}, such as {', '.join(self._examples[cause])}"
 
     def _find(self, row: Row) -> tuple[CapturePosition | Cause, str]:
@@ -171,7 +175,7 @@ class CaptureJoin:
         match = self._index.find(address, time, self._joining.tolerance, file)
         if match == Cause.NO_CAPTURE and self._index.has_path(address):
             query = f"{query}, whose path was captured with other parameters"
-        return match, query
+        return Cause.UNREAD if match == Cause.NO_CAPTURE and self._unread else match, query
 
 
 class PageFolder(Pages):

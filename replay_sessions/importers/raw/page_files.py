@@ -8,6 +8,7 @@ Its address and the time when it was saved stand in its headers. What the page h
 """
 
 import email
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.errors import CloseBoundaryNotFoundDefect, MessageError, StartBoundaryNotFoundDefect
@@ -41,6 +42,7 @@ from replay_sessions.store.manifest import Rejected
 PAGE_LIST = "pages.csv"
 _COLUMNS = ("file", "url", "timestamp")
 _HEADER_BYTES = 64 << 10
+_SHADOW_ROOT = re.compile(rb"(<template(?=\s)[^>]{0,1000}?\sshadow)(mode\s*=)", re.IGNORECASE)  # as Chrome saves them
 _DAMAGED = (MessageError, ValueError, LookupError, RecursionError, AssertionError)  # what Python's parser may raise
 
 
@@ -119,7 +121,7 @@ class MhtmlFile(PageFile):
         parts = message.get_payload()
         if isinstance(parts, list) and parts[-1] is page and _is_cut(message):
             raise BadBody(Cause.TRUNCATED, "the end of its last part is missing")
-        return as_utf8(body, charset)
+        return _SHADOW_ROOT.sub(rb"\1root\2", as_utf8(body, charset))
 
     def _message(self) -> Message:
         content = self._content(MAX_BYTES + 1)

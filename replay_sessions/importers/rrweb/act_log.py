@@ -4,13 +4,14 @@ A click into a field that is then typed into is no act of its own, nor are the c
 """
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.rrweb.events import Event, Input, Node
+from replay_sessions.importers.rrweb.events import Event, Interaction, Node
 from replay_sessions.importers.rrweb.pages import View
 from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
 from replay_sessions.importers.rrweb.tree import option_value, subtree
-from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, meant, submit_button
+from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, submit_button
 
 MAX_ACTS = 20_000
 _ECHO_MS = 100  # how soon after a click one follows that it caused
@@ -26,7 +27,6 @@ class ActLog:
     def __init__(self, settle: Callable[[View], None]) -> None:
         self.timeline: Timeline = []
         self._settle = settle
-        self._unsettled: Act | None = None  # the last one: what comes next may show that it is none
         self._count = 0
 
     def click(self, event: Event, window: Window, node_id: int, *, by_pointer: bool) -> None:
@@ -35,31 +35,26 @@ class ActLog:
         Args:
             by_pointer: Whether a mouse or a finger made it, not a key or the page.
         """
+        if window.press is None or window.press.view is None:  # the page is as it was
+            window.press = None
+            window.begin_press(node_id, event.timestamp, is_touch=False)
+            window.keep_press()
         press, window.press = window.press, None
-        node = window.node(node_id)
-        if press is not None and press.view is not None:
-            node = press.node
-            outward = press.path.index(node_id) if node_id in press.path else 0
-            view = View(press.view.html, outward) if outward and press.view.html else press.view
-        elif node is not None and window.page is not None:
-            node = meant(window.page, node)
-            view = window.view(node)
-        else:
-            reason = window.lost or f"node {node_id} is not in the page"
-            self.leave("click", event.number, reason)
+        if press is None or press.view is None:
+            self.leave("click", event.number, window.missing(node_id))
             return
+        outward = press.path.index(node_id) if node_id in press.path else 0
+        view = View(press.view.html, outward) if outward and press.view.html else press.view
         if not by_pointer:
-            if self._is_sent(window, node):
+            if self._is_sent(window, press.node):
                 return
             if event.timestamp - window.clicked_at <= _ECHO_MS:
-                last = self.timeline[-1] if self.timeline else None
-                if not (isinstance(last, Act) and last.node_id == node.id):  # else a label clicks its field
+                if getattr(self._last(), "node_id", None) != press.node.id:  # else a label clicks its field
                     self.leave("click that the page made", event.number)
                 return
         window.clicked_at = event.timestamp
-        act = self._act("click", event, window, node, view)
-        if press is not None and press.view is not None:  # what was pressed may be gone
-            act.form_id, act.is_submit = press.form_id, press.is_submit
+        act = self._act("click", event, window, press.node, view)
+        act.form_id, act.is_submit = press.form_id, press.is_submit  # what was pressed may be gone
         self._add(act)
 
     def _is_sent(self, window: Window, node: Node) -> bool:
@@ -72,12 +67,12 @@ class ActLog:
         window.typing = None
         return True
 
-    def type(self, event: Event, window: Window, node: Node, data: Input) -> None:
+    def type(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
         """A key into a field; before the field is changed."""
         typing = self._typing(window)
         self._drop_clicks(window, node)
         if typing is None or typing.node_id != node.id:
-            typing = self._act("type_and_submit", event, window, node, window.view(node))
+            typing = self._act("type_and_submit", event, window, node)
             typing.is_secret = attribute(node, "type").lower() == "password"
             typing.field_name = attribute(node, "name")
             self._add(typing)
@@ -87,19 +82,17 @@ class ActLog:
         typing.text = data.text
         typing.is_masked = is_masked(data.text)
 
-    def choose(self, event: Event, window: Window, node: Node, data: Input) -> None:
+    def choose(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
         """Another option of a list; before the list is changed."""
         self._drop_clicks(window, node)
-        if is_masked(data.text):
-            act = self._act("click", event, window, node, window.view(node))
-            act.is_masked = True
-        else:
-            options = (option for option in subtree(node) if option.tagName == "option")
-            chosen = next((option for option in options if option_value(option) == data.text), None)
-            if chosen is None:
-                self.leave("click", event.number, "the list has no such option")
-                return
-            act = self._act("click", event, window, chosen, window.view(chosen))
+        options = (option for option in subtree(node) if option.tagName == "option")
+        is_hidden = is_masked(data.text)
+        chosen = node if is_hidden else next((option for option in options if option_value(option) == data.text), None)
+        if chosen is None:
+            self.leave("click", event.number, "the list has no such option")
+            return
+        act = self._act("click", event, window, chosen)
+        act.is_masked = is_hidden
         self._add(act)
 
     def leave(self, name: str, number: int, reason: str = "") -> None:
@@ -108,24 +101,23 @@ class ActLog:
 
     def leave_once(self, name: str, number: int) -> None:
         """Notes it, unless it was what was noted last: the next key of the same."""
-        last = self.timeline[-1] if self.timeline else None
-        if not (isinstance(last, NoAction) and last.name == name):
+        if getattr(self._last(), "name", None) != name:
             self.leave(name, number)
 
     def settle(self) -> None:
-        """Has the page of the last act simplified: it counts."""
-        act, self._unsettled = self._unsettled, None
+        """Has the page of the last act simplified: what came next has not shown that it is none."""
+        act = next((entry for entry in reversed(self.timeline) if isinstance(entry, Act)), None)
         if act is not None:
             self._settle(act.view)
 
-    def _act(self, kind: str, event: Event, window: Window, node: Node, view: View) -> Act:
+    def _act(self, kind: str, event: Event, window: Window, node: Node, view: View | None = None) -> Act:
         return Act(
             kind=kind,  # type: ignore[arg-type]
             window=window.name,
             number=event.number,
             timestamp=event.timestamp,
             href=window.href,
-            view=view,
+            view=view or window.view(node),
             node_id=node.id,
             form_id=window.form_of(node),
             is_submit=submit_button(node) is not None,
@@ -137,27 +129,23 @@ class ActLog:
             raise BadSession(f"more than {MAX_ACTS:,} actions in one recording: no person's")
         self.settle()
         self.timeline.append(act)
-        self._unsettled = act
 
     def _typing(self, window: Window) -> Act | None:
         """The text that is being typed in a window, if nothing but clicks into its field came after it."""
         for entry in reversed(self.timeline):
             if entry is window.typing:
                 return window.typing
-            if not (
-                isinstance(entry, Act) and window.typing is not None and _is_on(entry, window, window.typing.node_id)
-            ):
+            if window.typing is None or not _is_on(entry, window, window.typing.node_id):
                 return None
         return None
 
     def _drop_clicks(self, window: Window, node: Node) -> None:
-        while self.timeline:
-            last = self.timeline[-1]
-            if not (isinstance(last, Act) and last.kind == "click" and _is_on(last, window, node.id)):
-                return
+        while _is_on(last := self._last(), window, node.id) and last.kind == "click":
             self.timeline.pop()
-            self._unsettled = None
+
+    def _last(self) -> object:
+        return self.timeline[-1] if self.timeline else None
 
 
-def _is_on(act: Act, window: Window, node_id: int) -> bool:
-    return act.window == window.name and act.node_id == node_id
+def _is_on(entry: object, window: Window, node_id: int) -> TypeGuard[Act]:
+    return isinstance(entry, Act) and (entry.window, entry.node_id) == (window.name, node_id)

@@ -8,20 +8,31 @@ The records follow rrweb's `packages/types/src/index.ts`; fields that are not ne
 
 import re
 import zlib
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from replay_sessions.foundation.errors import BadSession
 
-_SOURCE = re.compile(rb'\{"source":(\d{1,9})[,}]')
+_SURROGATE = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD](?:[89abAB]..\\u[dD][c-fC-F]..|([89a-fA-F]..))")
+Kind = TypeVar("Kind")
 _ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
+
+
+def replace_lone_surrogates(content: bytes) -> bytes:
+    r"""JSON in which half an emoji, as a script leaves it that cuts texts, is the unknown character U+FFFD.
+
+    >>> replace_lone_surrogates(rb'"\ud83e", "\ud83e\udd57", "\\ud83e"')
+    b'"\\ufffd", "\\ud83e\\udd57", "\\\\ud83e"'
+    """
+    if rb"\ud" not in content and rb"\uD" not in content:
+        return content
+    return _SURROGATE.sub(lambda match: match[1] + rb"\ufffd" if match[2] else match[0], content)
 
 
 class EventType:
     DOM_CONTENT_LOADED = 0
-    LOAD = 1
     FULL_SNAPSHOT = 2
     INCREMENTAL = 3
     META = 4
@@ -32,13 +43,9 @@ class Source:
     """What an incremental event is about."""
 
     MUTATION = 0
-    MOUSE_MOVE = 1
     MOUSE_INTERACTION = 2
-    SCROLL = 3
     INPUT = 5
-    TOUCH_MOVE = 6
-    DRAG = 12
-    SELECTION = 14
+    OF_A_PERSON = frozenset({1, 2, 3, 5, 6, 12, 14})  # moves of mouse and finger, scrolling, drags, selections, too
 
 
 class Pointer:
@@ -60,14 +67,20 @@ class NodeType:
     ELEMENT = 2
     TEXT = 3
     CDATA = 4
-    COMMENT = 5
 
 
-_OWN_FIELDS = ("parent", "first", "last", "previous", "next", "inner", "depth", "written", "html", "changed_at")
+_OWN_FIELDS = (
+    "parent", "first", "last", "previous", "next", "inner", "depth", "written", "html", "changed_at",
+    "window", "number",
+)  # fmt: skip
 
 
-# A name with a blank is no name that a recorder gives.
-class Node(msgspec.Struct, eq=False, rename=lambda name: f" {name}" if name in _OWN_FIELDS else name):
+def _rename(name: str) -> str:
+    """Gives fields that are ours names with a blank, as no recorder does."""
+    return f" {name}" if name in _OWN_FIELDS else name
+
+
+class Node(msgspec.Struct, eq=False, rename=_rename):
     """A node of a page, as an event brings it and as the page holds it: links to its neighbours are set in `tree`.
 
     Attributes:
@@ -101,9 +114,12 @@ class FullSnapshot(msgspec.Struct):
     node: Node
 
 
-class Remove(msgspec.Struct):
+class Change(msgspec.Struct):
+    """Of a node that goes, or whose text or attributes are others."""
+
     id: int
-    parentId: int | None = None  # noqa: N815
+    value: str | None = None
+    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # of a style, what changed
 
 
 class Add(msgspec.Struct):
@@ -113,30 +129,19 @@ class Add(msgspec.Struct):
     previousId: int | None = None  # noqa: N815 - of recordings up to 2019
 
 
-class TextChange(msgspec.Struct):
-    id: int
-    value: str | None = None
-
-
-class AttributeChange(msgspec.Struct):
-    id: int
-    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # of a style, what changed
-
-
 class Mutation(msgspec.Struct):
-    removes: list[Remove] = []
+    removes: list[Change] = []
     adds: list[Add] = []
-    texts: list[TextChange] = []
-    attributes: list[AttributeChange] = []
+    texts: list[Change] = []
+    attributes: list[Change] = []
 
 
 class Interaction(msgspec.Struct):
-    type: int
-    id: int
+    """Of the mouse, or, without a type, what stands in a field."""
 
-
-class Input(msgspec.Struct):
+    source: int
     id: int
+    type: int | None = None
     text: str = ""
     isChecked: bool = False  # noqa: N815
     userTriggered: bool | None = None  # noqa: N815
@@ -156,49 +161,35 @@ class _Incremental(msgspec.Struct):
     source: int
 
 
-class Packed(msgspec.Struct):
-    """An event as JSON holds it; its data is read when its turn comes."""
-
-    type: int
-    timestamp: float
-    data: Raw = Raw(b"{}")
-    windowId: str | None = None  # noqa: N815
-    window_id: str | None = None
-
-
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, rename=_rename):
     """An event of a recording.
 
     Attributes:
+        data: As JSON, which is read when its turn comes.
         window: The tab that it happened in; "" where the recording knows one only.
         number: Which event of the recording it is, from 1.
     """
 
     type: int
     timestamp: float
-    data: Raw
-    window: str
-    number: int
-
-    @classmethod
-    def of(cls, packed: Packed, window: str, number: int) -> Self:
-        window = window or packed.windowId or packed.window_id or ""
-        return cls(packed.type, packed.timestamp, packed.data, window, number)
+    data: Raw = Raw(b"{}")
+    windowId: str | None = None  # noqa: N815
+    window_id: str | None = None
+    window: str = ""
+    number: int = 0
 
     def source(self) -> int:
-        """What an incremental event is about; recorders write it first, so that the rest need not be gone through."""
-        first = _SOURCE.match(memoryview(self.data))
-        if first is not None:
-            return int(first[1])
+        """What an incremental event is about."""
         return msgspec.json.decode(self.data, type=_Incremental).source
 
 
-class Unread(msgspec.Struct, frozen=True):
+class Unread(msgspec.Struct):
     """Something in a recording that is no event that can be read, and why; in which tab, where that is known."""
 
-    number: int
     reason: str
     window: str | None = None
+    number: int = 0
+    timestamp: None = None
 
 
 class Unpacker:
@@ -219,28 +210,21 @@ class Unpacker:
             raise zlib.error("it ends too early")
         return content
 
-    def event(self, text: Raw) -> Packed:
-        """An event that is a string of @rrweb/packer's."""
-        return msgspec.json.decode(self._inflated(text), type=Packed)
-
-    def snapshot(self, event: Event) -> Node:
-        """The page in a full snapshot."""
-        return msgspec.json.decode(self._plain(event.data), type=FullSnapshot).node
+    def decode(self, data: Raw, kind: type[Kind]) -> Kind:
+        """Reads a JSON value, or the string that a packer made of it."""
+        plain: Raw | bytes = data
+        if memoryview(data)[0] == ord('"'):
+            try:
+                packed = msgspec.json.decode(data, type=str).encode("latin-1")
+            except UnicodeEncodeError as error:
+                raise zlib.error("it holds characters that are no bytes") from error
+            plain = replace_lone_surrogates(self.inflate(packed))
+        return msgspec.json.decode(plain, type=kind)
 
     def mutation(self, event: Event) -> Mutation:
         try:
             return msgspec.json.decode(event.data, type=Mutation)
         except (ValueError, RecursionError):  # a list is packed, or damaged
             fields = msgspec.json.decode(event.data, type=dict[str, Raw])
-            lists = {name: fields[name] for name in Mutation.__struct_fields__ if name in fields}
-            unpacked = {name: Raw(self._plain(data)) for name, data in lists.items()}
-            return msgspec.json.decode(msgspec.json.encode(unpacked), type=Mutation)
-
-    def _plain(self, data: Raw) -> Raw | bytes:
-        return self._inflated(data) if memoryview(data)[0] == ord('"') else data
-
-    def _inflated(self, text: Raw) -> bytes:
-        try:
-            return self.inflate(msgspec.json.decode(text, type=str).encode("latin-1"))
-        except UnicodeEncodeError as error:
-            raise zlib.error("it holds characters that are no bytes") from error
+            lists = {name: self.decode(fields[name], Raw) for name in Mutation.__struct_fields__ if name in fields}
+            return msgspec.json.decode(msgspec.json.encode(lists), type=Mutation)

@@ -24,7 +24,7 @@ from replay_sessions.importers.importer import (
     too_long,
 )
 from replay_sessions.importers.rrweb.events import Unpacker
-from replay_sessions.importers.rrweb.packings import Recording, recordings_in
+from replay_sessions.importers.rrweb.packings import Recording, joined, recordings_in
 from replay_sessions.importers.rrweb.pages import PageHelpers, Settler
 from replay_sessions.importers.rrweb.player import Player
 from replay_sessions.importers.rrweb.recorded_sessions import Leaving, RrwebOptions, read_sessions
@@ -126,7 +126,7 @@ class RrwebImporter(Importer):
             yield Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))
             return
         if len(files) > 1:
-            recordings = [Recording([event for recording in recordings for event in recording.events])]
+            recordings = [joined(recordings)]
         for number, recording in enumerate(recordings, start=1):
             suffix = f" ({number})" if number > 1 else ""
             try:

@@ -9,13 +9,14 @@ one by one, and its player looks at nothing else.
 Recordings of 2018 and 2019 say -1 for a sibling that was to come; such a node waits until that one names it.
 """
 
-from collections import defaultdict
+import re
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Add, Mutation, Node, NodeType
 from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, children
 
 _TO_COME = -1
+_PROPERTY = re.compile("([^;:]*):([^;]*)")
 
 
 class Page(Tree):
@@ -23,7 +24,7 @@ class Page(Tree):
 
     def __init__(self, root: Node, width: float | None = None) -> None:
         super().__init__(root, width)
-        self._documents: dict[int, Add] = {}  # by the iframe that they wait for
+        self._waiting: dict[int, list[Add]] = {}  # by the id of what they wait for
         self._siblings: dict[int, tuple[Node, Add]] = {}  # -1: by their own ids
 
     def apply(self, mutation: Mutation) -> None:
@@ -49,35 +50,27 @@ class Page(Tree):
                     self._set(node, name, value)
 
     def _add_all(self, adds: list[Add]) -> None:
-        waiting: defaultdict[int, list[Add]] = defaultdict(list)
         for first in adds:
-            if not waiting and not self._documents and self._missing(first) is None:
-                self._add(first)  # nothing waits for it
-                continue
             ready = [first]
             while ready:
                 add = ready.pop()
                 missing = self._missing(add)
-                if missing is not None:
-                    if add.node.type == NodeType.DOCUMENT:
-                        self._documents[missing] = add
-                    else:
-                        waiting[missing].append(add)
-                    continue
-                self._add(add)
-                if add.node.id in waiting:
-                    ready += reversed(waiting.pop(add.node.id))
-                if add.node.id in self._documents:
-                    ready.append(self._documents.pop(add.node.id))
+                if missing is None:
+                    self._add(add)
+                    ready += reversed(self._waiting.pop(add.node.id, []))
+                else:
+                    self._waiting.setdefault(missing, []).append(add)
+        self._waiting = {
+            node_id: documents
+            for node_id, waiting in self._waiting.items()
+            if (documents := [add for add in waiting if add.node.type == NodeType.DOCUMENT])
+        }
 
     def _missing(self, add: Add) -> int | None:
         """The id that an add waits for."""
-        nodes = self.nodes
-        if add.parentId not in nodes:
+        if add.parentId not in self.nodes:
             return add.parentId
-        if add.nextId is not None and add.nextId != _TO_COME and add.nextId not in nodes:
-            return add.nextId
-        return None
+        return add.nextId if add.nextId not in (None, _TO_COME) and add.nextId not in self.nodes else None
 
     def _add(self, add: Add) -> None:
         node = add.node
@@ -105,34 +98,24 @@ class Page(Tree):
             return
         if parent.type == NodeType.DOCUMENT or parent.tagName == "textarea":
             self._make_room(parent, node)
-        if add.nextId is None and add.previousId is None:
-            self.append(parent, node)
-        else:
-            self._put(parent, node, add)
+        self._put(parent, node, add)
         if self._siblings:
             self._bring_siblings(node, add)
 
     def _put(self, parent: Node, node: Node, add: Add) -> None:
-        nodes = self.nodes
-        previous = nodes.get(add.previousId) if add.previousId is not None else None
-        following = nodes.get(add.nextId) if add.nextId is not None else None
-        if previous is not None and previous.parent is not None and _host(previous.parent) is parent:
-            self.insert(previous.parent, node, previous.next)
-        elif following is not None and following.parent is not None and _host(following.parent) is parent:
-            self.insert(following.parent, node, following)
-        else:
-            self.append(parent, node)
+        for neighbour in (add.previousId, add.nextId):
+            sibling = self.nodes.get(neighbour or 0)
+            if sibling is not None and sibling.parent is not None and _host(sibling.parent) is parent:
+                self.insert(sibling.parent, node, sibling if neighbour == add.nextId else sibling.next)
+                return
+        self.append(parent, node)
 
     def _make_room(self, parent: Node, node: Node) -> None:
         """Removes what can stand only once in a document or a textarea, which the parent is."""
-        if parent.tagName == "textarea":
-            alike = [child for child in children(parent) if child.type == node.type == NodeType.TEXT]
-        else:
-            is_html = node.type == NodeType.ELEMENT and node.tagName == "html"
-            is_single = is_html or node.type == NodeType.DOCTYPE
-            alike = [child for child in children(parent) if is_single and child.type == node.type]
-        for child in alike:
-            self.remove(child)
+        single = NodeType.TEXT if parent.tagName == "textarea" else NodeType.DOCTYPE
+        for child in list(children(parent)):
+            if child.type == node.type and (node.type == single or node.tagName == "html"):
+                self.remove(child)
 
     def _bring_siblings(self, node: Node, add: Add) -> None:
         """Puts nodes that waited for a neighbour to name them beside it."""
@@ -164,11 +147,7 @@ def _host(node: Node) -> Node:
 
 def _changed_style(style: Any, changes: dict[str, Any]) -> str:
     """A style attribute after single properties of it changed: text, [text, priority], or False for those removed."""
-    properties: dict[str, str] = {}
-    for part in style.split(";") if isinstance(style, str) else ():
-        name, colon, value = part.partition(":")
-        if colon:
-            properties[name.strip()] = value.strip()
+    properties = {name.strip(): value.strip() for name, value in _PROPERTY.findall(str(style))}
     for name, value in changes.items():
         if isinstance(value, str):
             properties[name] = value

@@ -14,12 +14,21 @@ wrappings.
 """
 
 import zlib
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.rrweb.events import Event, EventType, Packed, Unpacker, Unread
+from replay_sessions.importers.importer import reason_of
+from replay_sessions.importers.rrweb.events import (
+    Event,
+    EventType,
+    Unpacker,
+    Unread,
+    replace_lone_surrogates,
+)
+from replay_sessions.importers.sources.join_keys import in_time_order
 
 _WRAPPERS = ("result", "snapshots", "events", "data")
 _BATCH = frozenset({"window_id", "number", "data"})
@@ -37,14 +46,12 @@ class Recording(msgspec.Struct):
         return any(isinstance(event, Event) and event.type == EventType.FULL_SNAPSHOT for event in self.events)
 
     def in_time_order(self) -> list[Event | Unread]:
-        """Events of one time keep their order, and what could not be read stays behind the event before it."""
-        latest = float("-inf")
-        keyed = []
-        for event in self.events:
-            if isinstance(event, Event):
-                latest = event.timestamp
-            keyed.append((latest, event))
-        return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
+        return in_time_order(self.events, lambda event: event.timestamp)
+
+
+def joined(recordings: Iterable[Recording]) -> Recording:
+    """Pieces of one recording."""
+    return Recording([event for recording in recordings for event in recording.events])
 
 
 def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
@@ -58,7 +65,7 @@ def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
             content = unpacker.inflate(content)
         except zlib.error as error:
             raise BadSession(f"the gzip file is damaged ({error}): fetch it again") from error
-    content = content.removeprefix(b"\xef\xbb\xbf").strip()
+    content = replace_lone_surrogates(content.removeprefix(b"\xef\xbb\xbf").strip())
     reader = _Reader(unpacker)
     if _is_one_document(content):
         for piece in _pieces(Raw(content)):
@@ -72,10 +79,10 @@ def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
     reader.end()
     recordings = [recording for recording in reader.recordings if recording.events]
     if not all(recording.has_page() for recording in recordings):
-        recordings = [Recording([event for recording in recordings for event in recording.events])]
-    if not any(isinstance(event, Event) for recording in recordings for event in recording.events):
-        reasons = [event.reason for recording in recordings for event in recording.events if isinstance(event, Unread)]
-        raise BadSession("; ".join(["it holds no rrweb event", *reasons[:1]]))
+        recordings = [joined(recordings)]
+    events = joined(recordings).events
+    if not any(isinstance(event, Event) for event in events):
+        raise BadSession("; ".join(["it holds no rrweb event", *(event.reason for event in events[:1])]))  # type: ignore[union-attr]
     return recordings
 
 
@@ -124,39 +131,44 @@ class _Reader:
                 raise ValueError(f"events inside more than {_DEEPEST_WRAPPER} wrappings")
             first = _first(raw)
             if first == "[":
-                self._read_list(msgspec.json.decode(raw, type=list[Raw]), window, depth)
+                items = msgspec.json.decode(raw, type=list[Raw])
+                if _is_window_row(items):
+                    window = msgspec.json.decode(items.pop(0), type=str)
+                for item in items:
+                    self.read(item, window, depth + 1)
             elif first == "{":
                 self._read_object(raw, window, depth)
             elif first == '"':
-                self._append(self._unpacker.event(raw), window)
+                self._add(self._unpacker.decode(raw, Event), window)
             else:
                 raise ValueError("a number or word where an event was expected")
         except (ValueError, RecursionError, zlib.error) as error:
             if isinstance(error, BadSession):
                 raise
-            self._add(Unread(self._number(), " ".join(str(error).split())[:200]))
+            self._add(Unread(reason_of(error)[:200]))
 
     def end(self) -> None:
         """Appends the events of numbered batches, which may have come in any order."""
+        if not self._batches:
+            return
+        # A line that cannot be read may have held the last batch: then the end is not known.
+        recording = self.recordings[-1]
+        lost = [event for event in recording.events if isinstance(event, Unread)]
+        recording.events = [event for event in recording.events if isinstance(event, Event)]
         for window, batches in self._batches.items():
             expected = 0
             for number in sorted(batches):
                 if number > expected:
                     which = f"batch {expected}" if number == expected + 1 else f"batches {expected} to {number - 1}"
-                    self._add(Unread(self._number(), f"{which} of window {window} never came", window))
+                    self._add(Unread(f"{which} of window {window} never came", window))
                 self.read(batches[number], window, 1)
                 expected = number + 1
-
-    def _read_list(self, items: list[Raw], window: str, depth: int) -> None:
-        if _is_window_row(items):
-            self.read(items[1], msgspec.json.decode(items[0], type=str), depth + 1)
-            return
-        for item in items:
-            self.read(item, window, depth + 1)
+        for event in lost:
+            self._add(event)
 
     def _read_object(self, raw: Raw, window: str, depth: int) -> None:
         try:
-            self._append(msgspec.json.decode(raw, type=Packed), window)
+            self._add(msgspec.json.decode(raw, type=Event), window)
         except msgspec.ValidationError as error:
             fields = msgspec.json.decode(raw, type=dict[str, Raw])
             if fields.keys() == {"segment_id"}:
@@ -172,14 +184,12 @@ class _Reader:
             around = fields.get("window_id") or fields.get("windowId")
             self.read(wrapped, msgspec.json.decode(around, type=str) if around else window, depth + 1)
 
-    def _append(self, packed: Packed, window: str) -> None:
-        self._add(Event.of(packed, window, self._number()))
-
-    def _number(self) -> int:
-        return len(self.recordings[-1].events) + 1
-
-    def _add(self, event: Event | Unread) -> None:
+    def _add(self, event: Event | Unread, window: str = "") -> None:
         self._count += 1
         if self._count > _MOST_EVENTS:
             raise BadSession(f"more than {_MOST_EVENTS:,} events in one file: cut it")
-        self.recordings[-1].events.append(event)
+        events = self.recordings[-1].events
+        events.append(event)
+        event.number = len(events)
+        if isinstance(event, Event):
+            event.window = window or event.windowId or event.window_id or ""

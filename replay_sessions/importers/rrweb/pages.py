@@ -11,7 +11,6 @@ the same, whoever does them.
 import contextlib
 import re
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 
@@ -64,13 +63,11 @@ class View(msgspec.Struct, eq=False):
         html: With a mark on what was acted on; "" once it is being simplified.
         outward: How many elements further out than the mark the click landed.
         page: The simplified page once it is there, or why there is none.
-        future: The page while it is being simplified.
     """
 
     html: str
     outward: int = 0
     page: ActedPage | str | None = None
-    future: Future[ActedPage | str] | None = None
 
 
 def read_page(
@@ -93,18 +90,12 @@ def read_page(
     for _ in range(outward):
         node = node.parent if node is not None else None
 
-    def is_element(name: str) -> bool:
-        """Whether something of that name can be acted on; it may only lend its name to what is inside."""
-        inside = any(other.startswith(f"{name}.") for other in located.names.values())
-        return not inside or name in {element.name for element in located.page.elements}
+    elements = {element.name for element in located.page.elements}  # other names are only lent to what is inside
 
     def name_around(node: LexborNode | None) -> str | None:
-        while node is not None:
-            name = located.names.get(node.mem_id)
-            if name is not None and is_element(name):
-                return name
+        while node is not None and located.names.get(node.mem_id) not in elements:
             node = node.parent
-        return None
+        return None if node is None else located.names[node.mem_id]
 
     name = name_around(node)
     matched = frozenset(
@@ -117,7 +108,7 @@ def read_page(
     return ActedPage(located.page, name, matched, len("".join(text.split())), masked)
 
 
-class PageHelpers:
+class PageHelpers(contextlib.ExitStack):
     """Simplifies the pages of an import, with helpers or without; a context that ends them.
 
     Args:
@@ -126,30 +117,24 @@ class PageHelpers:
     """
 
     def __init__(self, recipe: Recipe | None, selectors: tuple[str, ...], *, private_data: bool, helpers: int) -> None:
+        super().__init__()
         self._read = partial(read_page, recipe=recipe, private_data=private_data, selectors=selectors)
         self._helpers = helpers
         self._pool: ProcessPoolExecutor | None = None
-        self._waiting: list[Future[ActedPage | str]] = []
-        self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> "PageHelpers":
-        return self
+    def begin(self, html: str, outward: int, waiting: int) -> Future[ActedPage | str]:
+        """The simplified page of a marked one, or why there is none.
 
-    def __exit__(self, *raised: object) -> bool | None:
-        return self._stack.__exit__(*raised)  # type: ignore[arg-type]  # as it was called
-
-    def begin(self, html: str, outward: int) -> Future[ActedPage | str]:
-        """The simplified page of a marked one, or why there is none."""
-        self._waiting = [page for page in self._waiting if not page.done()]
-        if len(self._waiting) >= _MOST_WAITING * self._helpers:
+        Args:
+            waiting: How many pages were begun and are not done.
+        """
+        if waiting >= _MOST_WAITING * self._helpers:
             page: Future[ActedPage | str] = Future()
             page.set_result(self._read(html, outward))
             return page
         if self._pool is None:
-            self._pool = self._stack.enter_context(worker_processes(self._helpers, _set_up, self._read))
-        page = self._pool.submit(_read_page, html, outward)
-        self._waiting.append(page)
-        return page
+            self._pool = self.enter_context(worker_processes(self._helpers))
+        return self._pool.submit(self._read, html, outward)
 
 
 class Settler:
@@ -163,7 +148,7 @@ class Settler:
         self._helpers = helpers
         self._longest = longest
         self._characters = 0
-        self._pending: deque[View] = deque()
+        self._pending: deque[tuple[View, Future[ActedPage | str]]] = deque()
 
     def begin(self, view: View) -> None:
         """Has the page of a view simplified.
@@ -171,10 +156,11 @@ class Settler:
         Raises:
             BadSession: The pages so far are too long together.
         """
-        if view.page is None and view.future is None:
-            view.future, view.html = self._helpers.begin(view.html, view.outward), ""
-            self._pending.append(view)
-            self._settle(wait=False)
+        if view.html:
+            waiting = sum(not page.done() for _, page in self._pending)
+            self._pending.append((view, self._helpers.begin(view.html, view.outward, waiting)))
+            view.html = ""
+            self.finish(wait=False)
 
     def page(self, view: View) -> ActedPage | str:
         """The simplified page of a view, or why there is none.
@@ -187,32 +173,19 @@ class Settler:
         assert view.page is not None
         return view.page
 
-    def finish(self) -> None:
-        """Waits for all pages that were begun.
+    def finish(self, *, wait: bool = True) -> None:
+        """Counts pages in the order in which they were begun, whoever is done with theirs first.
+
+        Args:
+            wait: For all pages that were begun; else only those count that are done.
 
         Raises:
             BadSession: They are too long together.
         """
-        self._settle(wait=True)
-
-    def _settle(self, *, wait: bool) -> None:
-        """Counts pages in the order in which they were begun, whoever is done with theirs first."""
-        while self._pending and (future := self._pending[0].future) is not None and (wait or future.done()):
-            view = self._pending.popleft()
-            view.page, view.future = future.result(), None
+        while self._pending and (wait or self._pending[0][1].done()):
+            view, future = self._pending.popleft()
+            view.page = future.result()
             if isinstance(view.page, ActedPage):
                 self._characters += len(view.page.page.html)
                 if self._characters > self._longest:
                     raise BadSession(too_long(self._longest))
-
-
-_read: Callable[[str, int], ActedPage | str]  # a helper's, from when it is set up
-
-
-def _set_up(read: Callable[[str, int], ActedPage | str]) -> None:
-    global _read
-    _read = read
-
-
-def _read_page(html: str, outward: int) -> ActedPage | str:
-    return _read(html, outward)

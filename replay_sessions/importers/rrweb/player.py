@@ -12,6 +12,7 @@ ticks itself is none of it: rrweb says so (`userTriggered`), or the field was no
 
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -21,7 +22,7 @@ from replay_sessions.importers.rrweb.events import (
     Custom,
     Event,
     EventType,
-    Input,
+    FullSnapshot,
     Interaction,
     Meta,
     Pointer,
@@ -35,7 +36,6 @@ from replay_sessions.importers.rrweb.timeline import (
     REMARK_TAGS,
     VIEW_TAG,
     Address,
-    NotRead,
     Pause,
     Remark,
     Timeline,
@@ -44,10 +44,6 @@ from replay_sessions.importers.rrweb.timeline import (
 from replay_sessions.importers.rrweb.windows import Window, attribute, field_kind
 
 _SMALL = 4_096  # bytes: records of pointers and fields are shorter
-_ACTIVITY = frozenset({
-    Source.DRAG, Source.INPUT, Source.MOUSE_INTERACTION, Source.MOUSE_MOVE, Source.SCROLL, Source.SELECTION,
-    Source.TOUCH_MOVE,
-})  # fmt: skip
 _UNREADABLE = (ValueError, RecursionError, zlib.error)
 
 
@@ -100,16 +96,12 @@ class Player:
     def _learn(self, events: Iterable[Event]) -> None:
         """Whether the recorder records presses, and who made an input."""
         for event in events:
-            if event.type != EventType.INCREMENTAL or len(data := memoryview(event.data)) > _SMALL:
-                continue
-            self._knows_users = self._knows_users or b'"userTriggered"' in data.tobytes()
-            if not self._knows_presses:
-                try:
-                    if event.source() == Source.MOUSE_INTERACTION:
-                        done = msgspec.json.decode(event.data, type=Interaction)
-                        self._knows_presses = done.type in (Pointer.MOUSE_DOWN, Pointer.TOUCH_START)
-                except ValueError:
-                    continue
+            if event.type == EventType.INCREMENTAL and len(memoryview(event.data)) <= _SMALL:
+                self._knows_users |= b'"userTriggered"' in bytes(event.data)
+                with suppress(ValueError):
+                    done = msgspec.json.decode(event.data, type=Interaction)
+                    is_press = done.type in (Pointer.MOUSE_DOWN, Pointer.TOUCH_START)
+                    self._knows_presses |= is_press and done.source == Source.MOUSE_INTERACTION
 
     def _play(self, event: Event, window: Window) -> None:
         match event.type:
@@ -120,7 +112,7 @@ class Player:
                 window.width = meta.width
                 self._address(window, meta.href)
             case EventType.FULL_SNAPSHOT:
-                window.show(self._unpacker.snapshot(event))
+                window.show(self._unpacker.decode(event.data, FullSnapshot).node)
                 window.focused = None
                 self._active = self._active or window
             case EventType.INCREMENTAL:
@@ -136,7 +128,7 @@ class Player:
                     self._log.timeline.append(Remark(remark.tag, event.window, fields))
 
     def _change(self, event: Event, window: Window, source: int) -> None:
-        if source in _ACTIVITY:
+        if source in Source.OF_A_PERSON:
             self._active, self._active_at = window, event.timestamp
         if source == Source.MUTATION and window.page is not None:
             window.keep_press()
@@ -144,7 +136,7 @@ class Player:
         elif source == Source.MOUSE_INTERACTION:
             self._interact(event, window, msgspec.json.decode(event.data, type=Interaction))
         elif source == Source.INPUT:
-            self._change_field(event, window, msgspec.json.decode(event.data, type=Input))
+            self._change_field(event, window, msgspec.json.decode(event.data, type=Interaction))
 
     def _interact(self, event: Event, window: Window, done: Interaction) -> None:
         match done.type:
@@ -161,13 +153,12 @@ class Player:
             case Pointer.BLUR:
                 window.focused = None
 
-    def _change_field(self, event: Event, window: Window, change: Input) -> None:
+    def _change_field(self, event: Event, window: Window, change: Interaction) -> None:
         """What was typed, chosen or ticked, by a person or by the page."""
         node = window.node(change.id)
         if node is None or window.page is None:
             if change.userTriggered:
-                reason = window.lost or f"node {change.id} is not in the page"
-                self._log.leave("input", event.number, reason)
+                self._log.leave("input", event.number, window.missing(change.id))
             return
         kind = field_kind(node)
         window.keep_press()
@@ -184,7 +175,7 @@ class Player:
         else:
             window.page.set_attribute(node, "checked", True if change.isChecked else None)
 
-    def _is_persons(self, window: Window, change: Input, value: str) -> bool:
+    def _is_persons(self, window: Window, change: Interaction, value: str) -> bool:
         if self._knows_users:
             return change.userTriggered is True
         if window.focused is not None:
@@ -205,7 +196,7 @@ class Player:
         self._active_at = None
 
     def _not_read(self, number: int, reason: str, *windows: Window) -> None:
-        self._log.timeline.append(NotRead(number, " ".join(reason.split())))
+        self._log.timeline.append(Unread(" ".join(reason.split()), number=number))
         for window in windows:
             window.forget(f"event {number}, which may have changed the page, cannot be read")
 

@@ -14,6 +14,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.importer import Imported
 from replay_sessions.importers.logged_pages import Pages, Row, Unresolved
 from replay_sessions.importers.raw.endings import Endings
+from replay_sessions.importers.rrweb.events import Unread
 from replay_sessions.importers.rrweb.pages import ActedPage, Settler
 from replay_sessions.importers.rrweb.timeline import (
     PERSONA,
@@ -23,7 +24,6 @@ from replay_sessions.importers.rrweb.timeline import (
     Act,
     Address,
     NoAction,
-    NotRead,
     Pause,
     Remark,
     Timeline,
@@ -90,7 +90,7 @@ def read_sessions(
         session_id: That of the first, if the recording names none.
         location: How the user reads of the recording.
     """
-    faults = [entry for entry in timeline if isinstance(entry, NotRead)]
+    faults = [entry for entry in timeline if isinstance(entry, Unread)]
     for fault in faults[:_MOST_LISTED]:
         yield Rejected(where=f"{location}:{fault.number}", reason=fault.reason)
     if len(faults) > _MOST_LISTED:
@@ -140,9 +140,9 @@ def _read_parts(timeline: Timeline, options: Leaving, settler: Settler) -> Itera
                 part.remark(entry)
             case Pause():
                 part.add_rows()
-                ends_here = part.is_open and (options.terminate_at_end or not entry.is_end)
-                if ends_here and isinstance(page := settler.page(entry.view), ActedPage):
-                    part.rows.append((_row("terminate", entry), page))
+                if part.is_open and (options.terminate_at_end or not entry.is_end):
+                    # Where the end could not be read there is no page, and so no terminate: it is counted as left out.
+                    part.rows.append((_row("terminate", entry), settler.page(entry.view)))
                 yield part
                 part = _Part()
 
@@ -152,6 +152,7 @@ class _Part:
 
     def __init__(self) -> None:
         self.done: list[Act | NoAction] = []
+        self.acts: list[Act] = []
         self.about: dict[str, str] = {}
         self.rows: _Rows = []
         self._since_address: dict[str, list[Act]] = {}
@@ -159,11 +160,12 @@ class _Part:
     @property
     def is_open(self) -> bool:
         """Whether something was done, and nothing of it ends the session."""
-        is_any = any(isinstance(act.page, ActedPage) and act.page.name is not None for act in self._acts())
+        is_any = any(isinstance(act.page, ActedPage) and act.page.name is not None for act in self.acts)
         return is_any and not self._has_ended()
 
     def do(self, act: Act, leaving: Leaving) -> None:
         self.done.append(act)
+        self.acts.append(act)
         self._since_address.setdefault(act.window, []).append(act)
         if act.kind == "click" and isinstance(act.page, ActedPage) and not self._has_ended():
             act.buys = leaving.purchase_selector in act.page.matched
@@ -179,7 +181,7 @@ class _Part:
 
     def remark(self, remark: Remark) -> None:
         """Adds what our own recorder noted."""
-        acts = [act for act in self._acts() if not act.is_part]
+        acts = [act for act in self.acts if not act.is_part]
         here = [act for act in acts if act.window == remark.window] or acts
         click = self._last_click(remark.window)
         if remark.tag == PURCHASE_TAG and click is not None:
@@ -205,17 +207,14 @@ class _Part:
                     page = msgspec.structs.replace(page, name="")  # which option it was is unknown
                 self.rows.append((_row(kind, entry), page))
 
-    def _acts(self) -> list[Act]:
-        return [entry for entry in self.done if isinstance(entry, Act)]
-
     def _has_ended(self) -> bool:
-        return any(act.buys or act.leaves for act in self._acts())
+        return any(act.buys or act.leaves for act in self.acts)
 
     def _last_click(self, window: str) -> Act | None:
         """The last click in a window; where there is none, in any."""
-        clicks = [act for act in self._acts() if act.kind == "click"]
-        here = [act for act in clicks if act.window == window]
-        return here[-1] if here else clicks[-1] if clicks else None
+        clicks = [act for act in self.acts if act.kind == "click"]
+        clicks.sort(key=lambda click: click.window == window)
+        return clicks[-1] if clicks else None
 
 
 class _RecordedPages(Pages):
@@ -227,7 +226,7 @@ class _RecordedPages(Pages):
     def page(self, row: Row) -> ActedPage:
         page = row["page"]
         if not isinstance(page, ActedPage):
-            raise Unresolved(page)
+            raise Unresolved(page, "without a page")
         return page
 
     def is_purchase(self, row: Row, page: ActedPage, name: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from replay_sessions.importers.rrweb.events import Unread
 from replay_sessions.importers.rrweb.pages import ActedPage, View
 
 SESSION = "shop_r1.session"
@@ -76,13 +77,6 @@ class NoAction(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class NotRead(msgspec.Struct, frozen=True):
-    """Something in the recording that cannot be read."""
-
-    number: int
-    reason: str
-
-
 class Address(msgspec.Struct, frozen=True):
     """A window shows another page."""
 
@@ -109,7 +103,7 @@ class Remark(msgspec.Struct, frozen=True):
     fields: dict[str, str]
 
 
-Timeline = list[Act | NoAction | NotRead | Address | Pause | Remark]
+Timeline = list[Act | NoAction | Unread | Address | Pause | Remark]
 
 
 def texts_of(payload: Any) -> dict[str, str]:

@@ -49,30 +49,14 @@ class Tree:
             brought = node.childNodes
             if brought:
                 node.childNodes = []
-                self._link(node, brought)
+                for child in brought:
+                    self.append(node, child)
                 stack += brought
         if len(nodes) > MAX_NODES:
             raise BadSession(f"a page of more than {MAX_NODES:,} nodes: it is damaged, or no page of a shop")
         for node in textareas:  # older recorders wrote the value twice: the attribute is what stands in it
             if isinstance(value := node.attributes.get("value"), str):
                 self.set_value(node, value)
-
-    def _link(self, parent: Node, brought: list[Node]) -> None:
-        """Makes nodes the children of one that has none."""
-        depth = parent.depth + 1
-        previous: Node | None = None
-        for node in brought:
-            if node.isShadow or node.type == NodeType.DOCUMENT:
-                self.append(parent, node)
-                previous = parent.last
-                continue
-            node.parent, node.depth, node.previous = parent, depth, previous
-            if previous is None:
-                parent.first = node
-            else:
-                previous.next = node
-            previous = node
-            parent.last = node
 
     def append(self, parent: Node, node: Node) -> None:
         """Makes a node the last one in another: in its shadow tree, or the document of an iframe, if it is that."""
@@ -126,18 +110,9 @@ class Tree:
     def remove(self, node: Node) -> None:
         """Takes a node out of the page and forgets it and all in it."""
         self.detach(node)
-        nodes = self.nodes
-        stack = [node]
-        while stack:
-            gone = stack.pop()
-            if nodes.get(gone.id) is gone:
-                del nodes[gone.id]
-            child = gone.first
-            while child is not None:
-                stack.append(child)
-                child = child.next
-            if gone.inner is not None:
-                stack.append(gone.inner)
+        for gone in list(subtree(node)):
+            if self.nodes.get(gone.id) is gone:
+                del self.nodes[gone.id]
             _unlink(gone)
 
     def set_text(self, node: Node, text: str) -> None:
@@ -148,11 +123,8 @@ class Tree:
     def set_value(self, node: Node, text: str) -> None:
         """Sets what stands in a field."""
         if node.tagName == "textarea":
-            child = node.first
-            while child is not None:
-                following = child.next
+            for child in list(children(node)):
                 self.remove(child)
-                child = following
             self.insert(node, Node(type=NodeType.TEXT, id=-1, textContent=text), None)
             node.attributes.pop("value", None)
         elif node.tagName == "select":

@@ -49,8 +49,12 @@ def meant(tree: Tree, pressed: Node) -> Node:
 def _control_of(tree: Tree, label: Node) -> Node | None:
     """The field that a label stands for."""
     if field_id := attribute(label, "for"):
-        return next((node for node in subtree(tree.root) if node.attributes.get("id") == field_id), None)
+        return _of_id(tree, field_id)
     return next((node for node in subtree(label) if node.tagName in _CONTROLS), None)
+
+
+def _of_id(tree: Tree, element_id: str) -> Node | None:
+    return next((node for node in subtree(tree.root) if node.attributes.get("id") == element_id), None)
 
 
 def submit_button(node: Node) -> Node | None:
@@ -143,15 +147,18 @@ class Window(msgspec.Struct, eq=False):
     def node(self, node_id: int) -> Node | None:
         return self.page.nodes.get(node_id) if self.page is not None else None
 
+    def missing(self, node_id: int) -> str:
+        """Why a node is not known."""
+        return self.lost or f"node {node_id} is not in the page"
+
     def form_of(self, node: Node) -> int | None:
         """The id of the form that a field or button belongs to."""
         if self.page is None:
             return None
-        if form_id := attribute(node, "form"):
-            forms = (form for form in subtree(self.page.root) if form.attributes.get("id") == form_id)
-        else:
-            forms = (form for form in ancestors(node) if form.tagName == "form")
-        return next((form.id for form in forms), None)
+        form_id = attribute(node, "form")
+        around = (form for form in ancestors(node) if form.tagName == "form")
+        form = _of_id(self.page, form_id) if form_id else next(around, None)
+        return None if form is None else form.id
 
     def view(self, acted_on: Node | None) -> View:
         """The page as it is, with a mark on what is acted on."""

@@ -19,7 +19,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
@@ -44,20 +44,14 @@ class WorkerDied(ImportFailed):
 
 
 @contextlib.contextmanager
-def worker_processes(
-    workers: int, set_up: Callable[..., None] | None = None, *arguments: Any
-) -> Iterator[ProcessPoolExecutor]:
+def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes to hand work to; what nobody has begun when they are left is never done.
-
-    Args:
-        set_up: Called once in each of them, with what else is given.
 
     Raises:
         WorkerDied: One of them was killed.
     """
     # "spawn": a fork would copy the locks of this process's threads (progress bar, Arrow).
-    begin = (set_up, arguments)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start, initargs=begin) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start) as pool:
         try:
             yield pool
         except BrokenProcessPool as error:
@@ -69,11 +63,9 @@ def worker_processes(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _start(set_up: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+def _start() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if set_up is not None:
-        set_up(*arguments)
 
 
 def _end_with_parent() -> None:

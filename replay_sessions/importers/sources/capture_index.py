@@ -1,4 +1,4 @@
-"""Which page was on the screen: captures by address and time, as arrays, so that those of large archives fit in memory.
+"""Which page was on the screen: captures by address and time, in a database that goes to a file where it is large.
 
 What counts is the newest capture of the event's address that was made before the event. Of what was captured later
 only that counts which came within the tolerance of clocks that differ, and only where nothing came before.
@@ -7,24 +7,24 @@ A capture whose body is of no use hides those before it: the page before may hav
 answer to a script) hides none.
 """
 
-from array import array
+import sqlite3
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from replay_sessions.importers.sources.captures import Capture, Cause
 from replay_sessions.importers.sources.join_keys import AddressReader, key_of
 
-_CAUSES = tuple(Cause)
-_USABLE = 255  # in the place of a cause's number
-_LEADS = 254
 _MOST_TURNS = 20  # redirects of redirects; browsers give up there, too
-Rows = npt.NDArray[np.intp]
-Column = npt.NDArray[Any]
-_COLUMNS = {"key": "Q", "time": "d", "file": "I", "position": "Q", "state": "B", "leads_to": "Q", "leads_before": "d"}
+# Captures of one time keep their order, that of `number`.
+_SCHEMA = """
+    CREATE TABLE captures (number INTEGER PRIMARY KEY, key, time, file, position, cause, leads_to, leads_before)
+"""
+_INDEX = "CREATE INDEX IF NOT EXISTS by_key ON captures (key, time)"  # before the first look-up: sorted once
+_INSERT = "INSERT INTO captures (key, time, file, position, cause, leads_to, leads_before) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_OF_ADDRESS = "FROM captures WHERE key = :key AND (:file IS NULL OR file = :file)"
+# What leads to itself, as nothing had changed since, shows what was captured before it.
+_OLDER = " AND leads_to IS NOT key AND (time, number) < (:than_time, :than_number)"
 
 
 class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,19 +55,18 @@ class CaptureIndex:
 
     def __init__(self, reader: AddressReader, wanted: Iterable[str]) -> None:
         self._reader = reader
-        self._wanted: set[int] = set()
-        self._wanted_paths: set[int] = set()
-        for plain in map(reader.plain, wanted):
-            if plain is not None:
-                self._wanted.add(key_of(plain))
-                self._wanted_paths.add(_path_key(plain))
+        addresses = [plain for plain in map(reader.plain, wanted) if plain is not None]
+        self._wanted = set(map(key_of, addresses))
+        self._wanted_paths = set(map(_path_key, addresses))
         self._captured_paths: set[int] = set()
         self._no_pages: set[int] = set()
-        self._added: dict[str, array[Any]] = {name: array(kind) for name, kind in _COLUMNS.items()}
-        self._columns: dict[str, Column] = {}
+        self._count = 0
+        self._database = sqlite3.connect("", check_same_thread=False)  # a file of its own, which goes with it
+        self._database.row_factory = sqlite3.Row
+        self._database.execute(_SCHEMA)
 
     def __len__(self) -> int:
-        return len(self._added["key"])
+        return self._count
 
     def wants(self, address: str) -> bool:
         """Whether an address is looked up later."""
@@ -79,24 +78,19 @@ class CaptureIndex:
         plain = self._reader.plain(capture.address)
         if plain is None:
             return
-        key, leads_to, before = key_of(plain), 0, float("inf")
+        key, leads_to = key_of(plain), None
         if capture.cause == Cause.NOT_HTML:
             self._no_pages |= self._wanted & {key}
             return
-        state = _USABLE if capture.cause is None else _CAUSES.index(capture.cause)
         if capture.leads_to is not None:
             target = self._reader.plain(capture.leads_to, base=capture.address)
             leads_to = key_of(target) if target else 0  # an address that is none leads nowhere
-            state = _LEADS
-            if capture.leads_before is not None:
-                before = capture.leads_before
-            elif leads_to == key:
+            if leads_to == key and capture.leads_before is None:
                 return  # a redirect that only takes a tracking parameter away
-        row = (key, capture.time, file, capture.position, state, leads_to, before)
-        for column, value in zip(self._added.values(), row, strict=True):
-            column.append(value)
+        row = (key, capture.time, file, capture.position, capture.cause, leads_to, capture.leads_before)
+        self._database.execute(_INSERT, row)
+        self._count += 1
         self._captured_paths |= self._wanted_paths & {_path_key(plain)}
-        self._columns = {}
 
     def has_path(self, address: str) -> bool:
         """Whether the path of an address was captured, with whatever parameters."""
@@ -115,57 +109,42 @@ class CaptureIndex:
         plain = self._reader.plain(address)
         if plain is None:
             return Cause.NO_ADDRESS
-        key = key_of(plain)
-        rows = self._rows(key, file)
-        if not len(rows):
-            return Cause.NOT_HTML if key in self._no_pages else Cause.NO_CAPTURE
-        rows = self._until(rows, time, tolerance.late_s)
-        if not len(rows):
-            return Cause.LATER
-        if tolerance.stale_s is not None and time - self._column("time")[rows[-1]] > tolerance.stale_s:
+        self._database.execute(_INDEX)
+        row = self._newest(key_of(plain), file, time, tolerance.late_s)
+        if row is None:
+            if self._newest(key_of(plain), file, float("inf"), 0) is not None:
+                return Cause.LATER
+            return Cause.NOT_HTML if key_of(plain) in self._no_pages else Cause.NO_CAPTURE
+        if tolerance.stale_s is not None and time - row["time"] > tolerance.stale_s:
             return Cause.STALE
-        return self._followed(rows, time, tolerance.late_s, file)
-
-    def _followed(self, rows: Rows, time: float, late_s: float, file: int | None) -> CapturePosition | Cause:
-        """The page that the last of the rows shows, or leads to."""
         for _ in range(_MOST_TURNS):
-            if not len(rows):
+            if row is None:
                 break
-            last = rows[-1]
-            state = int(self._column("state")[last])
-            if state == _USABLE:
-                return CapturePosition(int(self._column("file")[last]), int(self._column("position")[last]))
-            if state != _LEADS:
-                return _CAUSES[state]
-            key, leads_to = self._column("key")[last], self._column("leads_to")[last]
-            if key == leads_to:  # nothing had changed: the newest before it that is a page of its own
-                older = rows[:-1]
-                rows = older[self._column("leads_to")[older] != key]
-            else:
-                rows = self._rows(int(leads_to), file)
-            before = float(self._column("leads_before")[last])
-            rows = self._until(rows, min(time, before), 0 if before <= time else late_s)
+            if row["leads_to"] is None:
+                return Cause(row["cause"]) if row["cause"] else CapturePosition(row["file"], row["position"])
+            before = row["leads_before"]
+            is_bound = before is not None and before <= time
+            until, late_s = (before, 0) if is_bound else (time, tolerance.late_s)
+            row = self._newest(row["leads_to"], file, until, late_s, row if row["leads_to"] == row["key"] else None)
         return Cause.NO_TARGET
 
-    def _until(self, rows: Rows, time: float, late_s: float) -> Rows:
-        """Those of an address up to a time; where all are later, the first, if it is not too late."""
-        times = self._column("time")[rows]
-        count = int(np.searchsorted(times, time, side="right"))
-        return rows[: max(count, int(len(times) > 0 and times[0] <= time + late_s))]
+    def _newest(
+        self, key: int, file: int | None, time: float, late_s: float, than: sqlite3.Row | None = None
+    ) -> sqlite3.Row | None:
+        """The newest capture of an address up to a time; where all are later, the first, if it is not too late.
 
-    def _rows(self, key: int, file: int | None) -> Rows:
-        """The captures of an address, in the order of time."""
-        keys = self._column("key")
-        wanted = np.uint64(key)
-        rows = np.arange(np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right"))
-        return rows if file is None else rows[self._column("file")[rows] == file]
-
-    def _column(self, name: str) -> Column:
-        if not self._columns:
-            added = {name: np.array(column, dtype=column.typecode) for name, column in self._added.items()}
-            order = np.lexsort((added["time"], added["key"]))  # captures of one time keep their order
-            self._columns = {name: column[order] for name, column in added.items()}
-        return self._columns[name]
+        Args:
+            than: Only those before this one count, which are pages of their own.
+        """
+        where = _OF_ADDRESS + (_OLDER if than else "")
+        values = {"key": key, "file": file, "time": time, "latest": time + late_s}
+        if than:
+            values |= {"than_time": than["time"], "than_number": than["number"]}
+        find = f"SELECT * {where} AND time <="
+        newest: sqlite3.Row | None = self._database.execute(
+            f"{find} :time ORDER BY time DESC, number DESC LIMIT 1", values
+        ).fetchone()
+        return newest or self._database.execute(f"{find} :latest ORDER BY time, number LIMIT 1", values).fetchone()
 
 
 def _path_key(plain: str) -> int:

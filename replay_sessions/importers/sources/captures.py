@@ -10,6 +10,7 @@ any page may be long. The charset that a response declares goes before the page'
 """
 
 import codecs
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ class Cause(StrEnum):
     NO_TIME = "no time"
     NO_FILE = "no such file of captures"
     NO_CAPTURE = "no capture of its address"
+    UNREAD = "no capture of its address in what could be read"
     LATER = "only later captures"
     STALE = "only older captures"
     NOT_HTML = "not HTML"
@@ -47,6 +49,7 @@ class BadBody(Exception):
     def __init__(self, cause: Cause, detail: str = "") -> None:
         super().__init__(f"{cause} ({detail})" if detail else str(cause))
         self.cause = cause
+        self.detail = detail or str(cause)
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +108,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _AS_BROWSERS_READ = {"iso8859-1": "cp1252", "ascii": "cp1252"}  # Python's names; browsers know no Latin-1
-_LONGEST_SIZE = 16  # hex digits of a chunk's size
+_CHUNK_SIZE = re.compile(rb"[^\S\n]*([0-9a-fA-F]{1,16})[^\S\n]*(?:;[^\n]{0,1000})?\n")
 _BLANKS = b" \t\r\n\f\x00\xef\xbb\xbf"
 
 
@@ -153,28 +156,17 @@ def joined_chunks(body: bytes) -> bytes:
     """
     chunks: list[bytes] = []
     position = 0
-    while True:
-        end = body.find(b"\n", position, position + 1024)
-        size = _chunk_size(body[position:end]) if end >= 0 else None
-        if size is None:
-            if not chunks:
-                return body
-            raise BadBody(Cause.TRUNCATED, f"after {position:,} bytes")
-        if size == 0:
+    while match := _CHUNK_SIZE.match(body, position):
+        size = int(match[1], 16)
+        if not size:
             return b"".join(chunks)
-        chunk = body[end + 1 : end + 1 + size]
-        chunks.append(chunk)
-        position = end + 1 + size + len(b"\r\n")
-        if len(chunk) < size or position > len(body):
-            raise BadBody(Cause.TRUNCATED, f"after {len(body):,} bytes")
-
-
-def _chunk_size(line: bytes) -> int | None:
-    digits = line.partition(b";")[0].strip()
-    try:
-        return int(digits, 16) if len(digits) <= _LONGEST_SIZE and digits.isalnum() else None
-    except ValueError:
-        return None
+        chunks.append(body[match.end() : match.end() + size])
+        position = match.end() + size + len(b"\r\n")
+        if position > len(body):
+            break
+    if not chunks:
+        return body
+    raise BadBody(Cause.TRUNCATED, f"after {min(position, len(body)):,} bytes")
 
 
 def unpacked(body: bytes, encodings: str) -> bytes:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
+from replay_sessions.importers.importer import reason_of
 from replay_sessions.importers.sources.captures import (
     BadBody,
     Capture,
@@ -100,7 +101,7 @@ class HarFile(PageFile):
         try:
             entries = self._entries
         except BadBody as error:
-            yield Rejected(where=self.path.name, reason=str(error))
+            yield Rejected(where=self.path.name, reason=error.detail)
             return
         for position in range(len(entries)):
             try:
@@ -162,7 +163,7 @@ class HarFile(PageFile):
             try:
                 self._last = (position, msgspec.json.decode(self._entries[position], type=_Entry))
             except (IndexError, ValueError, RecursionError) as error:
-                raise BadBody(Cause.UNDECODABLE, f"no entry of a HAR file: {' '.join(str(error).split())}") from error
+                raise BadBody(Cause.UNDECODABLE, f"no entry of a HAR file: {reason_of(error)}") from error
         return self._last[1]
 
     @cached_property
@@ -170,8 +171,11 @@ class HarFile(PageFile):
         try:
             return msgspec.json.decode(self._content(), type=_Document).log.entries
         except (ValueError, RecursionError, *UNREADABLE) as error:
-            reason = " ".join(str(error).split())
-            raise BadBody(Cause.UNDECODABLE, f"no HAR file, or one that is damaged or cut: {reason}") from error
+            reason = reason_of(error)
+            where = "" if "byte" in reason else f" (byte {self.path.stat().st_size:,})"  # where it ends
+            raise BadBody(
+                Cause.UNDECODABLE, f"no HAR file, or one that is damaged or cut: {reason}{where}; export it again"
+            ) from error
 
     def _content(self) -> Any:
         """What the file holds; where it is not packed the system reads it as it is needed."""

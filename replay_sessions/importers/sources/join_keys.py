@@ -85,8 +85,8 @@ def is_page_address(address: str) -> bool:
 
 
 def key_of(plain: str) -> int:
-    """A number of 64 bits for an address in the one form: an index of millions holds no texts."""
-    return int.from_bytes(blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+    """A signed number of 64 bits for an address in the one form: an index of millions holds no texts."""
+    return int.from_bytes(blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
 
 
 def _escaped(text: str) -> str:
@@ -107,7 +107,7 @@ def _ascii(host: str) -> str:
         return host
 
 
-def seconds(time: str | None) -> float | None:
+def seconds(time: str | float | None) -> float | None:
     """A point in time as a number that orders it among others of the same log; None where it cannot be read.
 
     >>> seconds("2025-04-14T21:52:57.792Z") == seconds("2025-04-14 23:52:57.792+02:00")
@@ -123,7 +123,7 @@ def seconds(time: str | None) -> float | None:
     except ValueError:
         pass
     try:
-        moment = datetime.fromisoformat(time.strip())
+        moment = datetime.fromisoformat(str(time).strip())
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
@@ -152,16 +152,18 @@ def moment(time: str | None) -> float | None:
     return None
 
 
-def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | None]) -> list[Event]:
+def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | float | None]) -> list[Event]:
     """The events by time; equal times keep their order, and an event without one stays behind the one before it.
 
     >>> in_time_order(["2 b", "1 a", "? c", "1 d"], lambda event: event.split()[0])
     ['1 a', '? c', '1 d', '2 b']
     """
-    keyed = []
     latest = float("-inf")
-    for event in events:
+
+    def time_up_to(event: Event) -> float:
+        nonlocal latest
         time = seconds(time_of(event))
         latest = latest if time is None else time
-        keyed.append((latest, event))
-    return [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
+        return latest
+
+    return sorted(events, key=time_up_to)

@@ -68,9 +68,11 @@ class WarcFile(PageFile):
                 if capture is not None:
                     yield capture
                 if is_cut:
-                    yield Rejected(where=self._where(position), reason="the file is damaged here, or cut")
+                    yield Rejected(
+                        where=self._where(position), reason="the file is damaged here, or cut: fetch it again"
+                    )
             if position < self.path.stat().st_size:
-                yield Rejected(where=self._where(position), reason="what follows is no record that can be read")
+                yield Rejected(where=self._where(position), reason="what follows is no record: fetch it again")
 
     def body(self, position: int) -> bytes:
         with self.path.open("rb") as file:

@@ -15,6 +15,9 @@ window.ShopR1 = (() => {
   const [IDLE_MS, FLUSH_MS, MOST_CHARACTERS, BEACON_BYTES] = [30 * 60_000, 1_000, 200_000, 60_000];
   const REFUSED = [400, 409, 413]; // for good
   const BATCH = "shop_r1.batch.";
+  // rrweb's maskAllInputs leaves out hidden fields and the names of files.
+  const KINDS = "color date datetime-local email file hidden month number password range search select tel text textarea time url week";
+  const MASKED = Object.fromEntries(KINDS.split(" ").map((kind) => [kind, true]));
   const unkept = new Map(); // batches that localStorage has no room for
   let stop = null, session, tab, pending = [], length = 0, timer = 0, isSending = false, hurry = () => {};
 
@@ -80,7 +83,12 @@ window.ShopR1 = (() => {
       // what has failed once is sent again without.
       const keepalive = pause === 1_000 && body.size < BEACON_BYTES;
       const answer = await fetch(collector, { method: "POST", body, keepalive }).catch(() => null);
-      if (answer?.ok || REFUSED.includes(answer?.status)) {
+      const isRefused = REFUSED.includes(answer?.status);
+      if (answer && !answer.ok && (isRefused || pause === 1_000)) {
+        const outcome = isRefused ? "refused some events, which are lost" : "does not take events now; they wait here";
+        console.error(`shop-r1: the collector ${outcome} (${answer.status}): ${await answer.text().catch(() => "")}`);
+      }
+      if (answer?.ok || isRefused) {
         unkept.delete(name);
         localStorage.removeItem(name);
         pause = 1_000;
@@ -97,9 +105,11 @@ window.ShopR1 = (() => {
     const isNew = open();
     stop = rrwebRecord.record({
       emit,
-      maskAllInputs: true,
+      maskInputOptions: MASKED,
       maskInputFn: (text, field) =>
         field?.type !== "password" && (named.has(field?.name) || named.has(field?.id)) ? text : "*".repeat(text.length),
+      maskTextSelector: "*", // of all texts, those in a part of the page that can be edited
+      maskTextFn: (text, element) => (element?.isContentEditable ? text.replace(/\S/g, "*") : text),
       userTriggeredOnInput: true,
       recordAfter: "DOMContentLoaded",
       slimDOMOptions: "all",
@@ -127,8 +137,12 @@ window.ShopR1 = (() => {
     if (stop && isNewest()) touch({ over: location.href });
   }
 
-  /** What the visitor has answered; "no" also takes back an earlier "yes", and forgets what was not sent. */
+  /**
+   * What the visitor has answered; "no" also takes back an earlier "yes", and forgets what was not sent. Returns the id
+   * of the visitor in what was sent, by which it can be erased.
+   */
   function consent(isGiven) {
+    const user = said.user || localStorage.getItem("shop_r1.user");
     if (!isGiven) {
       stop?.();
       [stop, pending] = [null, []];
@@ -138,6 +152,7 @@ window.ShopR1 = (() => {
     }
     localStorage.setItem("shop_r1.consent", isGiven ? "yes" : "no");
     if (isGiven) setTimeout(begin); // the click that agrees is not recorded
+    return user;
   }
 
   const agreed = () => localStorage.getItem("shop_r1.consent") ?? (said.consent === "given" ? "yes" : null);

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
+from replay_sessions.schema import Split
 
 LONG_SESSION_STEPS = 1000  # a crawler's, or ids shared by several visits
 
@@ -30,9 +31,8 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         for name in ("grounding", "shift", "leakage"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise BadConfig(f"{name} is {share}, and a share from 0 to 1 was expected, such as 0.8 for 80%")
-        for name, least in (("context_tokens", 1), ("session_steps", 1), ("private_pages", 0)):
-            if (count := getattr(self, name)) < least:
-                raise BadConfig(f"{name} is {count}, and at least {least} was expected")
+        check_at_least(1, context_tokens=self.context_tokens, session_steps=self.session_steps)
+        check_at_least(0, private_pages=self.private_pages)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     grounding: tuple[Grounding, ...]
     grounding_by_offset: dict[str, float]
     action_counts: dict[str, int]
-    split_sessions: dict[str, int]
+    split_sessions: dict[Split, int]
     session_steps: Spread | None
     page_characters: Spread | None
     session_characters: Spread | None

@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
 from replay_sessions.store.audit.scan import (
-    Leak,
     SessionFacts,
     add_counts,
     exact_duplicates,
     leaks_across_splits,
     scan_store,
 )
-from replay_sessions.store.manifest import REMEDY, SPLITS, format_counts
+from replay_sessions.store.manifest import REMEDY, SHARD_FOLDER, SPLITS, format_counts
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
 
@@ -57,9 +56,10 @@ def audit_store(
         fingerprint=store.fingerprint,
         sessions=len(store),
         users=manifest.users,
-        steps=sum(row.steps for row in store.index()),
+        steps=manifest.steps,
         faults=(
-            *(list(_unreadable(facts)) or _altered(store)),
+            *_unreadable(facts),
+            *_altered(store, is_readable=len(readable) == len(facts)),
             *_ungrounded(readable, grounding, limits),
             *_shifted(shares, limits),
             *_duplicates(pairs),
@@ -78,7 +78,7 @@ def audit_store(
         grounding=grounding,
         grounding_by_offset={f"{offset:+d}": share for offset, share in shares.items()},
         action_counts=dict(sorted(_total(fact.action_counts for fact in readable).items())),
-        split_sessions={split: len(store.session_ids(split)) for split in SPLITS},
+        split_sessions=manifest.split_sessions,
         session_steps=_spread([fact.steps for fact in readable]),
         page_characters=_spread([length for fact in readable for length in fact.page_characters]),
         session_characters=_spread([sum(fact.page_characters) for fact in readable]),
@@ -99,10 +99,11 @@ def _unreadable(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
         yield Finding("unreadable", message, tuple(problems))
 
 
-def _altered(store: SessionStore) -> Iterator[Finding]:
-    """Files that hold the right sessions and yet are not those that were written."""
-    if files := store.altered_shards():
-        message = f"{counted(len(files), 'shard')} not as written, byte for byte, such as {files[0]}; {REMEDY}"
+def _altered(store: SessionStore, *, is_readable: bool) -> Iterator[Finding]:
+    """Files that are not those that were written; shards only where they hold the right sessions nevertheless."""
+    files = [file for file in store.altered_files() if is_readable or not file.startswith(SHARD_FOLDER)]
+    if files:
+        message = f"{counted(len(files), 'file')} not as written, byte for byte, such as {files[0]}; {REMEDY}"
         yield Finding("altered", message)
 
 
@@ -173,13 +174,13 @@ def _shared_users(store: SessionStore) -> Iterator[Finding]:
         yield Finding("shared_users", message, tuple(row.session_id for row in store.index() if row.user_id in shared))
 
 
-def _leaks(leaks: Sequence[Leak], held_out: int) -> Iterator[Finding]:
+def _leaks(leaks: Sequence[tuple[str, str]], held_out: int) -> Iterator[Finding]:
     if leaks:
         message = (
             f"{len(leaks):,} of {held_out:,} held-out sessions nearly repeat one in train, such as "
-            f"{leaks[0].held_out!r} repeating {leaks[0].train!r}"
+            f"{leaks[0][0]!r} repeating {leaks[0][1]!r}"
         )
-        yield Finding("near_duplicates", message, tuple(leak.held_out for leak in leaks))
+        yield Finding("near_duplicates", message, tuple(held_out_id for held_out_id, _ in leaks))
 
 
 def _doubtful_steps(facts: Sequence[SessionFacts]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from multiprocessing import get_context
 from operator import xor
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -183,13 +183,6 @@ _SAME_CONTENT = 0.8
 _COMPARED = 5
 
 
-class Leak(NamedTuple):
-    """A held-out session and one in train that it nearly repeats."""
-
-    held_out: str
-    train: str
-
-
 def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
     """Pairs (first, copy) of sessions with the same goal, pages, actions and rationales."""
     first: dict[bytes, str] = {}
@@ -202,8 +195,8 @@ def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
 
 def leaks_across_splits(
     store: SessionStore, facts: Sequence[SessionFacts], on_progress: Callable[[int], None] = lambda _: None
-) -> list[Leak]:
-    """Held-out sessions that nearly repeat one in train; each is named once.
+) -> list[tuple[str, str]]:
+    """Pairs (held out, in train) of sessions that are nearly the same; each of the first is named once.
 
     Args:
         on_progress: Told how many held-out sessions were compared since the last call.
@@ -220,7 +213,7 @@ def leaks_across_splits(
         candidates = dict.fromkeys(other for key in _keys(fact) for other in in_train.get(key, ()))
         for other in list(candidates)[:_COMPARED]:
             if _content_overlap(store, fact.session_id, other) >= _SAME_CONTENT:
-                leaks.append(Leak(fact.session_id, other))
+                leaks.append((fact.session_id, other))
                 break
         on_progress(1)
     return leaks

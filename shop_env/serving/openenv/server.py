@@ -20,6 +20,7 @@ from openenv.core.env_server.types import ConcurrencyConfig
 
 import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
+from replay_sessions.foundation.serving import bounded_connections
 from shop_env.reward.score import reward_preset
 from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps, ShopAction, ShopObservation
 from shop_env.serving.openenv.options import ServerOptions
@@ -90,6 +91,7 @@ def serve(options: ServerOptions) -> int:
     sys.stdout.flush()
     config = uvicorn.Config(
         app,
+        http=bounded_connections(),
         log_level="warning",
         ws_max_size=_MAX_MESSAGE_BYTES,
         ws_ping_interval=_PING_EVERY_S,

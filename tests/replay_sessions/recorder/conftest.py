@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -76,9 +75,13 @@ def collect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collect
     recorder_path().write_bytes(b"/* rrweb */")
     running: list[Collecting] = []
 
-    def begin(*more: str, port: int | str = 0, most_file_bytes: int | None = None) -> Collecting:
+    def begin(*more: str, port: int | str = 0, **limits: int) -> Collecting:
         words = ["collect", "--out", str(tmp_path / "recordings"), "--port", str(port), *more]
-        limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most_file_bytes, most_file_bytes))
+
+        def limit() -> None:
+            for name, value in limits.items():
+                resource.setrlimit(getattr(resource, name), (value, value))
+
         process = subprocess.Popen(
             [sys.executable, "-m", "replay_sessions", *words],
             cwd=ROOT,
@@ -86,7 +89,7 @@ def collect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collect
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=limit if most_file_bytes else None,
+            preexec_fn=limit if limits else None,
         )
         assert process.stdout is not None
         process.stdout.readline()

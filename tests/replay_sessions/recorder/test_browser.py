@@ -184,6 +184,78 @@ def test_texts_are_masked_unless_they_are_named_and_passwords_always(study: Stud
     ]
 
 
+def test_what_is_edited_in_the_page_and_hidden_fields_are_masked(study: Study) -> None:
+    editors = (
+        "<div contenteditable>a<b>b</b></div><p contenteditable='plaintext-only'></p><iframe srcdoc='<p>c'></iframe>"
+        "<input type='hidden' name='mail' value='anna@example.org'><input type='file' name='proof'>"
+        "<input type='submit' value='Order now'><span contenteditable='false'>Shown to all</span>"
+        "<textarea name='wish'>For Ulla</textarea><select name='age'><option>Under 30<option selected>Over 90</select>"
+    )
+    study.page = lambda path, plain=study.page: plain(path) + editors  # type: ignore[method-assign,misc]
+    page = study.open()
+    frame = page.frames[1]
+    frame.evaluate("document.designMode = 'on'")
+    for place, text in (
+        ("div[contenteditable]", "gift for Ida"),
+        ("p[contenteditable]", "call me at home"),
+        ("textarea", "with love"),
+        (frame, "inside a frame"),
+    ):
+        target = place.locator("body") if place is frame else page.locator(place)
+        target.click()
+        page.keyboard.type(text)
+    page.evaluate("document.querySelector('[type=hidden]').value = 'bert@example.org'")
+    page.evaluate("document.querySelector('[type=hidden]').setAttribute('value', 'carl@example.org')")
+    page.set_input_files("[type=file]", {"name": "passport.pdf", "mimeType": "text/plain", "buffer": b"x"})
+    page.evaluate("rrwebRecord.record.takeFullSnapshot()")
+    study.wait_until_sent()
+    written = json.dumps(study.lines())
+    for private in (
+        "gift",
+        "Ida",
+        "call me",
+        "home",
+        "inside",
+        "example.org",
+        "passport",
+        "Ulla",
+        "love",
+        '"selected": true',
+    ):
+        assert private not in written, private
+    for public in ("Order now", "Shown to all", "Kettle"):
+        assert public in written
+
+
+def test_a_session_id_of_the_shop_may_have_capital_letters(study: Study) -> None:
+    study.saying = 'data-consent="given" data-session="ORD-7F3A" data-user="Customer 17"'
+    study.open()
+    study.wait_until_sent()
+    payloads = [event["data"]["payload"] for line in study.lines() for event in line["data"] if event["type"] == 5]
+    assert {"session_id": "ORD-7F3A", "user_id": "Customer 17"} in payloads
+
+
+def test_a_refusal_is_shown_in_the_console_and_half_an_emoji_is_none(study: Study) -> None:
+    shown: list[str] = []
+    page = study.open()
+    page.on("console", lambda message: shown.append(message.text))
+    page.evaluate("document.querySelector('a').textContent = '\\ud83e cut'")
+    study.wait_until_sent()
+    assert not [text for text in shown if "shop-r1" in text]
+    assert "\ufffd cut" in json.dumps(study.lines(), ensure_ascii=False)
+    page.evaluate("""localStorage.setItem('shop_r1.batch.broken', '{"events": []}'); ShopR1.note('a', {})""")
+    study.wait_until_sent()
+    (refusal,) = [text for text in shown if "shop-r1" in text]
+    assert 'refused some events, which are lost (400): {"error": "that is no batch of events' in refusal
+
+
+def test_a_withdrawal_returns_the_id_by_which_what_was_sent_is_found(study: Study) -> None:
+    page = study.open()
+    study.wait_until_sent()
+    user = page.evaluate("ShopR1.consent(false)")
+    assert user in json.dumps(study.lines())
+
+
 def test_nothing_is_lost_while_the_collector_is_away(study: Study, tmp_path: Path) -> None:
     study.saying = 'data-consent="given" data-named="q"'
     page = study.open()

@@ -3,11 +3,13 @@
 import http.client
 import json
 import random
+import re
 import signal
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.recorder.batches import read_batch
 from replay_sessions.recorder.journal import Journal
-from tests.replay_sessions.recorder.conftest import Collect, Collecting, batch, batches_of_a_visit, lines_of
+from tests.replay_sessions.recorder.conftest import SHOP, Collect, Collecting, batch, batches_of_a_visit, lines_of
 
 pytestmark = pytest.mark.long
 
@@ -145,7 +147,7 @@ def test_200_browsers_at_once_are_all_acknowledged(collecting: Collecting, tmp_p
 
 
 def test_a_full_disk_is_507_and_nothing_is_acknowledged_or_left_behind(collect: Collect, tmp_path: Path) -> None:
-    collecting = collect(most_file_bytes=3_000)
+    collecting = collect(RLIMIT_FSIZE=3_000)
     small, large = batch([EVENT]), batch([{**EVENT, "data": "x" * 2_900}], 1)
     assert collecting.post(small)[0] == 200
     before = (tmp_path / "recordings" / "s1.jsonl").read_bytes()
@@ -213,13 +215,44 @@ def test_a_file_that_is_moved_away_is_begun_again(collecting: Collecting, tmp_pa
 
 
 def test_no_id_leads_out_of_the_folder(collecting: Collecting, tmp_path: Path) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    for trick in TRICKS:
-        assert collecting.post(batch([EVENT], session=trick))[0] == 400, trick
-        assert collecting.post(batch([EVENT], window=trick))[0] == 400, trick
-    for user in ("", "a/b", "a\nb", "x" * 129):
-        assert collecting.post(batch([EVENT], user=user))[0] == 400, user
-    assert sorted(tmp_path.rglob("*")) == before
+    outside = [path for path in tmp_path.rglob("*") if path.parent.name != "recordings"]
+    for number, trick in enumerate(TRICKS):
+        assert collecting.post(batch([EVENT], session=trick))[0] == (200 if trick else 400), trick
+        assert collecting.post(batch([EVENT], number, window=trick))[0] == (200 if trick else 400), trick
+        assert collecting.post(batch([EVENT], number, window="w2", user=trick))[0] == (200 if trick else 400), trick
+    assert [path for path in tmp_path.rglob("*") if path.parent.name != "recordings"] == outside
+    names = [path.name for path in (tmp_path / "recordings").glob("*.jsonl")]
+    assert len(names) == len(TRICKS)  # one for each, with that of s1, but for the empty one
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.jsonl|s1\.jsonl", name) for name in names)
+
+
+@pytest.mark.parametrize("session_id", ["ORD-7F3A", "Order 7/2024 – Müller", "anna@example.org", "ord-7f3a"])
+def test_an_id_of_any_form_is_taken_and_imported(collecting: Collecting, tmp_path: Path, session_id: str) -> None:
+    for posted in batches_of_a_visit(3, session=session_id):
+        assert collecting.post({**posted, "user_id": f"Customer {session_id}"}) == (200, {"new": True})
+    (session,) = store_of(tmp_path).sessions()
+    assert (session.session_id, session.user_id) == (session_id, f"Customer {session_id}")
+    assert len(session.steps) == 2
+
+
+def test_half_an_emoji_costs_one_character_and_no_batch(collecting: Collecting, tmp_path: Path) -> None:
+    first, second = batches_of_a_visit(2, shop=SHOP.replace("Red kettle", "Red kettle CUT"))
+    body = json.dumps(first).replace("CUT", "\\ud83e")
+    assert collecting.post(body.encode()) == (200, {"new": True})
+    assert collecting.post(second) == (200, {"new": True})
+    (session,) = store_of(tmp_path).sessions()
+    assert "Red kettle \ufffd" in session.steps[0].page
+
+
+def test_refusals_are_logged_without_the_token_and_not_one_by_one(
+    collecting: Collecting, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(20):
+        collecting.post(b"{")
+    lines = [record.message for record in caplog.records if "refused (400)" in record.message]
+    assert 1 <= len(lines) <= 5
+    assert "that is no batch of events" in lines[0]
+    assert collecting.token not in "".join(lines)
 
 
 def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
@@ -257,6 +290,21 @@ def test_a_session_grows_no_longer_than_an_import_reads(collecting: Collecting, 
     large = {**EVENT, "data": "x" * 600_000}
     assert [collecting.post(batch([large], number))[0] for number in (0, 1)] == [200, 413]
     assert [line["number"] for line in lines_of(tmp_path)] == [0]
+
+
+def test_300_half_open_connections_keep_nobody_out_where_256_files_may_be_open(
+    collect: Collect, tmp_path: Path
+) -> None:
+    collecting = collect(RLIMIT_NOFILE=256)
+    host, port = collecting.netloc.split(":")
+    with ExitStack() as stack:
+        for _ in range(300):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            connection.sendall(b"POST / HTTP/1.1\r\n")
+        began = time.monotonic()
+        assert [collecting.post(posted)[0] for posted in batches_of_a_visit(3)] == [200] * 3
+        assert time.monotonic() - began < 5
+    assert len(lines_of(tmp_path)) == 3
 
 
 def status_of(collecting: Collecting, rest: bytes) -> int:

@@ -83,6 +83,69 @@ class TestKilledAtEachStep:
         assert [name for kill in kills for name in kill.left_after_next if "/" in name] == []
 
 
+def test_of_two_writers_at_once_the_quicker_keeps_its_store_and_the_other_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store"
+    sync = work_folder.sync_tree
+
+    def while_another_finishes(folder: Path) -> None:
+        monkeypatch.setattr(work_folder, "sync_tree", sync)
+        sync(folder)
+        with StoreWriter(path, source="test") as quicker:
+            quicker.write(OLD[0])
+
+    monkeypatch.setattr(work_folder, "sync_tree", while_another_finishes)  # after the target was seen to be free
+    with (
+        pytest.raises(BadConfig, match=r"there is a session store at '.*store': choose another .* --overwrite"),
+        StoreWriter(path, source="test") as slower,
+    ):
+        slower.write(NEW[0])
+    assert held(path) == OLD
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_commands_at_once_leave_one_store_and_one_error(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "replay_sessions",
+        "generate",
+        "--sessions",
+        "40",
+        "--out",
+        str(tmp_path / "store"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = [
+        subprocess.Popen([*command, "--seed", str(seed)], env=environment, stderr=subprocess.PIPE, text=True)
+        for seed in range(2)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in running]
+    assert sorted(process.returncode for process in running) == [0, 2]
+    assert "there is a session store at" in "".join(errors)
+    seed = [process.returncode for process in running].index(0)
+    assert SessionStore.open(tmp_path / "store").manifest.options["seed"] == str(seed)
+
+
+def test_a_sync_that_fails_after_the_exchange_says_that_the_new_store_is_in_place(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_store(OLD).path
+    sync = os.fsync
+
+    def fail_once_in_place(file: int) -> None:
+        if held(path) == NEW:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", fail_once_in_place)
+    with pytest.raises(WriteFailed, match=r"store' is written and in place, but .* \(Input/output error\)"):
+        replace(path)
+    assert held(path) == NEW
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_two_folders_are_exchanged_in_one_step_or_not_at_all(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()

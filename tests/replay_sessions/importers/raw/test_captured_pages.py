@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -276,6 +277,34 @@ class TestReport:
         assert "1 of 3 actions (33%) have a page" in told and "at most 50% may lack one (--max-without-page)" in told
         assert not (tmp_path / "store").exists()
         assert main([*call, "--max-without-page", "0.7"]) == 0
+
+    @pytest.mark.parametrize(
+        ("ending", "text"),
+        [
+            ("har", r"visit\.har: no HAR file, or one that is damaged or cut: .*\(byte [\d,]+\); export it again"),
+            ("har.gz", r"visit\.har\.gz: no HAR file, or one that is damaged or cut: .*; export it again"),
+            ("warc", r"visit\.warc, byte \d+: the file is damaged here, or cut: fetch it again"),
+            ("mhtml", r"2\.mhtml: it has no header Date"),
+        ],
+    )
+    def test_a_file_that_is_cut_or_damaged_is_named_where_pages_are_missing(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str, text: str
+    ) -> None:
+        source = write_form(ending, tmp_path / "pages", VISIT)
+        file = source if source.is_file() else source / "2.mhtml"
+        content = file.read_bytes()
+        file.write_bytes(content.replace(b"Date:", b"D:") if ending == "mhtml" else content[: len(content) // 2])
+        actions = write_actions(tmp_path / "done.jsonl", [click(25, "/kettle"), click(26, "/kettle")])
+        call = ["import", "raw", str(source), "--actions", str(actions), "--out", str(tmp_path / "store")]
+        assert main(call) == 2
+        error = " ".join(capsys.readouterr().err.split())
+        assert "0 of 2 actions (0%) have a page" in error
+        assert re.search(rf"2 no capture of its address in what could be read \({text}", error), error
+
+    def test_chromes_shadow_roots_in_mhtml_are_opened(self, tmp_path: Path) -> None:
+        cart = '<div><template shadowmode="open" shadowdelegatesfocus=""><a href="/cart">Cart</a></template></div>'
+        source = write_mhtml(tmp_path / "v.mhtml", Shown("/", 0, page("Home", "sale") + cart))
+        assert '<a name="cart">Cart</a>' in imported(source, [click(5)]).session("v1").steps[0].page
 
     @pytest.mark.parametrize("flag", ["--late-s", "--stale-minutes", "--max-without-page"])
     def test_flags_that_mean_nothing_are_told(

@@ -16,6 +16,7 @@ from replay_sessions.importers.rrweb.events import Event, Unpacker, Unread
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
 from replay_sessions.importers.rrweb.packings import Recording, recordings_in
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.schema import action_type
 from tests.replay_sessions.importers.rrweb.made_recordings import PACKINGS, Recorded
 
 PAGE = "<title>Shop</title><input id='q' placeholder='Search'><a id='a' href='/a'>Kettle</a>"
@@ -185,3 +186,40 @@ def test_a_source_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:
     for source, told in ((tmp_path / "gone", "there is no file or folder"), (tmp_path, "holds no file that ends in")):
         with pytest.raises(ImportFailed, match=told):
             RrwebImporter(source, RrwebOptions())
+
+
+@pytest.mark.parametrize(
+    "packing", ["lines.jsonl", "rows.jsonl", "stored.jsonl", "batches.jsonl", "packed_lines.jsonl"]
+)
+@pytest.mark.parametrize("missing", [2, 40])
+def test_a_recording_cut_in_a_line_gets_no_terminate_and_says_so(tmp_path: Path, packing: str, missing: int) -> None:
+    made = Recorded()
+    made.tab(PAGE).click("a").wait(3).note("more", {"text": "x" * 60})
+    lines = PACKINGS[packing](made).splitlines()
+    content = b"\n".join(lines[::-1] if packing == "batches.jsonl" else lines)
+    ends = {}
+    for name, taken in (("whole", content), ("cut", content[:-missing])):
+        (tmp_path / f"{name}.jsonl").write_bytes(taken)
+        options = RrwebOptions(terminate_at_end=True)
+        run_import(RrwebImporter(tmp_path / f"{name}.jsonl", options), tmp_path / name)
+        ends[name] = SessionStore.open(tmp_path / name)
+    assert [action_types(store) for store in ends.values()] == [["click", "terminate"], ["click"]]
+    assert ends["whole"].manifest.left_out_steps == {}
+    assert ends["cut"].manifest.left_out_steps == {"terminate without a page": 1}
+    listed = (tmp_path / "cut" / "set_aside.jsonl").read_text()
+    assert "Input data was truncated" in listed
+    assert "cannot be read" in listed
+
+
+def action_types(store: SessionStore) -> list[str]:
+    (session,) = store.sessions()
+    return [action_type(step.action) for step in session.steps]
+
+
+@pytest.mark.parametrize("packing", list(PACKINGS))
+def test_half_an_emoji_costs_one_character(tmp_path: Path, packing: str) -> None:
+    made = Recorded()
+    made.tab(PAGE.replace("Kettle", "Kettle CUT \U0001f957 \\\\ud83e")).click("a")
+    made.events = json.loads(json.dumps(made.events).replace("CUT", "\\ud83e"))
+    (session,) = stored(tmp_path, packing, PACKINGS[packing](made)).sessions()
+    assert "Kettle \ufffd \U0001f957 \\\\ud83e" in session.steps[0].page

@@ -92,7 +92,7 @@ def test_a_whole_folder_is_imported_and_what_is_refused_is_listed(shared_data: P
     assert told.keys() == {*REFUSED, damaged}
     assert told[f"{damaged}.jsonl"] == "event 7, which may have changed the page, cannot be read"
     assert told[damaged] == "none of its actions could be taken in"
-    assert store.manifest.left_out_steps["click not found on its page"] == 1
+    assert store.manifest.left_out_steps["click without a page"] == 1
     assert sum(len(session.steps) for session in store.sessions()) == sum(sum(steps) for steps, _ in IMPORTED.values())
 
 

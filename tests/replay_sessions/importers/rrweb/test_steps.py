@@ -115,7 +115,7 @@ class TestClicks:
         made.add(3, {"source": 2, "type": 2, "id": 4, "pointerType": 0})
         store = imported(made.tab(SHOP).click("sale").click(4711), tmp_path)
         assert actions(store) == [Click(name="sale")]
-        assert store.manifest.left_out_steps == {"click not found on its page": 2}
+        assert store.manifest.left_out_steps == {"click without a page": 2}
         assert listed(store) == ["no full snapshot came before it", "node 4711 is not in the page"]
 
     @pytest.mark.parametrize("value", [[], {}, [1], {"a": "b"}])

@@ -162,7 +162,7 @@ def test_a_file_that_holds_the_same_sessions_otherwise_is_found(make_store: Make
     pretend_size(store, 0, shard.stat().st_size)
     report = audit_store(SessionStore.open(store.path))
     assert codes(report) == ["altered"]
-    assert f"1 shard not as written, byte for byte, such as shards/{shard.name}" in report.faults[0].message
+    assert f"1 file not as written, byte for byte, such as shards/{shard.name}" in report.faults[0].message
     repair_store(SessionStore.open(store.path), report)
     assert codes(audit_store(SessionStore.open(store.path))) == []
 
@@ -180,10 +180,11 @@ def test_a_store_replaced_while_it_is_checked_by_several_processes_is_told(
 
 def pretend_size(store: SessionStore, number: int, size: int) -> None:
     """Makes the manifest agree with a shard's size, which is looked at when a store is opened."""
-    manifest = store.path / "manifest.json"
-    written = msgspec.json.decode(manifest.read_bytes())
-    written["shards"][number]["size_bytes"] = size
-    manifest.write_bytes(msgspec.json.encode(written))
+    shards = list(store.manifest.shards)
+    shards[number] = msgspec.structs.replace(shards[number], size_bytes=size)
+    manifest = msgspec.structs.replace(store.manifest, shards=tuple(shards))
+    manifest = msgspec.structs.replace(manifest, digest=manifest.compute_digest())
+    (store.path / "manifest.json").write_bytes(msgspec.json.encode(manifest))
 
 
 def test_unreadable_sessions_are_counted_and_the_others_still_checked(make_store: MakeStore) -> None:
@@ -244,8 +245,8 @@ def test_real_logs_pass(shared_data: Path, tmp_path: Path, file: str, warnings: 
     ("flag", "value", "told"),
     [
         ("--min-grounding", "2", "grounding is 2.0, and a share from 0 to 1 was expected"),
-        ("--context-tokens", "-5", "context_tokens is -5, and at least 1 was expected"),
-        ("--private-pages", "-1", "private_pages is -1, and at least 0 was expected"),
+        ("--context-tokens", "-5", "--context-tokens is -5, and at least 1 was expected"),
+        ("--private-pages", "-1", "--private-pages is -1, and at least 0 was expected"),
         ("--workers", "0", "--workers is 0, and at least 1 was expected"),
     ],
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from replay_sessions import SessionStore
+from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.store.audit.judge import audit_store
@@ -61,3 +61,61 @@ def test_shifted_pages_cannot_be_repaired(make_store: MakeStore, capsys: pytest.
     assert main(["check", str(store.path), "--repair"]) == 2
     assert "cannot be repaired by leaving sessions out: pages look shifted" in capsys.readouterr().err
     assert SessionStore.open(store.path).fingerprint == store.fingerprint
+
+
+@pytest.fixture
+def incomplete(make_store: MakeStore) -> Path:
+    """A store with a list of what was rejected."""
+    path = make_store([walk(i) for i in range(20)]).path
+    with StoreWriter(path, source="test", options={"seed": "3"}, overwrite=True) as writer:
+        for i in range(20):
+            writer.write(walk(i))
+        writer.reject("log:17", "no page")
+        writer.leave_out("scroll", 5)
+    return path
+
+
+@pytest.mark.parametrize("damage", ["another reason", "a line less", "nothing"])
+def test_damage_to_the_list_of_what_was_rejected_is_found_and_mended(incomplete: Path, damage: str) -> None:
+    assert main(["check", str(incomplete)]) == 0
+    listed = incomplete / "set_aside.jsonl"
+    if damage == "nothing":
+        listed.unlink()
+    else:
+        listed.write_text(listed.read_text().replace("no page", "no paGe") if damage == "another reason" else "")
+    (fault,) = audit_store(SessionStore.open(incomplete)).faults
+    assert "1 file not as written, byte for byte, such as set_aside.jsonl" in fault.message
+    assert main(["check", str(incomplete), "--repair"]) == 0
+    assert rejected(incomplete)["set_aside.jsonl"] == "was not as written when the store was repaired"
+    assert ("log:17" in rejected(incomplete)) == (damage == "another reason")
+    store = SessionStore.open(incomplete)
+    assert len(store) == 20
+    assert store.manifest.rejected == len(listed.read_text().splitlines())
+
+
+@pytest.mark.parametrize("field", ["options", "steps", "left_out_steps", "set_aside", "action_counts", "source"])
+def test_damage_to_counts_and_options_in_the_manifest_is_found(incomplete: Path, field: str) -> None:
+    manifest = incomplete / "manifest.json"
+    written = json.loads(manifest.read_bytes())
+    value = written[field]
+    written[field] = (
+        {**value, next(iter(value)): "7"}
+        if field == "options"
+        else value + type(value)(1)
+        if (isinstance(value, int))
+        else "other"
+        if isinstance(value, str)
+        else {**value, next(iter(value)): 7}
+    )
+    manifest.write_text(json.dumps(written))
+    report = audit_store(SessionStore.open(incomplete))
+    assert [fault.code for fault in report.faults] == ["altered"]
+    assert "such as manifest.json" in report.faults[0].message
+
+
+def test_a_store_of_an_earlier_version_has_no_digests_and_no_fault(incomplete: Path) -> None:
+    manifest = incomplete / "manifest.json"
+    written = json.loads(manifest.read_bytes())
+    del written["digest"], written["rejected_digest"]
+    manifest.write_text(json.dumps(written))
+    assert main(["check", str(incomplete)]) == 0

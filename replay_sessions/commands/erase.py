@@ -1,0 +1,84 @@
+"""Erases what is held of a person or of a visit.
+
+  python -m replay_sessions erase 9f3c27 recordings stores/mine
+
+ID is a user's or a session's. Folders of recordings lose the files of its
+sessions, also while a collector writes there; stores are written anew without
+them. Give all of them in one call: recordings say which sessions are a user's.
+What was made of a store (reports, boards, checkpoints) is not looked into.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import tyro
+
+from replay_sessions.commands.check import rewrite_store
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import sync_folder, writing
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.recorder.batches import file_name_of, named_in
+from replay_sessions.store import SessionStore
+from replay_sessions.store.audit.findings import counted
+from replay_sessions.store.manifest import MANIFEST_FILE
+
+
+class Erase(msgspec.Struct, frozen=True, kw_only=True):
+    """Erases sessions.
+
+    Attributes:
+        id: Of a user or a session.
+        folders: Recordings and stores.
+    """
+
+    id: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="ID")]]
+    folders: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER")]]
+
+
+def _erase(options: Erase) -> int:
+    ids = {options.id}
+    count = 0
+    for folder in sorted(options.folders, key=_is_store):  # what recordings know of a user's sessions, stores need
+        erased = (_erase_from_store if _is_store(folder) else _erase_recordings)(folder, ids)
+        print(f"{folder}: {counted(erased, 'session')} erased")
+        count += erased
+    if not count:
+        raise BadConfig(
+            f"no session is of {options.id!r}, nor is it one's id: `show STORE` lists the sessions of a store"
+        )
+    return 0
+
+
+def _is_store(folder: Path) -> bool:
+    return (folder / MANIFEST_FILE).is_file()
+
+
+def _erase_recordings(folder: Path, ids: set[str]) -> int:
+    """Removes the files of sessions, and adds their ids to those that are erased."""
+    count = 0
+    for path in folder.rglob("*.jsonl"):
+        with path.open("rb") as file:
+            names = named_in(file.readline())
+        if not ids.isdisjoint(names):
+            ids.add(names[0])
+            with writing(path):
+                path.unlink()
+                sync_folder(path.parent)
+            count += 1
+    return count
+
+
+def _erase_from_store(folder: Path, ids: set[str]) -> int:
+    store = SessionStore.open(folder)
+    # An import that splits a visit numbers what follows: "s1 (2)".
+    mine = [row for row in store.index() if row.user_id in ids or row.session_id.partition(" (")[0] in ids]
+    erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
+    ids |= erased.keys()
+    with progress_bar("erasing", len(store)) as advance:
+        rewrite_store(store, erased, forgotten=ids | set(map(file_name_of, ids)), on_progress=advance)
+    return len(mine)
+
+
+run = command(Erase, _erase)

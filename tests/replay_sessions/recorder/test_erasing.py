@@ -1,0 +1,66 @@
+"""What a person wants erased is gone from recordings and stores, and nothing else is."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from replay_sessions import SessionStore
+from replay_sessions.__main__ import main
+from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def folders(collecting: Collecting, tmp_path: Path) -> list[str]:
+    """Recordings of three people, one of whom came twice and has a visit that cannot be imported, and their store."""
+    visits = [("ORD-1", "u1"), ("ORD-2", "u1"), ("s3", "u2"), ("s4", "u3")]
+    for number, (session, user) in enumerate(visits):
+        for posted in batches_of_a_visit(number + 3, session=session):
+            collecting.post({**posted, "user_id": user})
+    collecting.post({**batches_of_a_visit(2, session="ORD-5")[1], "user_id": "u1"})
+    folders = [str(tmp_path / name) for name in ("store", "recordings")]
+    assert main(["import", "rrweb", folders[1], "--workers", "1", "--out", folders[0]]) == 0
+    return folders
+
+
+def held(folders: list[str]) -> str:
+    """All that any file says."""
+    store, recordings = map(Path, folders)
+    sessions = [json.dumps(str(session)) for session in SessionStore.open(store).sessions()]
+    plain = [path.read_text() for path in (*recordings.glob("*.jsonl"), store / "set_aside.jsonl")]
+    return "".join([*sessions, *plain, *(path.name for path in recordings.iterdir())])
+
+
+def test_a_users_sessions_are_erased_from_recordings_and_store(
+    folders: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = held(folders)
+    assert all(name in before for name in ("u1", "ORD-1", "ORD-5"))
+    assert main(["erase", "u1", *folders]) == 0
+    assert re.findall(r"(\d) sessions erased", capsys.readouterr().out) == ["3", "2"]
+    after = held(folders)
+    assert not re.search(r"u1|ORD-", after)
+    assert "erased on request" in after
+    assert SessionStore.open(folders[0]).session_ids() == ["s3", "s4"]
+    assert main(["check", folders[0]]) == 0
+    assert main(["erase", "u1", *folders]) == 2
+    assert "no session is of 'u1'" in capsys.readouterr().err
+
+
+def test_a_session_is_erased_while_the_collector_writes_on(collecting: Collecting, folders: list[str]) -> None:
+    assert main(["erase", "ORD-2", *folders]) == 0
+    assert "ORD-2" not in held(folders)
+    assert "ORD-1" in held(folders)
+    (later,) = batches_of_a_visit(4, session="ORD-2")[3:]
+    assert collecting.post({**later, "user_id": "u1"}) == (200, {"new": True})
+    assert main(["erase", "ORD-2", folders[1]]) == 0
+
+
+def test_a_store_may_be_left_without_sessions(folders: list[str]) -> None:
+    for user in ("u1", "u2", "u3"):
+        assert main(["erase", user, folders[0]]) == 0
+    assert len(SessionStore.open(folders[0])) == 0
+    assert main(["check", folders[0]]) == 0
