@@ -1,7 +1,8 @@
 """Builds the study's pages, and measures what of a page the simplifier keeps against what Chromium shows.
 
     python -m benchmarks.studies.page_visibility build --out pages
-    python -m benchmarks.studies.page_visibility measure --pages pages --out benchmarks/results/pages
+    python -m benchmarks.studies.page_visibility measure --pages pages \\
+      --raw ../shared/data/raw_pages --out benchmarks/results/pages
 
 `build` needs Node.js, npm and Chromium: 40 pages of shops, made with the real packages and style sheets, saved as a
 browser has them. Nothing was tuned on them. `measure` needs playwright's package (`pip install 'shop-r1[browser]'`).
@@ -68,7 +69,11 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
     out: Path
     pages: Path | None = None
-    raw: Path | None = Path("../shared/data/raw_pages")
+    raw: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.pages is None and self.raw is None:
+            raise BadConfig("no pages to measure: give --pages, --raw or both")
 
 
 def build(options: Build) -> None:
@@ -90,10 +95,11 @@ def build(options: Build) -> None:
 
 def measure(options: Measure) -> None:
     """Measures the pages at each viewport and writes the record and the table."""
+    files = list(_page_files(options))
     pages: dict[str, dict[str, Any]] = {}
     totals: dict[tuple[str, str], Counter[str]] = {}
     with viewing(states_by_mark(MARK)) as view:
-        for framework, file in _page_files(options):
+        for framework, file in files:
             page = gzip.decompress(file.read_bytes())
             of_page = pages.setdefault(framework, {})[file.name.removesuffix(".html.gz")[:40]] = {}
             for viewport in VIEWPORTS:
@@ -127,6 +133,7 @@ def compare(page: bytes, viewport: str, view: View) -> dict[str, int]:
     simplifier names, and its names."""
     source, marks = mark_controls(page)
     states = view(source, viewport)
+    states = {mark: states[mark] for mark in marks if mark in states}  # the page has values of its own there too
     html = simplify(source, private_data=False).html
     named = named_marks(html)
     counts = Counter({"lost_by_the_browser": len(marks) - len(states)})

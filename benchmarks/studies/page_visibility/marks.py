@@ -8,11 +8,19 @@ import re
 
 from benchmarks.studies.page_names.visit import BARE, MARK, mark
 
-__all__ = ["mark_controls", "named_marks"]
+__all__ = ["SELECTOR", "mark_controls", "named_marks"]
 
 _CONTROLS = frozenset({b"a", b"button", b"input", b"select", b"textarea", b"summary"})
 _ROLES = frozenset(
     b"button link checkbox radio switch tab menuitem menuitemcheckbox menuitemradio option combobox slider".split()
+)
+# The same in a page that is open in a browser.
+SELECTOR = ", ".join(
+    [
+        "a[href]",
+        *sorted(tag.decode() for tag in _CONTROLS - {b"a"}),
+        *(f"[role={role.decode()}]" for role in sorted(_ROLES)),
+    ]
 )
 _TEXT = rb"script|style|noscript|title|iframe|noframes|noembed|xmp"  # elements whose content holds no tags
 _ATTRIBUTE = rb"""[^\s/>=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""

@@ -29,7 +29,7 @@ export const header = html`
         ${departments.map(({ title, href, parts }) => html`
           <li class="group">
             <button type="button" class="btn group-data-open:underline" aria-expanded="false" data-mega>${title}</button>
-            <div class="mega hidden">
+            <div class="mega max-lg:hidden">
               ${parts.map((part) => `<a href="listing.html?part=${slug(part)}" class="py-1">${part}</a>`)}
               <a href="${href}" class="hidden font-bold xl:block">All of ${title}</a>
               <a href="${href}/gifts" class="hidden 3xl:block">Gifts</a>
