@@ -50,15 +50,18 @@ PREPARE = f"""next => {{
   }}
   return next;
 }}"""
+SOURCES = f"""() => Object.fromEntries([...document.querySelectorAll("[{MARK}]")].map(
+  node => [node.getAttribute("{MARK}"), node.outerHTML.replaceAll(/ {MARK}="\\w+"/g, "").slice(0, 90)]))"""
 RECORD = ';addEventListener("DOMContentLoaded", () => rrwebRecord.record({emit: event => emit(event)}));'
 
 
 class Visit(NamedTuple):
-    """What was recorded, and before each action the visible controls and those that have no box."""
+    """What was recorded; before each action the visible controls and those that have no box; each control's source."""
 
     events: list[Any]
     shown: list[set[str]]
     without_box: list[set[str]]
+    sources: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +85,7 @@ def browser(shop: Path) -> Iterator[Any]:
 def shop_at(browser: Any, shop: Path, viewport: str) -> Visit:
     """Visits the shop, one action after the other."""
     context = browser.new_context(**VIEWPORTS[viewport])
-    visit = Visit([], [], [])
+    visit = Visit([], [], [], {})
     next_mark = 0
     context.route("**/*", lambda route: route.fulfill(path=shop / route.request.url.split("/")[-1].partition("?")[0]))
     context.expose_function("emit", lambda event: visit.events.append(event))
@@ -95,6 +98,7 @@ def shop_at(browser: Any, shop: Path, viewport: str) -> Visit:
         next_mark = page.evaluate(PREPARE, next_mark)
         page.wait_for_timeout(TRANSITIONS_MS)
         states = page.evaluate(states_by_mark(MARK))
+        visit.sources.update(page.evaluate(SOURCES))
         visit.shown.append({mark for mark, state in states.items() if state == "v"})
         visit.without_box.append({mark for mark, state in states.items() if state == "e"})
         if isinstance(action, tuple):
@@ -116,10 +120,11 @@ def test_each_page_names_what_the_browser_showed(browser: Any, shop: Path, tmp_p
     texts = [action[1] for action in VISITS[viewport] if isinstance(action, tuple)]
     assert [step.action.text for step in session.steps if isinstance(step.action, TypeAndSubmit)] == texts
     assert len(session.steps) == len(VISITS[viewport])
-    different: dict[object, tuple[int, int]] = {}
+    different: dict[object, tuple[list[str], list[str]]] = {}
     for number, step in enumerate(session.steps):
         named = set(named_marks(step.page)) - visit.without_box[number]
         missing, added = visit.shown[number] - named, named - visit.shown[number]
         if missing or added:
-            different[VISITS[viewport][number]] = (len(missing), len(added))
+            sources = [visit.sources[mark] for mark in sorted(missing)], [visit.sources[mark] for mark in sorted(added)]
+            different[number, VISITS[viewport][number]] = sources
     assert not different, "missing and added controls before each action"
