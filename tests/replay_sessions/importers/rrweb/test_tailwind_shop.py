@@ -52,7 +52,10 @@ PREPARE = f"""next => {{
 }}"""
 SOURCES = f"""() => Object.fromEntries([...document.querySelectorAll("[{MARK}]")].map(
   node => [node.getAttribute("{MARK}"), node.outerHTML.replaceAll(/ {MARK}="\\w+"/g, "").slice(0, 90)]))"""
-RECORD = ';addEventListener("DOMContentLoaded", () => rrwebRecord.record({emit: event => emit(event)}));'
+RECORD = """
+;if (self === top)  // rrweb opens frames of its own
+  addEventListener("DOMContentLoaded", () => rrwebRecord.record({emit: event => emit(event)}));
+"""
 
 
 class Visit(NamedTuple):
