@@ -50,7 +50,7 @@ PREPARE = f"""next => {{
   }}
   return next;
 }}"""
-SOURCES = f"""() => Object.fromEntries([...document.querySelectorAll("[{MARK}]")].map(
+SOURCES = f"""() => Object.fromEntries([...document.querySelectorAll("[{MARK}^=shopr]")].map(
   node => [node.getAttribute("{MARK}"), node.outerHTML.replaceAll(/ {MARK}="\\w+"/g, "").slice(0, 90)]))"""
 RECORD = """
 ;if (self === top)  // rrweb opens frames of its own
@@ -100,8 +100,8 @@ def shop_at(browser: Any, shop: Path, viewport: str) -> Visit:
         page.mouse.move(0, 0)
         next_mark = page.evaluate(PREPARE, next_mark)
         page.wait_for_timeout(TRANSITIONS_MS)
-        states = page.evaluate(states_by_mark(MARK))
         visit.sources.update(page.evaluate(SOURCES))
+        states = {mark: state for mark, state in page.evaluate(states_by_mark(MARK)).items() if mark in visit.sources}
         visit.shown.append({mark for mark, state in states.items() if state == "v"})
         visit.without_box.append({mark for mark, state in states.items() if state == "e"})
         if isinstance(action, tuple):
