@@ -17,7 +17,7 @@ from typing import Any
 
 from replay_sessions.foundation.errors import MissingExtra
 
-__all__ = ["VIEWPORTS", "View", "chromium", "states_by_mark", "viewing"]
+__all__ = ["JAVASCRIPT", "VIEWPORTS", "View", "chromium", "states_by_mark", "viewing"]
 
 VIEWPORTS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},
@@ -35,7 +35,7 @@ _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-src 'self'",
 }
 # An element's parent in the flat tree: its slot, its element or the host of its root.
-_JAVASCRIPT = """
+JAVASCRIPT = """
 const boxed = node => [...node.getClientRects()].some(box => box.width > 0 && box.height > 0);
 const shown = node => node.checkVisibility({visibilityProperty: true});
 const above = node => node.assignedSlot ?? node.parentElement ?? node.getRootNode().host;
@@ -55,7 +55,7 @@ const inside = tree => [...tree.querySelectorAll("*")].flatMap(node => {
 def states_by_mark(attribute: str) -> str:
     """A script that returns the state of each element that has an attribute, by its value. What the parser copied, such
     as a link within a link, is as visible as the most visible copy."""
-    return f"""() => {{ {_JAVASCRIPT}
+    return f"""() => {{ {JAVASCRIPT}
   const states = {{}};
   for (const node of inside(document)) {{
     const mark = node.getAttribute("{attribute}");
