@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.studies.page_names.__main__ import numbered
 from benchmarks.studies.page_names.visit import MARK
@@ -29,6 +30,7 @@ from replay_sessions.foundation.errors import BadConfig, ImportFailed, MissingEx
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Table, columns
 from replay_sessions.simplify import simplify
+from replay_sessions.simplify.recipes import find_recipe
 
 PROGRAM = "python -m benchmarks.studies.page_visibility"
 RAW = "real pages"
@@ -130,17 +132,31 @@ def _page_files(options: Measure) -> Iterator[tuple[str, Path]]:
 
 def compare(page: bytes, viewport: str, view: View) -> dict[str, int]:
     """The number of controls that the browser shows, shows without a box and hides at a viewport, how many of each the
-    simplifier names, and its names."""
+    simplifier names, and its names.
+
+    What the site's recipe drops is counted apart: style sheets that the browser does not have hide it.
+    """
     source, marks = mark_controls(page)
-    states = view(source, viewport)
-    states = {mark: states[mark] for mark in marks if mark in states}  # the page has values of its own there too
     html = simplify(source, private_data=False).html
-    named = named_marks(html)
-    counts = Counter({"lost_by_the_browser": len(marks) - len(states)})
-    for mark, state in states.items():
-        counts[_STATES[state]] += 1
-        counts[f"{_STATES[state]}_kept"] += mark in named
-    return counts | numbered(html)
+    states, named, dropped = view(source, viewport), named_marks(html), _dropped(source)
+    counts: Counter[str] = Counter(numbered(html))
+    for mark in marks:  # the page may have values of its own in the attribute
+        if mark in dropped:
+            counts["dropped"] += 1
+        elif mark not in states:
+            counts["lost_by_the_browser"] += 1
+        else:
+            counts[_STATES[states[mark]]] += 1
+            counts[f"{_STATES[states[mark]]}_kept"] += mark in named
+    return dict(counts)
+
+
+def _dropped(source: bytes) -> set[str]:
+    """The marks of what the site's recipe drops."""
+    document = LexborHTMLParser(source, encoding=True)
+    drops = [rule.select for rule in find_recipe(source).rules if rule.drop]
+    parts = [part for drop in drops for part in document.css(drop)]
+    return {node.attributes[MARK] or "" for part in parts for node in part.css(f"[{MARK}]")}
 
 
 def build_table(totals: dict[tuple[str, str], Counter[str]]) -> Table:
@@ -154,7 +170,10 @@ def build_table(totals: dict[tuple[str, str], Counter[str]]) -> Table:
             [framework, viewport, *(total[key] if of is None else total[key] / total[of] for key, of in _CELLS)]
             for (framework, viewport), total in totals.items()
         ],
-        notes=["Controls are links, buttons, fields, summaries and elements with such a role; shares in percent."],
+        notes=[
+            "Controls are links, buttons, fields, summaries and elements with such a role; shares in percent.",
+            "What a recipe of a site drops is not counted: style sheets hide it, which the browser does not have.",
+        ],
     )
 
 
