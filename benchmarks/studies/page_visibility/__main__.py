@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.studies.page_names.__main__ import numbered
 from benchmarks.studies.page_names.visit import MARK
-from benchmarks.studies.page_visibility.browser import VIEWPORTS, View, chromium, states_by_mark, viewing
+from benchmarks.studies.page_visibility.browser import VIEWPORTS, chromium, states_by_mark, viewing
 from benchmarks.studies.page_visibility.marks import mark_controls, named_marks
 from replay_sessions.foundation.command_line import choose, command, run_command
 from replay_sessions.foundation.durable_files import write_results
@@ -102,10 +102,10 @@ def measure(options: Measure) -> None:
     totals: dict[tuple[str, str], Counter[str]] = {}
     with viewing(states_by_mark(MARK)) as view:
         for framework, file in files:
-            page = gzip.decompress(file.read_bytes())
+            source, marks = mark_controls(gzip.decompress(file.read_bytes()))
             of_page = pages.setdefault(framework, {})[file.name.removesuffix(".html.gz")[:40]] = {}
             for viewport in VIEWPORTS:
-                of_page[viewport] = compare(page, viewport, view)
+                of_page[viewport] = compare(source, marks, view(source, viewport))
                 total = totals.setdefault((framework, viewport), Counter(pages=0))
                 total.update(of_page[viewport] | {"pages": 1})
             print(framework, file.name, flush=True)
@@ -130,15 +130,19 @@ def _page_files(options: Measure) -> Iterator[tuple[str, Path]]:
         yield from ((RAW if folder == options.raw else file.parent.name, file) for file in files)
 
 
-def compare(page: bytes, viewport: str, view: View) -> dict[str, int]:
-    """The number of controls that the browser shows, shows without a box and hides at a viewport, how many of each the
-    simplifier names, and its names.
+def compare(source: bytes, marks: list[str], states: Mapping[str, str]) -> dict[str, int]:
+    """The number of controls that the browser shows, shows without a box and hides, how many of each the simplifier
+    names, and its names.
 
     What the site's recipe drops is counted apart: style sheets that the browser does not have hide it.
+
+    Args:
+        source: A page with marks on its controls.
+        marks: Those marks.
+        states: What the browser says of each mark that it read.
     """
-    source, marks = mark_controls(page)
     html = simplify(source, private_data=False).html
-    states, named, dropped = view(source, viewport), named_marks(html), _dropped(source)
+    named, dropped = named_marks(html), _dropped(source)
     counts: Counter[str] = Counter(numbered(html))
     for mark in marks:  # the page may have values of its own in the attribute
         if mark in dropped:
