@@ -28,6 +28,7 @@ from benchmarks.people.__main__ import main as people
 from benchmarks.seeds import main as seeds
 from benchmarks.series.__main__ import main as series
 from benchmarks.speed.__main__ import main as speed
+from benchmarks.studies.page_visibility.__main__ import main as page_visibility
 from benchmarks.studies.readme.__main__ import main as readme
 from benchmarks.studies.reward_hacking.__main__ import main as hacking
 from benchmarks.studies.speed.collect import main as speed_collect
@@ -46,6 +47,7 @@ LISTS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, words) for words in ([], ["import"], ["export"])),
     (agents, []),
     (serving, []),
+    (page_visibility, []),
 ]
 COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, [name]) for name in ("generate", "show", "check", "erase", "collect", "shop")),
@@ -54,6 +56,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((human, words) for words in ([], ["agreement"])),
+    *((page_visibility, [name]) for name in ("build", "measure")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["merge"], ["submit"])),
     *((main, []) for main in (series, readme, ab, ab_pages)),
     *(

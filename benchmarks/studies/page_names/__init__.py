@@ -1,1 +1,1 @@
-"""How good simplified pages are: names that need no number, names that stay, and what a browser shows."""
+"""How good the names of simplified pages are: those that need no number, and those that stay."""

@@ -20,7 +20,7 @@ from random import Random
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 MARK = "aria-current"
-_BARE = frozenset({"class", "id", "name", "style"})  # an anchor with nothing else is no link
+BARE = frozenset({"class", "id", "name", "style"})  # an anchor with nothing else is no link
 _LETTERS = str.maketrans("0123456789", "abcdefghij")  # a long number could be taken for private data
 _UNSEEN = frozenset({"script", "style", "noscript", "template", "svg", "title", "head", "textarea"})
 _CONTROLS = frozenset({"a", "button", "input", "select", "textarea", "option", "summary"})
@@ -151,7 +151,7 @@ def mark(index: int) -> str:
 
 def is_marked(node: LexborNode) -> bool:
     """Whether an element gets a mark: an anchor that is no link does not, since the mark would make it one."""
-    return node.tag != "a" or not _BARE.issuperset(node.attributes)
+    return node.tag != "a" or not BARE.issuperset(node.attributes)
 
 
 def marked(page: bytes, selector: str = "body *") -> str:

@@ -1,0 +1,3 @@
+export { default } from "./home.jsx";
+export const client = true;
+export const acts = [["[aria-label='Save Enamel kettle with beech handle']", "hover"], ["[data-account]", "click"]];

@@ -1,0 +1,7 @@
+import { resolve } from "node:path";
+
+export default {
+  output: "export",
+  basePath: "/next",
+  turbopack: { root: resolve("../..") },
+};
