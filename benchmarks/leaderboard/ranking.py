@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from agents.agent_code import reply_identity
-from agents.agent_process import check_sandbox, make_isolated_agent
+from agents.agent_process import Limits, make_foreign_agent
 from agents.registry import FORMER_GROUPS, GROUPS, gives_probabilities, is_own, make_agent, parse_spec
+from agents.sandbox import check_sandbox
 from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
@@ -109,19 +110,18 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
 
 def _process_of(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> dict[str, Any]:
     """How an agent is built, and in whose process it runs."""
-    identity, build = reply_identity(spec, config.context, store, config.seed), partial(make_agent, spec, store=store)
+    identity = reply_identity(spec, config.context, store, config.seed)
     if is_own(spec):
-        return {"build": build, "identity": identity}
+        return {"build": partial(make_agent, spec, store=store), "identity": identity}
     if config.in_process:
         # Its replies are not those of a process of its own: here the agent can read the logged actions.
-        return {"build": build, "identity": {**identity, "in_process": True}, "order_check": config.order_check}
-    limit_s = config.step_time_limit_s
-    return {
-        "build": partial(make_isolated_agent, spec, store, step_time_limit_s=limit_s, sandbox=config.sandbox),
-        "identity": identity,
-        "process": "own, sandboxed" if config.sandbox else "own",
-        "order_check": config.order_check,
-    }
+        limits, process, identity = None, "evaluator's", {**identity, "in_process": True}
+    else:
+        hidden = (store.path, config.folder)
+        limits = Limits(step_time_s=config.step_time_limit_s, sandbox=config.sandbox, hidden=hidden)
+        process = "own, sandboxed" if config.sandbox else "own"
+    build = partial(make_foreign_agent, spec, store, limits)
+    return {"build": build, "identity": identity, "process": process, "order_check": config.order_check}
 
 
 def _earlier_entries(folder: Path) -> Sequence[Entry]:

@@ -31,7 +31,7 @@ from typing import Any
 import msgspec
 
 from agents.agent_code import code_digest
-from agents.agent_process import make_isolated_agent
+from agents.agent_process import Limits, make_foreign_agent
 from agents.registry import is_own, make_agent, parse_spec
 from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_specs, markdown
 from replay_sessions import demo_shop
@@ -219,8 +219,10 @@ def _check_rerun(
         replied = [key for key in config.keys(store) if cache.reply(key) is not None]
     drawn = set(random.SystemRandom().sample(replied, min(count, len(replied))))
     steps = list(steps_at(store, config.split, [key for key in replied if key in drawn], entry.context))
-    build = make_agent if is_own(spec) else make_isolated_agent
-    lazy = LazyAgent(lambda: build(spec, store=store))
+    limits = Limits(hidden=(store.path, folder))
+    lazy = LazyAgent(
+        lambda: make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits)
+    )
     agent = lazy.get()
     if isinstance(agent, ServedAgent):
         agent.ask_anew()

@@ -143,7 +143,8 @@ def fill_cache(
     if fresh and isinstance(built, ServedAgent):
         built.ask_anew()
     batches = plan_batches(built, keys, batch_size, weighted=probabilities)
-    missing |= cache.interrupted(batches, missing)
+    if getattr(built, "replies_in_batches", True):  # an agent in a process of its own may reply one by one
+        missing |= cache.interrupted(batches, missing)
     if replies:
         unweighted = {key for key in unweighted if key in missing or cache.reply(key) is not None}
     wanted = missing | unweighted

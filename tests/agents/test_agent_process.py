@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.agent_code import code_digest
-from agents.agent_process import AgentProcess, make_isolated_agent
+from agents.agent_process import AgentProcess, Limits, make_foreign_agent
 from agents.registry import gives_probabilities, make_agent, parse_spec
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.ranking import LeaderboardConfig
@@ -105,7 +105,7 @@ def agents(tmp_path: Path) -> Path:
 
 
 def process(agents: Path, name: str, store: SessionStore | None = None, limit_s: float = 60.0) -> AgentProcess:
-    return AgentProcess(parse_spec(f"{agents}:{name}"), store, step_time_limit_s=limit_s)
+    return AgentProcess(parse_spec(f"{agents}:{name}"), store, Limits(step_time_s=limit_s))
 
 
 def errors(agents: Path, name: str, store: SessionStore, limit_s: float = 60.0) -> list[str | None]:
@@ -159,7 +159,7 @@ def test_an_agent_that_hangs_costs_its_own_steps_and_the_run_goes_on(agents: Pat
 def test_an_agent_that_cannot_be_made_says_why(agents: Path, name: str, reason: str) -> None:
     with pytest.raises(BadConfig, match=reason):
         process(agents, name)
-    agent = make_isolated_agent(parse_spec(f"{agents}:{name}"), None, step_time_limit_s=9, sandbox=False)
+    agent = make_foreign_agent(parse_spec(f"{agents}:{name}"), None, Limits(step_time_s=9))
     with pytest.raises(AgentFailed, match=reason):
         agent.act({})  # type: ignore[typeddict-item]
 
@@ -221,7 +221,7 @@ def test_the_sandbox_wraps_the_process_and_needs_bubblewrap(
     script = f'#!/bin/sh\necho "$@" > {noted}\nwhile [ "$1" != {sys.executable} ]; do shift; done\nexec "$@"\n'
     (tmp_path / "bwrap").write_text(script, encoding="utf-8")
     (tmp_path / "bwrap").chmod(0o755)
-    agent = AgentProcess(parse_spec(f"{agents}:Base"), planted_store, sandbox=True)
+    agent = AgentProcess(parse_spec(f"{agents}:Base"), planted_store, Limits(sandbox=True))
     assert [record.error for record in evaluate(agent, planted_store, "test")] == [None] * 5
     agent.close()
     options = noted.read_text(encoding="utf-8")

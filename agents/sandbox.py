@@ -1,0 +1,68 @@
+"""What the process of somebody else's agent can see: a copy of the train split, and with bubblewrap no other files.
+
+    agent_process.py ─► write_train_split, sandbox_command ─► agent_worker.py
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import OUR_PACKAGES
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.manifest import SplitPlan
+from shop_env.evaluation.generate import AgentSpec
+
+# What the child imports of this project; `agents` lies beside the others.
+_OUR_FOLDERS = [Path(__file__).parents[1] / name for name in OUR_PACKAGES]
+_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/ssl")
+
+
+def check_sandbox() -> None:
+    """Raises BadConfig where bubblewrap is not installed."""
+    if shutil.which("bwrap") is None:
+        raise BadConfig("--sandbox needs bubblewrap: install it (`apt install bubblewrap`), or leave --sandbox out")
+
+
+def sandbox_command(spec: AgentSpec, folder: Path, working: Path, hidden: Sequence[Path]) -> list[str]:
+    """The command that runs the rest of the line without network and with these files alone.
+
+    Readable are the system's libraries, Python with its packages, this project, the agent's own folder and the files
+    among its arguments; writable is the working folder.
+
+    Args:
+        hidden: Folders that are empty inside, wherever they lie: the store and the evaluation.
+    """
+    file = spec.target.rpartition(":")[0]
+    own = Path(file).parent if file.endswith(".py") else Path.cwd()
+    named = [value for value in spec.arguments.values() if isinstance(value, str) and os.path.exists(value)]
+    readable = dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *map(str, _OUR_FOLDERS), str(own), *named])
+    binds = [word for path in readable for word in ("--ro-bind-try", path, path)]
+    empty = [word for path in hidden for word in ("--tmpfs", str(path.absolute()))]
+    return [
+        "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
+        "--tmpfs", "/tmp", *binds, *empty, "--ro-bind", str(folder), str(folder), "--bind", str(working), str(working),
+        "--chdir", str(working),
+    ]  # fmt: skip
+
+
+def with_absolute_paths(spec: AgentSpec) -> AgentSpec:
+    """The spec for a process that starts in another folder."""
+    file, colon, name = spec.target.rpartition(":")
+    target = f"{Path(file).absolute()}:{name}" if colon and file.endswith(".py") else spec.target
+    arguments = {
+        key: os.path.abspath(value) if isinstance(value, str) and os.path.exists(value) else value
+        for key, value in spec.arguments.items()
+    }
+    return msgspec.structs.replace(spec, target=target, arguments=arguments)
+
+
+def write_train_split(store: SessionStore, path: Path) -> None:
+    """Writes a store of the train split alone."""
+    with StoreWriter(path, source=store.manifest.source, splits=SplitPlan(by="official")) as writer:
+        for session in store.sessions("train"):
+            writer.write(msgspec.structs.replace(session, official_split="train"))
