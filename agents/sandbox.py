@@ -1,6 +1,6 @@
 """What the process of somebody else's agent can see: a copy of the train split, and with bubblewrap no other files.
 
-    agent_process.py ─► write_train_split, sandbox_command ─► agent_worker.py
+agent_process.py ─► write_train_split, sandbox_command ─► agent_worker.py
 """
 
 import os

@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
-from agents.agent_code import reply_identity
+from agents.agent_code import gives_probabilities, reply_identity
 from agents.agent_process import Limits, make_foreign_agent
-from agents.registry import FORMER_GROUPS, GROUPS, gives_probabilities, is_own, make_agent, parse_spec
+from agents.registry import FORMER_GROUPS, GROUPS, is_own, make_agent, parse_spec
 from agents.sandbox import check_sandbox
 from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.entries import AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry, EvaluationLog, read_log, write_log
 from shop_env.evaluation.results import ceiling_rows, results_table

@@ -39,7 +39,8 @@ from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import build_records, is_same
+from shop_env.evaluation.entries import is_same
+from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import LazyAgent, generate, plan_batches
 from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.protocol import ServedAgent
@@ -220,9 +221,7 @@ def _check_rerun(
     drawn = set(random.SystemRandom().sample(replied, min(count, len(replied))))
     steps = list(steps_at(store, config.split, [key for key in replied if key in drawn], entry.context))
     limits = Limits(hidden=(store.path, folder))
-    lazy = LazyAgent(
-        lambda: make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits)
-    )
+    lazy = LazyAgent(lambda: make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits))
     agent = lazy.get()
     if isinstance(agent, ServedAgent):
         agent.ask_anew()

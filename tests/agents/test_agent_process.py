@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.agent_code import code_digest
+from agents.agent_code import code_digest, gives_probabilities
 from agents.agent_process import AgentProcess, Limits, make_foreign_agent
-from agents.registry import gives_probabilities, make_agent, parse_spec
+from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.ranking import LeaderboardConfig
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, UnknownAgent

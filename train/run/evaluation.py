@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate, fill_entry_cache
+from shop_env.evaluation.entries import AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry
 from shop_env.evaluation.protocol import Agent

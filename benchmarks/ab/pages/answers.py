@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.agent_code import reply_identity
-from agents.registry import gives_probabilities, make_agent
+from agents.agent_code import gives_probabilities, reply_identity
+from agents.registry import make_agent
 from benchmarks.ab.pages.changed import ChangedSteps, PageVersion
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.shares import Distribution, Kinds
