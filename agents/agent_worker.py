@@ -11,7 +11,8 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import BinaryIO, Literal
+from io import BufferedRWPair
+from typing import Literal
 
 import msgspec
 
@@ -89,14 +90,14 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[str] = []
 
 
-def send(pipe: BinaryIO, message: msgspec.Struct) -> None:
+def send(pipe: BufferedRWPair, message: msgspec.Struct) -> None:
     """Writes a message."""
     content = msgspec.msgpack.encode(message)
     pipe.write(len(content).to_bytes(4, "big") + content)
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> bytes | None:
+def receive(pipe: BufferedRWPair) -> bytes | None:
     """Reads a message; None at the end of the pipe.
 
     Raises:
@@ -139,7 +140,7 @@ def main(descriptor: int) -> None:
                 pool.submit(answer, request)
 
 
-def _make(pipe: BinaryIO) -> Agent:
+def _make(pipe: BufferedRWPair) -> Agent:
     """The agent of the start message; the process ends where none can be made."""
     while (message := receive(pipe)) is not None:
         start = msgspec.msgpack.decode(message, type=Start)

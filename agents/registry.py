@@ -23,11 +23,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
-from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
+from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, as_typed, check_arguments, is_policy
 from agents.baselines.fitted import ContextMajority, Nearest, Ngram
 from agents.baselines.oracle import OracleAgent
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, RandomAgent, RepeatLastAgent
@@ -124,6 +124,19 @@ def parse_spec(text: str) -> AgentSpec:
     return AgentSpec(target=target.strip(), arguments=arguments, label=label.strip())
 
 
+def format_spec(spec: AgentSpec) -> str:
+    """The text, without a label, that `parse_spec` reads as this agent.
+
+    >>> format_spec(parse_spec('my.py:Mine?word="1"&size=2&path=a%20b'))
+    'my.py:Mine?word=%221%22&size=2&path=a%20b'
+    """
+    pairs = [
+        f"{key}={quote(value if _json_or_text(str(value)) == value else json.dumps(value))}"
+        for key, value in spec.arguments.items()
+    ]
+    return spec.target + ("?" if pairs else "") + "&".join(pairs)
+
+
 def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **arguments: Any) -> Agent:
     """Builds the agent that `spec` names.
 
@@ -150,6 +163,7 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
             merged["store"] = TrainView(store)
         elif parameters["store"].default is inspect.Parameter.empty:
             raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
+    merged = as_typed(merged, {name: parameter.annotation for name, parameter in parameters.items()})
     check_arguments(f"Agent '{spec.target}'", build, leading, merged)
     try:
         agent = build(*leading, **merged)

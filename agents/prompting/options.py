@@ -13,11 +13,12 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
 
+from agents.adapted import as_typed
 from agents.prompting.account import Budget, Prices
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.durable_files import cache_folder
@@ -226,7 +227,7 @@ def read_options(file: str | None, arguments: dict[str, Any]) -> PromptingOption
             options = tomllib.loads(Path(file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadConfig(f"options '{file}' cannot be read as TOML: {error}") from error
-    options |= arguments
+    options |= as_typed(arguments, get_type_hints(PromptingOptions))
     if missing := [name for name in ("base_url", "model") if name not in options]:
         raise BadConfig(
             f"agent 'prompting' needs {' and '.join(missing)}: "

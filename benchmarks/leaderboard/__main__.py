@@ -39,14 +39,16 @@ from typing import Annotated, Any
 import msgspec
 import tyro
 
+from agents.sandbox import check_sandbox
 from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_table, minimum_differences
-from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
+from benchmarks.leaderboard.ranking import LeaderboardConfig, merge, run_leaderboard
+from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, run_command
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound, did_you_mean
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import EvaluationLog, merge, read_log
+from shop_env.evaluation.log import EvaluationLog, read_log
 from shop_env.evaluation.results import results_table
 
 PROGRAM = "python -m benchmarks.leaderboard"
@@ -60,11 +62,21 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
         folder: The --out of a leaderboard or of a training run.
         store: The store it was run on, `demo` or a path; None: where the run found it.
         rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
+        trust: Agents as in --agents that --rerun may run though they are somebody else's, or have texts as arguments.
+        sandbox: Cut somebody else's agents off from network and files (bubblewrap).
     """
 
     folder: Folder
     store: str | None = None
     rerun: int = 0
+    trust: tuple[str, ...] = ()
+    sandbox: bool = False
+
+    @property
+    def reruns(self) -> Rerun:
+        if self.sandbox:
+            check_sandbox()
+        return Rerun(steps=self.rerun, trust=self.trust, sandbox=self.sandbox)
 
 
 class Merge(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,16 +148,15 @@ def _verify(options: Verify) -> int:
     store = _open_store(options)
     if store is None:
         print("the store is not at hand (--store): records are compared with their own replies only, not with the log")
-    return _print_mismatches(verify(options.folder, store, rerun=options.rerun), options.rerun)
+    return _print_mismatches(verify(options.folder, store, rerun=options.reruns), options.rerun)
 
 
 def _print_mismatches(mismatches: Mapping[str, Sequence[str]], rerun: int) -> int:
     for part, lines in mismatches.items():
-        print(f"{part}: {f'{len(lines)} mismatches' if lines else 'verified'}")
-        for line in lines[:MISMATCHES_SHOWN]:
-            print(f"    {line}")
+        shown = (f"    {line}" for line in lines[:MISMATCHES_SHOWN])
+        print_results(f"{part}: {f'{len(lines)} mismatches' if lines else 'verified'}", *shown)
     if not rerun:
-        print("whether the replies are the agents' own, only --rerun N checks")
+        print_results("whether the replies are the agents' own, only --rerun N checks")
     return 1 if any(mismatches.values()) else 0
 
 
@@ -159,7 +170,7 @@ def _submit(options: Submit) -> int:
     store = _open_store(options)
     if store is None:
         raise BadConfig("only what the store proves is recorded: give it by --store")
-    mismatches = submit(options.folder, options.name, options.results, store, rerun=options.rerun)
+    mismatches = submit(options.folder, options.name, options.results, store, rerun=options.reruns)
     code = _print_mismatches(mismatches, options.rerun)
     print(f"recorded: {options.results / options.name}.json, .md" if code == 0 else "not recorded")
     return code

@@ -92,7 +92,9 @@ def compare(options: Compare) -> list[Compared]:
 def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: str) -> Table:
     """A row for each metric."""
     second, other = options.second, options.second_folder or options.folder
-    differing = _differing_settings(read_log(options.folder), read_log(other))
+    log, other_log = read_log(options.folder), read_log(other)
+    differing = _differing_settings(log, other_log)
+    rows = [log.entry(options.first).row, other_log.entry(second).row]
     return Table(
         title=f"{options.first} less {second}" + (f" in {other}" if options.second_folder else ""),
         columns=[
@@ -115,6 +117,11 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
             "Percent and points, reward and NLL as they are; in brackets 95% intervals.",
             f"p: CR2 t test over {cluster}s; Holm p: adjusted for {len(comparisons)} metrics; significant: Holm p ≤ "
             "0.05.",
+            *(
+                f"{row.label} gave no reply at {row.errors} of {row.steps + row.errors} steps, which count as misses"
+                for row in rows
+                if row.errors
+            ),
             *(f"across {name}: {both}" for name, both in differing.items()),
         ],
     )

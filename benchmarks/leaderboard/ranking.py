@@ -14,16 +14,19 @@ from typing import Any
 import msgspec
 
 from agents.agent_code import gives_probabilities, reply_identity
-from agents.agent_process import Limits, make_foreign_agent
+from agents.agent_process import make_foreign_agent
+from agents.child_process import Limits
 from agents.registry import FORMER_GROUPS, GROUPS, is_own, make_agent, parse_spec
 from agents.sandbox import check_sandbox
 from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry, EvaluationLog, read_log, write_log
+from shop_env.evaluation.reply_cache import merge_replies
 from shop_env.evaluation.results import ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig
 
@@ -61,8 +64,6 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
             raise BadConfig(f"--order-check is {self.order_check}; it must be 0 or more")
         if self.step_time_limit_s <= 0:
             raise BadConfig(f"--step-time-limit-s is {self.step_time_limit_s:g}; it must be more than 0")
-        if self.sandbox:
-            check_sandbox()
 
     @property
     def folder(self) -> Path:
@@ -76,6 +77,8 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
 
 def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     """Generates the replies that are missing; writes results.json and leaderboard.md."""
+    if config.sandbox:
+        check_sandbox()
     store = SessionStore.open(config.store)
     evaluation, folder = config.evaluation, config.folder
     agents = [
@@ -200,3 +203,28 @@ def _commit(described: dict[str, Any]) -> str:
     if not described["commit"]:
         return "a package"
     return str(described["commit"])[:12] + (" with changes" if described["dirty"] else "")
+
+
+def merge(folder: Path, other: Path) -> int:
+    """Merges the replies of the evaluation `other`, or of a series, into `folder`, whose next run scores them.
+
+    A file of replies is named by everything that decides a reply (store, context, seed, code, …), so replies that do
+    not belong to a run are never counted in it.
+
+    Returns:
+        How many of its files held something new.
+
+    Raises:
+        BadConfig: `other` holds no reply, or another run is at work in an evaluation of `folder`.
+    """
+    sources = sorted(other.rglob("agents/*/replies/*.jsonl"))
+    if not sources:
+        raise BadConfig(f"'{other}' holds no replies: is it the folder of a leaderboard?")
+    new = 0
+    with progress_bar("files of replies", len(sources)) as advance:
+        for source in sources:
+            path = folder / source.relative_to(other)
+            with working_alone_in(path.parents[3]):
+                new += merge_replies(source, path)
+            advance(1)
+    return new

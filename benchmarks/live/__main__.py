@@ -5,7 +5,8 @@
     "greedy=runs/demo/shop_r1?temperature=0" --out runs/live
   python -m benchmarks.live --agents oracle --population 7 --out runs/x
 
-Exit codes: 0 done, 2 the call or its input was wrong.
+Exit codes: 0 done, 1 an agent failed in all visits, 2 the call or its input was
+wrong.
 """
 
 import sys
@@ -164,7 +165,7 @@ def _markdown(config: LiveConfig, rows: Sequence[LiveRow], source: dict[str, Any
     )
 
 
-def _run(config: LiveConfig) -> None:
+def _run(config: LiveConfig) -> int:
     rows = run_live(config, agent_specs(config.agents))
     failures = [
         f"{row.label}: failed in {row.errors} visits, which are not compared; the first: {row.first_error}"
@@ -180,6 +181,7 @@ def _run(config: LiveConfig) -> None:
     ]
     written = f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl"
     print_results(visits_table(rows), *failures, *scores, written)
+    return 1 if any(row.visits == 0 for row in rows) else 0
 
 
 main = command(LiveConfig, _run, program="python -m benchmarks.live", text=__doc__)

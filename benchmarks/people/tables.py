@@ -1,7 +1,7 @@
 """What people.json holds, and all its metrics (lines.toml) as one table with the people and an agent in each column."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any
 
@@ -12,6 +12,7 @@ from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import difference_unit
 from shop_env.metrics.action_likelihood import PersonaPicks
 from shop_env.metrics.people import PeopleFigures, ScaledDistance, StylisedFacts
+from shop_env.metrics.people.from_records import PEOPLE_DIFFER
 from shop_env.metrics.skill import Calibration
 
 THE_LOG = "the people"
@@ -95,9 +96,25 @@ def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "") -> Tab
     return Table(
         name="people",
         title=title,
-        columns=columns("metric", "good is", ratio=(THE_LOG, *(row.label for row in rows))),
+        columns=columns("metric", "good is", ratio=(THE_LOG, *map(_heading, rows))),
         rows=[line for line in lines if any(cell is not None for cell in line[2:])],
+        notes=list(_notes(rows)),
     )
+
+
+def _heading(row: PeopleRow) -> str:
+    """An agent that kept silent where it was unsure would look better: its coverage stands beside all its metrics."""
+    return row.label if row.coverage == 1 else f"{row.label} (of {row.coverage:.0%} of the steps)"
+
+
+def _notes(rows: Sequence[PeopleRow]) -> Iterator[str]:
+    icc = rows[0].people.logged_user_icc
+    if icc is not None and icc < PEOPLE_DIFFER:
+        yield (
+            f"No ICC ratio and no agreement of users: only {icc:.1%} of the variance of what these people do lies "
+            f"between them, and what hardly differs (below {PEOPLE_DIFFER:.0%}) cannot be copied. The demo shop's "
+            "shoppers have no habits that last; a log of real people is needed to measure the collapse of personas."
+        )
 
 
 def _get(record: Any, path: str) -> Any:

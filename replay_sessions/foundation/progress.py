@@ -17,6 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from replay_sessions.foundation.table import plain_text
+
 _LINE_EVERY_S = 60.0
 
 
@@ -35,13 +37,14 @@ def progress_bar(
     if title is None:
         yield lambda amount: None
         return
+    title = plain_text(title)
     console = Console(stderr=True)
     if not console.is_terminal:  # older versions of rich write a line even where a bar is disabled
         with _lines(title, total, unit or ("bytes" if bytes_read else "")) as advance:
             yield advance
         return
     amount: ProgressColumn = DownloadColumn() if bytes_read else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), amount, TextColumn(unit))
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TextColumn(unit))
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda amount: progress.advance(task, amount)

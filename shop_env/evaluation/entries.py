@@ -4,19 +4,20 @@ AgentToEvaluate ─► fill_entry_cache (evaluate.py) ─► ReplyCache ─► c
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import build_records, fill_cache
-from shop_env.evaluation.generate import AgentSpec, Generated, LazyAgent, batched, generate
-from shop_env.evaluation.log import AgentFiles, Entry, Process
-from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.evaluate import LazyAgent, build_records, fill_cache
+from shop_env.evaluation.generate import AgentSpec, Generated, batched, generate, plan_batches
+from shop_env.evaluation.log import AgentFiles, Entry, Process, records_digest
+from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
-from shop_env.evaluation.results import OrderCheck, dominant_type, summarise
-from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
+from shop_env.evaluation.results import MOSTLY_ONE, OrderCheck, dominant_type, summarise
+from shop_env.evaluation.scored_steps import EvaluationConfig, ScoredStep, StepKey, steps_at
 from shop_env.metrics.step_table import StepRecord
 from shop_env.observation import ContextConfig
 
@@ -60,14 +61,8 @@ class AgentToEvaluate:
         return self.files.replies(self.identity)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FilledCache:
-    """What running an agent of an evaluation brought beside its replies.
-
-    Attributes:
-        new_steps: At how many steps it was run.
-        remarks: What it reports.
-    """
+class FilledCache(NamedTuple):
+    """What running an agent brought beside its replies: at how many steps it was run, and what it reports."""
 
     new_steps: int
     remarks: Sequence[str] = ()
@@ -102,11 +97,11 @@ def fill_entry_cache(
             fresh=fresh,
             progress=agent.spec.label if progress else None,
         )
-        return FilledCache(new_steps=new_steps, remarks=lazy.close())
+        return FilledCache(new_steps, lazy.close())
 
 
 def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCache) -> OrderCheck:
-    """Runs the agent again, built anew, at one step of each of some sessions, last session first, in small batches.
+    """Runs the agent again at one step of each of some sessions, last session first, in small batches.
 
     An agent whose replies follow from the observation and the seed gives the same ones.
     """
@@ -114,20 +109,31 @@ def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCac
     by_session = {key[0]: key for key in Random(agent.config.seed).sample(replied, len(replied))}
     chosen = set(list(by_session.values())[: agent.order_check])
     steps = list(steps_at(agent.store, agent.config.split, chosen, agent.context))[::-1]
-    weighted = {key for key in chosen if cache.probabilities(key) is not None}
-    lazy = LazyAgent(agent.build)
-    batches = batched([step.key for step in steps], ORDER_CHECK_BATCH)
-    different = [
-        generated.step.key
-        for generated in generate(lazy.get(), steps, batches, seed=agent.config.seed, probabilities=weighted)
-        if not is_same(generated, cache)
-    ]
-    lazy.close()
+    differing = run_again(LazyAgent(agent.build), steps, cache, agent.config, size=ORDER_CHECK_BATCH)
+    different = [generated.step.key for generated in differing]
     return OrderCheck(steps=len(steps), different=len(different), first=min(different, default=None))
 
 
-def is_same(generated: Generated, cache: ReplyCache) -> bool:
-    """Whether an agent that was run again gave what is cached."""
+def run_again(
+    lazy: LazyAgent, steps: Sequence[ScoredStep], cache: ReplyCache, config: EvaluationConfig, *, size: int = 0
+) -> Iterator[Generated]:
+    """Runs an agent that was built anew; what it gives where that is not what is cached.
+
+    Args:
+        size: Of its batches; 0: as in an evaluation.
+    """
+    agent, keys = lazy.get(), [step.key for step in steps]
+    if isinstance(agent, ServedAgent):
+        agent.ask_anew()
+    weighted = {key for key in keys if cache.probabilities(key) is not None}
+    batches = batched(keys, size) if size else plan_batches(agent, keys, config.batch_size, weighted=bool(weighted))
+    for generated in generate(agent, steps, batches, seed=config.seed, probabilities=weighted):
+        if not _is_cached(generated, cache):
+            yield generated
+    lazy.close()
+
+
+def _is_cached(generated: Generated, cache: ReplyCache) -> bool:
     key, probabilities = generated.step.key, generated.probabilities
     if generated.reply != cache.reply(key) or isinstance(probabilities, Exception):
         return False
@@ -152,30 +158,46 @@ def build_entry(
     keys = config.keys(agent.store)
     with ReplyCache(agent.replies, agent.identity) as cache:
         records = build_records(cache, config, agent.context, agent.store, keys)
-        digest = files.write(records)
+        files.write(records)
         order_check = None
         if agent.order_check:
-            checks = [e.order_check for e in earlier if (e.identity, e.records_digest) == (agent.identity, digest)]
+            made_with = (agent.identity, records_digest(records))
+            checks = [e.order_check for e in earlier if (e.identity, e.records_digest) == made_with]
             order_check = next(filter(None, checks), None) or check_order(agent, keys, cache)
-    dominant = dominant_type(records)
-    entry = Entry(
-        spec=agent.spec,
-        context=agent.context,
-        row=summarise(
-            records,
-            label=agent.spec.label,
-            preset=config.metrics,
-            cluster=config.cluster,
+        entry = Entry(
+            spec=agent.spec,
+            context=agent.context,
+            records=files.steps.relative_to(agent.folder).as_posix(),
+            identity=agent.identity,
+            new_steps=filled.new_steps,
+            process=agent.process,
             order_check=order_check,
-        ),
-        records=files.steps.relative_to(agent.folder).as_posix(),
-        records_digest=digest,
-        identity=agent.identity,
-        runs=cache.runs(keys),
-        time_s=round(cache.seconds(keys), 3),
-        new_steps=filled.new_steps,
-        remarks=[*filled.remarks, *([dominant.sentence] if dominant else [])],
-        process=agent.process,
-        order_check=order_check,
-    )
+            **computed_fields(agent.spec, records, cache, config, order_check, filled.remarks),
+        )
     return entry, records
+
+
+def computed_fields(
+    spec: AgentSpec,
+    records: Sequence[StepRecord],
+    cache: ReplyCache,
+    config: EvaluationConfig,
+    order_check: OrderCheck | None,
+    remarks: Sequence[str],
+) -> dict[str, Any]:
+    """Everything of an entry that follows from its records and cached replies; verify computes it anew.
+
+    Args:
+        remarks: The agent's own.
+    """
+    keys = [record.key for record in records]
+    row = summarise(records, label=spec.label, preset=config.metrics, cluster=config.cluster, order_check=order_check)
+    dominant = dominant_type(records)
+    own = [remark for remark in remarks if not remark.startswith(MOSTLY_ONE)]
+    return {
+        "row": row,
+        "records_digest": records_digest(records),
+        "runs": cache.runs(keys),
+        "time_s": round(cache.seconds(keys), 6),
+        "remarks": [*own, *([dominant.sentence] if dominant else [])],
+    }

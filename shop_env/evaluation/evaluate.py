@@ -16,7 +16,6 @@ from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import (
     NO_PROBABILITIES,
-    LazyAgent,
     format_error,
     generate,
     plan_batches,
@@ -31,6 +30,27 @@ from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 
 NOT_RUN = "the agent was not run at this step"
+
+
+class LazyAgent:
+    """An agent that is built when it is first needed: one whose replies are all cached never is."""
+
+    def __init__(self, build: Callable[[], Agent]) -> None:
+        self._build = build
+        self._agent: Agent | None = None
+
+    def get(self) -> Agent:
+        if self._agent is None:
+            self._agent = self._build()
+        return self._agent
+
+    def close(self) -> list[str]:
+        """Ends the agent; returns what a ServedAgent reports of its replies."""
+        if not isinstance(self._agent, ServedAgent):
+            return []
+        remarks = self._agent.remarks()
+        self._agent.close()
+        return remarks
 
 
 def evaluate(

@@ -66,27 +66,6 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return inside if inside.is_checkpoint else self
 
 
-class LazyAgent:
-    """An agent that is built when it is first needed: one whose replies are all cached never is."""
-
-    def __init__(self, build: Callable[[], Agent]) -> None:
-        self._build = build
-        self._agent: Agent | None = None
-
-    def get(self) -> Agent:
-        if self._agent is None:
-            self._agent = self._build()
-        return self._agent
-
-    def close(self) -> list[str]:
-        """Ends the agent; returns what a ServedAgent reports of its replies."""
-        if not isinstance(self._agent, ServedAgent):
-            return []
-        remarks = self._agent.remarks()
-        self._agent.close()
-        return remarks
-
-
 class Generated(NamedTuple):
     """What the agent gave at a step; None: it was not wanted, or (probabilities) the agent gives none."""
 
@@ -316,5 +295,5 @@ def named_failure(text: str) -> AgentFailed:
 
 
 def _as_exception(error: BaseException) -> Exception:
-    """SystemExit and CancelledError, which pass through `except Exception`, are errors of their steps like any other."""
+    """SystemExit and CancelledError pass through `except Exception`; they are errors of their steps like any other."""
     return error if isinstance(error, Exception) else named_failure(format_error(error))

@@ -13,18 +13,17 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import replace_file, replace_json, working_alone_in
+from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
-from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.reply_cache import Identity, ReplyCache, merge_replies
+from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import OrderCheck, ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_table import StepRecord
@@ -60,7 +59,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     spec: AgentSpec
     context: ContextConfig
     row: ResultRow
-    records: str
+    records: Annotated[str, msgspec.Meta(pattern=r"^agents/[\w.-]+/steps\.jsonl$")]
     records_digest: str
     identity: Identity
     runs: list[dict[str, Any]]
@@ -135,6 +134,8 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                     f"{entry.label}: its interval lies above the ceiling of {ceiling:.1%}, the best that can be known "
                     "from the observation: look for the answers in what it learnt from"
                 )
+            if entry.identity.get("in_process"):
+                remarks.append(f"{entry.label}: ran in the evaluator's process, where code can read the logged actions")
             if entry.process != "evaluator's" and entry.order_check is None:
                 remarks.append(f"{entry.label}: whether it depends on more than the observation was not checked")
         return remarks
@@ -168,12 +169,10 @@ class AgentFiles:
         digest = hashlib.blake2b(msgspec.json.encode(identity, order="sorted"), digest_size=8)
         return self.folder / "replies" / f"{digest.hexdigest()}.jsonl"
 
-    def write(self, records: Sequence[StepRecord]) -> str:
-        """Writes steps.jsonl; returns its digest."""
-        content = msgspec.json.Encoder().encode_lines(records)
+    def write(self, records: Sequence[StepRecord]) -> None:
+        """Writes steps.jsonl."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.steps, content)
-        return _digest(content)
+        replace_file(self.steps, msgspec.json.Encoder().encode_lines(records))
 
     def read(self) -> list[StepRecord]:
         """All records.
@@ -230,6 +229,8 @@ def read_log(folder: Path) -> EvaluationLog:
         log = msgspec.convert(content, EvaluationLog)
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
+    if unknown := next(_unknown_keys(content, msgspec.json.decode(msgspec.json.encode(log)), ""), None):
+        raise BadConfig(f"'{path}' does not hold an evaluation: it has the unknown key `{unknown}`")
     for context in (log.config.context, *(entry.context for entry in log.entries)):
         # A stranger's file may name any function, and whoever observes a session under this context would call it.
         if ":" in context.counter and TRUST not in os.environ:
@@ -238,6 +239,17 @@ def read_log(folder: Path) -> EvaluationLog:
                 "you trust whoever made this folder"
             )
     return log
+
+
+def _unknown_keys(content: Any, known: Any, name: str) -> Iterator[str]:
+    """Keys of what was read that what it was read as does not have."""
+    if isinstance(content, dict):
+        yield from (f"{name}.{key}".lstrip(".") for key in content.keys() - known.keys())
+        for key in content.keys() & known.keys():
+            yield from _unknown_keys(content[key], known[key], f"{name}.{key}")
+    elif isinstance(content, list):
+        for one, other in zip(content, known, strict=True):
+            yield from _unknown_keys(one, other, name)
 
 
 def read_records(folder: Path, entry: Entry) -> list[StepRecord]:
@@ -257,31 +269,6 @@ def read_records(folder: Path, entry: Entry) -> list[StepRecord]:
     return records
 
 
-def merge(folder: Path, other: Path) -> int:
-    """Merges the replies of the evaluation `other`, or of a series, into `folder`, whose next run scores them.
-
-    A file of replies is named by everything that decides a reply (store, context, seed, code, …), so replies that do
-    not belong to a run are never counted in it.
-
-    Returns:
-        How many of its files held something new.
-
-    Raises:
-        BadConfig: `other` holds no reply, or another run is at work in an evaluation of `folder`.
-    """
-    sources = sorted(other.rglob("agents/*/replies/*.jsonl"))
-    if not sources:
-        raise BadConfig(f"'{other}' holds no replies: is it the folder of a leaderboard?")
-    new = 0
-    with progress_bar("files of replies", len(sources)) as advance:
-        for source in sources:
-            path = folder / source.relative_to(other)
-            with working_alone_in(path.parents[3]):
-                new += merge_replies(source, path)
-            advance(1)
-    return new
-
-
 def folder_name(label: str) -> str:
     """A folder name that says the label; where characters had to go, a digest keeps labels apart.
 
@@ -292,6 +279,11 @@ def folder_name(label: str) -> str:
     if cleaned == label and len(label) <= 80:
         return cleaned
     return f"{cleaned[:80]}-{hashlib.blake2b(label.encode(), digest_size=3).hexdigest()}"
+
+
+def records_digest(records: Sequence[StepRecord]) -> str:
+    """The digest of the file that holds these records."""
+    return _digest(msgspec.json.Encoder().encode_lines(records))
 
 
 def _digest(content: bytes) -> str:

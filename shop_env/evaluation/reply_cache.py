@@ -72,9 +72,14 @@ class ReplyCache:
         synced: Wait for each line until it is on the disk: for replies that are acknowledged one by one.
         part: Write to this part of the file, which other processes read too.
 
+    Attributes:
+        unreadable: How many lines of the file cannot be read; their steps have no reply.
+
     Raises:
         BadSession: The file cannot be read, or has another identity.
     """
+
+    unreadable = 0
 
     def __init__(
         self, path: Path | None, identity: Identity | None = None, *, synced: bool = False, part: int | None = None
@@ -119,7 +124,7 @@ class ReplyCache:
 
     def runs(self, keys: Iterable[StepKey]) -> list[dict[str, Any]]:
         """Commit, packages, machine and time of the runs of the command that gave the replies to these steps."""
-        return [self._runs[run] for run in sorted({cached.run for cached in self._cached(keys)})]
+        return [self._runs[run] for run in sorted({cached.run for cached in self._cached(keys)} - {-1})]
 
     def seconds(self, keys: Iterable[StepKey]) -> float:
         """How long the agent took for these steps."""
@@ -186,7 +191,7 @@ class ReplyCache:
         return _Line(session_id=key[0], step_index=key[1], seconds=round(now - before, 6))
 
     def _read(self, path: Path) -> None:
-        content, lines = _complete_lines(path)
+        content, lines, self.unreadable = _complete_lines(path)
         self._complete_bytes = len(content)
         if lines and lines[0].identity != self._identity:
             raise BadSession(f"the replies in '{path}' belong to {lines[0].identity}: move the file away")
@@ -250,8 +255,8 @@ def merge_replies(source: Path, path: Path) -> bool:
     Raises:
         BadSession: One of them cannot be read, or their identities differ.
     """
-    theirs, decoded = _complete_lines(source, strict=True)
-    ours, own_decoded = _complete_lines(path) if path.exists() else (b"", [])
+    theirs, decoded, _ = _complete_lines(source, strict=True)
+    ours, own_decoded, _ = _complete_lines(path) if path.exists() else (b"", [], 0)
     if not decoded or set(theirs.splitlines()[1:]) <= set(ours.splitlines()[1:]):
         return False
     if own_decoded and own_decoded[0].identity != decoded[0].identity:
@@ -270,13 +275,13 @@ def merge_parts(path: Path) -> None:
         part.unlink()
 
 
-def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_Line]]:
-    """Without a last line that a kill cut off, and, unless strict, without lines that cannot be read."""
+def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_Line], int]:
+    """Without a last line that a kill cut off, and, unless strict, without lines that cannot be read: so many."""
     content = path.read_bytes()
     complete = content[: content.rfind(b"\n") + 1]
     decoder = msgspec.json.Decoder(_Line)
     try:
-        return complete, decoder.decode_lines(complete)
+        return complete, decoder.decode_lines(complete), 0
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         lines, bad = [], 0
         for line in complete.splitlines():
@@ -286,8 +291,8 @@ def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_L
                 bad += 1
         if strict or not lines or lines[0].identity is None:
             raise BadSession(f"the replies in '{path}' cannot be read ({error}): move the file away") from error
-        logger.warning("%d lines of '%s' cannot be read (%s): their steps are run again", bad, path, error)
-        return complete, lines
+        logger.warning("%d lines of '%s' cannot be read (%s): their steps count as not run", bad, path, error)
+        return complete, lines, bad
 
 
 def _not_writable(path: Path, error: OSError) -> BadConfig:

@@ -60,6 +60,7 @@ METRIC_COLUMNS = (
         Column("coverage", "percent", "coverage"), Column("exact, errors as misses", "percent", ERRORS_AS_MISSES)
     )
 )
+MOSTLY_ONE = "mostly one answer: "  # how that remark begins
 DOMINANT_SHARE = 0.75  # of the replies
 DOMINANT_EXCESS = 0.3  # over the share of people's actions
 WITH_INTERVAL = ("exact_accuracy", ERRORS_AS_MISSES, "type_accuracy", "type_f1_macro", "mean_reward")
@@ -84,8 +85,8 @@ class OrderCheck(msgspec.Struct, frozen=True, kw_only=True):
         if not self.different:
             return None
         return (
-            f"depends on more than the observation: run again in another order, it replied otherwise at "
-            f"{self.different} of {self.steps} steps"
+            f"depends on more than the observation: run again in another order, it replied otherwise or not "
+            f"at all at {self.different} of {self.steps} steps"
         )
 
 
@@ -250,7 +251,7 @@ class DominantType(NamedTuple):
     @property
     def sentence(self) -> str:
         return (
-            f"mostly one answer: {self.action_type} in {self.share:.0%} of its replies, {self.logged:.0%} of people's "
+            f"{MOSTLY_ONE}{self.action_type} in {self.share:.0%} of its replies, {self.logged:.0%} of people's "
             "actions; read macro-F1 beside its exact match"
         )
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from agents.agent_code import code_digest, gives_probabilities
-from agents.agent_process import AgentProcess, Limits, make_foreign_agent
+from agents.agent_process import AgentProcess, make_foreign_agent
+from agents.child_process import Limits
 from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.__main__ import main
-from benchmarks.leaderboard.ranking import LeaderboardConfig
+from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, UnknownAgent
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
@@ -216,7 +217,7 @@ def test_the_sandbox_wraps_the_process_and_needs_bubblewrap(
     """bubblewrap is not at hand here: a script in its place notes its options and runs the rest of the line."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BadConfig, match="install it"):
-        LeaderboardConfig(agents=("random",), out="out", sandbox=True)
+        run_leaderboard(LeaderboardConfig(agents=("random",), out="out", sandbox=True))
     noted = tmp_path / "options"
     script = f'#!/bin/sh\necho "$@" > {noted}\nwhile [ "$1" != {sys.executable} ]; do shift; done\nexec "$@"\n'
     (tmp_path / "bwrap").write_text(script, encoding="utf-8")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import FOLDER, verify
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
@@ -52,8 +53,8 @@ def kept_replies(folder: Path, label: str) -> Path:
     return file
 
 
-def mismatches(folder: Path, store: SessionStore | None, label: str, *, rerun: int = 0) -> str:
-    return "\n".join(verify(folder, store, rerun=rerun)[label])
+def mismatches(folder: Path, store: SessionStore | None, label: str, *, rerun: int = 0, trust: str = "") -> str:
+    return "\n".join(verify(folder, store, rerun=Rerun(steps=rerun, trust=(trust,) if trust else ()))[label])
 
 
 def each(change: Callable[[Record], Record]) -> Callable[[list[Record]], list[Record]]:
@@ -65,7 +66,7 @@ def wrong_as_error(record: Record) -> Record:
 
 
 def test_what_a_run_wrote_is_as_it_should_be(finished: Path, store: SessionStore) -> None:
-    found = verify(finished, store, rerun=5)
+    found = verify(finished, store, rerun=Rerun(steps=5))
     assert list(found) == [FOLDER, "majority", "random", "oracle"]
     assert not any(found.values())
     assert main(["verify", str(finished)]) == 0
@@ -150,11 +151,11 @@ def _count_fewer_errors(results: Record) -> None:
     ("edit", "said"),
     [
         (_set_spec, "identity.target: recorded 'majority', recomputed 'repeat_last'"),
-        (_set_commit, "commit, machine or times are not those that stand among the replies"),
-        (_set_time, "commit, machine or times are not those that stand among the replies"),
+        (_set_commit, "entries.runs[0].commit: recorded '00000000"),
+        (_set_time, "entries.time_s: recorded 0.001"),
         (_set_ceiling, "ceilings[0].figures.exact_accuracy.value: recorded 0.5"),
         (_drop_entry, "entries: they are not the agents of the config"),
-        (_drop_figure, "row.figures.type_accuracy: recorded None"),
+        (_drop_figure, "row.figures.type_accuracy: recorded nothing"),
         (_count_fewer_errors, "row.errors: recorded 2, recomputed 0"),
     ],
 )
@@ -231,7 +232,7 @@ def test_another_agent_under_the_same_name_is_found_by_asking_again(
     agent.write_text(source + "# edited\n", encoding="utf-8")
     assert not any(verify(tmp_path / "out", store).values())
     assert "code: the agent's source or checkpoint is not the one that gave the replies" in mismatches(
-        tmp_path / "out", store, "mine", rerun=1
+        tmp_path / "out", store, "mine", rerun=1, trust=f"{agent}:Mine"
     )
 
 
@@ -246,7 +247,7 @@ def test_a_metric_that_came_later_breaks_no_entry(copied: Path, store: SessionSt
 
 def test_without_the_store_a_bad_logged_type_is_a_mismatch_and_no_traceback(copied: Path) -> None:
     edit_lines(copied / "agents" / "random" / "steps.jsonl", each(lambda record: {"logged": {"type": "hover"}}))
-    assert "its logged action is none" in mismatches(copied, None, "random")
+    assert "records: a logged action is none" in mismatches(copied, None, "random")
 
 
 def test_a_leaderboard_of_an_earlier_version_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,7 +293,9 @@ def test_code_that_is_not_what_gave_the_replies_is_not_run(tmp_path: Path, store
     file.write_text(agent, encoding="utf-8")
     out = tmp_path / "out"
     assert main(["--agents", f"theirs={file}:A", "--store", str(store.path), "--out", str(out), "--sessions", "3"]) == 0
-    assert mismatches(out, store, "theirs", rerun=2) == ""
+    trust = f"{file}:A"
+    assert f"to run what this folder names, add --trust '{trust}'" in mismatches(out, store, "theirs", rerun=2)
+    assert mismatches(out, store, "theirs", rerun=2, trust=trust) == ""
     file.write_text(f"open({str(marker)!r}, 'w').close()\n{agent}", encoding="utf-8")
-    assert "so it was not run again" in mismatches(out, store, "theirs", rerun=2)
+    assert "so it was not run again" in mismatches(out, store, "theirs", rerun=2, trust=trust)
     assert not marker.exists()

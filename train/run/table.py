@@ -12,6 +12,7 @@ import msgspec
 
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
@@ -30,12 +31,11 @@ def evaluate_run(run: TrainingRun) -> None:
     config, store = run.config, run.store
     entries = [entry for entry, _ in results.values()]
     comparisons, over_best = compare_rows({label: records for label, (_, records) in results.items()}, entries, config)
-    trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
     training = TrainingPart(
         phases=msgspec.to_builtins(run.results),
         comparisons=comparisons,
         over_best_agent=over_best,
-        users_held_out=trained.isdisjoint(tested),
+        users_held_out=users_are_held_out(store),
     )
     log = EvaluationLog(
         provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
@@ -52,6 +52,12 @@ def evaluate_run(run: TrainingRun) -> None:
     written = f"Written: {run.folder}/results.md, results.json"
     print_results(results_table(rows, title=title), *_sentences(log, config), written)
     write_log(run.folder, log, markdown(log, config))
+
+
+def users_are_held_out(store: SessionStore) -> bool:
+    """Whether no user of the test split is in the train split."""
+    trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
+    return trained.isdisjoint(tested)
 
 
 def compare_rows(
