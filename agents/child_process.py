@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from agents.agent_worker import Method, Request, Response, Start, Started, receive, send
-from agents.sandbox import sandbox_command, write_train_split
+from agents.sandbox import sandbox_options, write_train_split
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
@@ -50,16 +50,14 @@ class Child:
         working = Path(tempfile.mkdtemp(dir=folder))
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "agents.agent_worker", str(theirs.fileno())]
+        passed = [theirs.fileno()]
         if limits.sandbox:
-            command = [*sandbox_command(spec, folder, working, limits.hidden), *command]
+            passed.append(sandbox_options(spec, folder, working, limits.hidden))
+            command = ["bwrap", "--args", str(passed[1]), *command]
         # An agent in a file needs nothing of the folder that the evaluation runs in, where results may lie.
         here, is_file = str(Path.cwd()), spec.target.rpartition(":")[0].endswith(".py")
-        paths = [os.path.abspath(entry) for entry in sys.path]
-        paths = [
-            str(Path(__file__).parents[1]),
-            *(path for path in paths if path != here),
-            *([] if is_file else [here]),
-        ]
+        paths = [path for path in map(os.path.abspath, sys.path) if path != here and os.path.exists(path)]
+        paths = [str(Path(__file__).parents[1]), *paths, *([] if is_file else [here])]
         environment = {name: value for name, value in os.environ.items() if name not in ("PWD", "OLDPWD")}
         self._process = subprocess.Popen(
             command,
@@ -67,10 +65,12 @@ class Child:
             env=environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(),),
+            pass_fds=passed,
             start_new_session=True,  # Ctrl-C is the evaluation's, and what the agent starts ends with it
         )
-        theirs.close()
+        theirs.detach()
+        for descriptor in passed:
+            os.close(descriptor)
         # A process that reads nothing must not stop the evaluation: writing has a limit too.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(limits.step_time_s) + 1, 0))
         self._socket, self._pipe = ours, ours.makefile("rwb")

@@ -1,6 +1,6 @@
 """What the process of somebody else's agent can see: a copy of the train split, and with bubblewrap no other files.
 
-agent_process.py ─► write_train_split, sandbox_command ─► agent_worker.py
+agent_process.py ─► write_train_split, sandbox_options ─► agent_worker.py
 """
 
 import os
@@ -28,8 +28,10 @@ def check_sandbox() -> None:
         raise BadConfig("--sandbox needs bubblewrap: install it (`apt install bubblewrap`), or leave --sandbox out")
 
 
-def sandbox_command(spec: AgentSpec, folder: Path, working: Path, hidden: Sequence[Path]) -> list[str]:
-    """The command that runs the rest of the line without network and with these files alone.
+def sandbox_options(spec: AgentSpec, folder: Path, working: Path, hidden: Sequence[Path]) -> int:
+    """bubblewrap's options for a process without network and with these files alone: a pipe to read them from.
+
+    As words of the command they could be read within the sandbox.
 
     Readable are the system's libraries, Python with its packages, this project, the agent's own folder and the files
     among its arguments; writable is the working folder.
@@ -43,11 +45,15 @@ def sandbox_command(spec: AgentSpec, folder: Path, working: Path, hidden: Sequen
     readable = dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *map(str, _OUR_FOLDERS), str(own), *named])
     binds = [word for path in readable for word in ("--ro-bind-try", path, path)]
     empty = [word for path in hidden for word in ("--tmpfs", str(path.absolute()))]
-    return [
-        "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
+    options = [
+        "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
         "--tmpfs", "/tmp", *binds, *empty, "--ro-bind", str(folder), str(folder), "--bind", str(working), str(working),
         "--chdir", str(working),
     ]  # fmt: skip
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write("\0".join(options).encode())
+    return reading
 
 
 def with_absolute_paths(spec: AgentSpec) -> AgentSpec:

@@ -18,7 +18,8 @@ and checkpoints stand in it by their names, without the folders of this machine.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,14 +178,14 @@ def _check_log(
         from train.run import table as final_table  # noqa: PLC0415 - as above
 
         assert isinstance(run, TrainConfig)
-        table = final_table.markdown(log, run)
+        write_table: Callable[[], str] = partial(final_table.markdown, log, run)
         if {spec.label for _, spec, _ in settings.rows} <= records.keys():
             compared = final_table.compare_rows(records, log.entries, run)
             training = msgspec.structs.replace(training, comparisons=compared[0], over_best_agent=compared[1])
         if store is not None:
             training = msgspec.structs.replace(training, users_held_out=final_table.users_are_held_out(store))
     else:
-        table = markdown(log)
+        write_table = partial(markdown, log)
     expected = msgspec.structs.replace(
         log,
         provenance=named | described,
@@ -194,6 +195,11 @@ def _check_log(
     )
     yield from _differences(log, expected, "")
     path = folder / TABLE_FILES[log.kind]
+    try:
+        table = write_table()
+    except (KeyError, TypeError, ValueError) as error:
+        yield f"{path.name}: results.json has no value for it: {error!r}"
+        return
     if not path.is_file() or path.read_bytes() != table.encode():
         yield f"{path.name}: it is not the table of results.json"
 

@@ -1,6 +1,5 @@
 """Agents in a process of their own: what they cannot reach, and what they cannot break (FINDINGS A1, A5, A8, A9)."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -219,7 +218,7 @@ def test_the_sandbox_wraps_the_process_and_needs_bubblewrap(
     with pytest.raises(BadConfig, match="install it"):
         run_leaderboard(LeaderboardConfig(agents=("random",), out="out", sandbox=True))
     noted = tmp_path / "options"
-    script = f'#!/bin/sh\necho "$@" > {noted}\nwhile [ "$1" != {sys.executable} ]; do shift; done\nexec "$@"\n'
+    script = f"#!/bin/sh\n/usr/bin/tr '\\0' ' ' < /dev/fd/$2 > {noted}\nshift 2\nexec \"$@\"\n"
     (tmp_path / "bwrap").write_text(script, encoding="utf-8")
     (tmp_path / "bwrap").chmod(0o755)
     agent = AgentProcess(parse_spec(f"{agents}:Base"), planted_store, Limits(sandbox=True))

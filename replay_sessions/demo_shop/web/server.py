@@ -21,7 +21,6 @@ from urllib.parse import urlencode
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -29,7 +28,7 @@ from starlette.routing import BaseRoute, Route
 from replay_sessions.demo_shop.web.dressing import study_page, web_page
 from replay_sessions.demo_shop.web.visits import Visit, Visits
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
-from replay_sessions.foundation.serving import Server
+from replay_sessions.foundation.serving import Guard, Server
 from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.recorder.collector import Collector, refusal
@@ -69,7 +68,7 @@ def shop_server(
     collector = Collector(journal, token, most_bytes=most_bytes, script=script)
     application = Starlette(
         routes=[*_Pages(visits, journal, token).routes, *collector.routes],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", host])],
+        middleware=[Middleware(Guard, hosts=(host,))],
         exception_handlers={HTTPException: refusal},
     )
     return Server(application, host, port)
