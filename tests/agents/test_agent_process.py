@@ -61,6 +61,11 @@ class Odd(Base):
 class BadWeights(Base):
     def probabilities(self, observations): return [{Terminate(): None} for _ in observations]
 
+class OddWeights(Base):
+    def probabilities(self, observations):
+        odd = {1: {Terminate(): float("nan")}, 2: {"terminate": 1.0}}
+        return [odd.get(o["step"], {Terminate(): 1.0}) for o in observations]
+
 class Raises(Base):
     def __init__(self): raise RuntimeError("no model here")
 
@@ -140,6 +145,26 @@ def test_whatever_goes_wrong_is_the_error_of_its_own_steps(agents: Path, planted
     assert odd[1] == "Unprintable: its message cannot be formatted (ValueError)"
     assert odd[2] is None
     assert errors(agents, "Prints", planted_store) == [None] * 5
+
+
+def test_probabilities_that_are_none_cost_their_own_step(agents: Path, planted_store: SessionStore) -> None:
+    agent = process(agents, "OddWeights")
+    records = evaluate(agent, planted_store, "test", likelihood=True)
+    agent.close()
+    assert [record.error is None for record in records] == [False, False, True, False, False]
+    assert "it must lie in 0 to 1" in str(records[0].error)
+
+
+def test_agents_that_cannot_be_made_here_end_no_other_agent_s_run(
+    agents: Path, planted_store: SessionStore, tmp_path: Path
+) -> None:
+    """FINDINGS A9: a constructor that raises and a bad `concurrency` were tracebacks that ended all runs."""
+    call = ["--agents", f"R={agents}:Raises,C={agents}:BadConcurrency,majority,E={agents}:Exits"]
+    assert main([*call, "--in-process", "--store", str(planted_store.path), "--out", str(tmp_path / "out")]) == 1
+    log = read_log(tmp_path / "out")
+    assert {entry.label: entry.row.steps for entry in log.entries} == {"R": 0, "C": 0, "majority": 5, "E": 3}
+    assert "concurrency 0" in str(log.entry("C").row.first_error)
+    assert "E: ran in the evaluator's process, where code can read the logged actions" in log.remarks
 
 
 def test_a_process_that_ends_is_started_again_but_not_forever(agents: Path, planted_store: SessionStore) -> None:

@@ -368,3 +368,19 @@ def test_a_row_above_the_ceiling_says_so(finished: Path) -> None:
     [said] = [remark for remark in above if remark not in log.remarks]
     ceiling = log.ceilings[0].figures["exact_accuracy"].value
     assert said.startswith(f"{entries[0].label}: its interval lies above the ceiling of {ceiling:.1%}")
+
+
+def test_a_label_is_no_markup_no_emoji_and_no_second_line(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FINDINGS A18."""
+    label = "<img src=x onerror=alert(1)>|\n# Heading :robot: \x1b[31m [bold]"
+    assert (
+        run_main("--agents", f"{label}=majority".replace(":robot: ", ""), "--store", store_path, "--out", tmp_path) == 0
+    )
+    text = (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
+    assert "<img" not in text and "\n# Heading" not in text and "\x1b" not in text
+    assert run_main("verify", tmp_path, "--store", store_path) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert run_main("compare", tmp_path, "\x1b[31m", "majority") == 2
+    assert "\x1b" not in capsys.readouterr().err
