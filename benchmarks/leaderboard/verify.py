@@ -49,6 +49,7 @@ NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 # Of an absolute path all but its last part; of an address or HTML nothing.
 _FOLDERS = re.compile(rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
 TOLERANCE = 1e-9  # sums may be taken in another order
+JSON = (str, int, float, list, type(None))
 # What nothing else in a folder proves, beside a training run's configuration; docs/leaderboards.md says so to readers.
 UNPROVEN = (
     *(f"provenance.{name}" for name in ("time", "commit", "dirty", "python", "packages", "simplifier", "machine")),
@@ -86,22 +87,17 @@ def verify(folder: Path, store: SessionStore | None = None, *, rerun: Rerun | No
     settings = _settings(folder, log)
     if rerun.steps and store is None:
         raise BadConfig("--rerun runs agents on steps of the store: give it by --store")
+    run_on, problems = log.provenance["store"], []
+    if store is not None:
+        problems += _differences(run_on, store.describe(), "provenance.store")
+        store = store if store.fingerprint == run_on.get("fingerprint") else None
     names = {spec.label: name for name, spec, _ in settings.rows}
-    described, problems = store and store.describe(), []
-    if store is not None and described != log.provenance["store"]:
-        problems = list(_differences(log.provenance["store"], described, "provenance.store"))
-        store = store if store.fingerprint == log.provenance["store"].get("fingerprint") else None
     if [(entry.spec, entry.context) for entry in log.entries] != [row[1:] for row in settings.rows]:
-        problems.append(
-            f"entries: they are not the agents of the config, {', '.join(s.label for _, s, _ in settings.rows)}"
-        )
-    names = {spec.label: name for name, spec, _ in settings.rows}
-    mismatches: dict[str, list[str]] = {FOLDER: problems}
-    records = {}
+        problems.append(f"entries: they are not the agents of the config, {', '.join(names)}")
+    mismatches, records = {FOLDER: problems}, {}
     for entry in log.entries:
         files = AgentFiles.of(folder, names.get(entry.label, entry.label))
-        expected, records[entry.label], wrong = _recompute(entry, files, log, store)
-        mismatches[entry.label] = [*wrong, *_differences(entry, expected, "entries")]
+        records[entry.label], mismatches[entry.label] = _check_entry(entry, files, log, store)
         if rerun.steps and store is not None:
             mismatches[entry.label] += check_rerun(folder, entry, log.config, store, rerun)
     problems += _check_log(folder, log, settings, records, store)
@@ -204,85 +200,61 @@ def _check_log(
         yield f"{path.name}: it is not the table of results.json"
 
 
-def _recompute(
+def _check_entry(
     entry: Entry, files: AgentFiles, log: EvaluationLog, store: SessionStore | None
-) -> tuple[Entry, list[StepRecord], list[str]]:
-    """The entry and the records as they follow from the replies, and in which records the file of records differs."""
-    config, records = log.config, files.read()
+) -> tuple[list[StepRecord], list[str]]:
+    """The records as they follow from the replies, and where the entry or its file of records differs."""
+    config, records, wrong = log.config, files.read(), []
     identity = {
         "target": entry.spec.target,
         "arguments": entry.spec.arguments,
         "store": log.provenance["store"].get("fingerprint"),
-        "context": msgspec.to_builtins(entry.context),
+        "context": entry.context,
         "seed": config.seed,
         "scoring": log.versions["scoring"],
         **{key: value for key, value in entry.identity.items() if f"entries.identity.{key}" in UNPROVEN},
     }
-    is_same = files.digest() == entry.records_digest
-    wrong = [] if is_same else ["steps.jsonl: its digest is not the one in results.json"]
     with ReplyCache(files.replies(entry.identity), entry.identity) as cache:
-        wrong += [f"replies: {cache.unreadable} lines cannot be read"] if cache.unreadable else []
-        if store is None:
+        if cache.unreadable:
+            wrong.append(f"replies: {cache.unreadable} lines cannot be read")
+        if store is not None:
+            recomputed = build_records(cache, config, entry.context, store, config.keys(store))
+        else:
             try:
                 recomputed = [rescore(record, config.reward_config, config.extraction) for record in records]
             except msgspec.ValidationError as error:
-                return entry, records, [*wrong, f"records: a logged action is none ({error})"]
-        else:
-            recomputed = build_records(cache, config, entry.context, store, config.keys(store))
-        reported = [] if is_own(entry.spec) and entry.spec.target != "prompting" else entry.remarks
-        expected = msgspec.structs.replace(
-            entry,
-            identity=identity,
-            records=files.steps.relative_to(files.steps.parents[2]).as_posix(),
-            **computed_fields(entry.spec, recomputed, cache, config, entry.order_check, reported),
-        )
+                return records, [f"records: a logged action is none ({error})"]
+        remarks = [] if is_own(entry.spec) and entry.spec.target != "prompting" else entry.remarks
+        computed = computed_fields(entry.spec, recomputed, cache, config, entry.order_check, remarks)
     # Metrics that this code has and the log has not came later, unless the table shows them.
-    figures = {
-        name: figure for name, figure in expected.row.figures.items() if name in {*entry.row.figures, *METRIC_COLUMNS}
+    row, known = computed["row"], {*entry.row.figures, *METRIC_COLUMNS}
+    figures = {name: figure for name, figure in row.figures.items() if name in known}
+    computed |= {
+        "row": msgspec.structs.replace(row, figures=figures),
+        "identity": identity,
+        "records": files.steps.relative_to(files.steps.parents[2]).as_posix(),
+        "records_digest": files.digest(),
     }
-    row = msgspec.structs.replace(expected.row, figures=figures)
-    wrong += _check_records(records, recomputed)
-    return msgspec.structs.replace(expected, row=row), recomputed, wrong
-
-
-def _check_records(records: Sequence[StepRecord], recomputed: Sequence[StepRecord]) -> Iterator[str]:
-    recorded = {record.key: record for record in records}
-    if len(recorded) != len(records):
-        yield f"records: {len(records) - len(recorded)} steps stand there twice"
-    expected = {record.key: record for record in recomputed}
-    for key in sorted(recorded.keys() | expected.keys()):
-        if key not in recorded:
-            yield f"{format_key(key)}: there is no record"
-        elif key not in expected:
-            yield f"{format_key(key)}: the run does not score it"
-        elif recorded[key] != expected[key]:
-            yield from _differences(recorded[key], expected[key], format_key(key))
-
-
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-NOTHING = _Nothing()
+    wrong += _differences({name: getattr(entry, name) for name in computed}, computed, "entries")
+    recorded, expected = ({format_key(record.key): record for record in side} for side in (records, recomputed))
+    if len(recorded) < len(records):
+        wrong.append(f"records: {len(records) - len(recorded)} steps stand there twice")
+    return recomputed, [*wrong, *_differences(recorded, expected, "")]
 
 
 def _differences(recorded: Any, recomputed: Any, name: str) -> Iterator[str]:
-    """Where two values differ, with the path of each difference."""
-    return _walk(*(msgspec.json.decode(msgspec.json.encode(value)) for value in (recorded, recomputed)), name)
-
-
-def _walk(recorded: Any, recomputed: Any, name: str) -> Iterator[str]:
-    """Of JSON values; numbers may differ in the last digits."""
+    """Where two values differ, with the path of each difference; numbers may differ in the last digits."""
     if re.sub(r"\[\d+\]", "", name) in UNPROVEN or recorded == recomputed:
         return
+    if not isinstance(recorded, JSON) or not isinstance(recomputed, JSON):
+        recorded, recomputed = (msgspec.json.decode(msgspec.json.encode(value)) for value in (recorded, recomputed))
     if isinstance(recorded, dict) and isinstance(recomputed, dict):
         for key in sorted(recorded.keys() | recomputed.keys()):
-            values = (side.get(key, NOTHING) for side in (recorded, recomputed))
-            yield from _walk(*values, f"{name}.{key}".lstrip("."))
+            values = (side.get(key, "nothing") for side in (recorded, recomputed))
+            yield from _differences(*values, name=f"{name}.{key}".lstrip("."))
     elif isinstance(recorded, list) and isinstance(recomputed, list) and len(recorded) == len(recomputed):
         for index, pair in enumerate(zip(recorded, recomputed, strict=True)):
-            yield from _walk(*pair, f"{name}[{index}]")
+            yield from _differences(*pair, name=f"{name}[{index}]")
     elif not (
         isinstance(recorded, float)
         and isinstance(recomputed, float)
