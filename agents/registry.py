@@ -127,11 +127,11 @@ def parse_spec(text: str) -> AgentSpec:
 def format_spec(spec: AgentSpec) -> str:
     """The text, without a label, that `parse_spec` reads as this agent.
 
-    >>> format_spec(parse_spec('my.py:Mine?word="1"&size=2&path=a%20b'))
-    'my.py:Mine?word=%221%22&size=2&path=a%20b'
+    >>> format_spec(parse_spec('my.py:Mine?word="1"&size=2&fast=true&path=a%20b'))
+    'my.py:Mine?word=%221%22&size=2&fast=true&path=a%20b'
     """
     pairs = [
-        f"{key}={quote(value if _json_or_text(str(value)) == value else json.dumps(value))}"
+        f"{key}={quote(str(value) if _json_or_text(str(value)) == value else json.dumps(value))}"
         for key, value in spec.arguments.items()
     ]
     return spec.target + ("?" if pairs else "") + "&".join(pairs)
