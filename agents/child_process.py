@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import IO
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -22,6 +23,7 @@ import msgspec
 from agents.agent_worker import Method, Request, Response, Start, Started, receive, send
 from agents.sandbox import sandbox_options, write_train_split
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
+from replay_sessions.foundation.table import plain_text
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.observation import Observation
@@ -65,9 +67,11 @@ class Child:
             env=environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             pass_fds=passed,
             start_new_session=True,  # Ctrl-C is the evaluation's, and what the agent starts ends with it
         )
+        threading.Thread(target=_relay, args=(self._process.stderr, spec.label), daemon=True).start()
         theirs.detach()
         for descriptor in passed:
             os.close(descriptor)
@@ -173,3 +177,10 @@ class Child:
         except subprocess.TimeoutExpired:
             return "its socket is closed"
         return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _relay(errors: IO[bytes], label: str) -> None:
+    """Shows what an agent prints: under its own name, and without what moves a terminal's cursor."""
+    with errors:
+        for line in errors:
+            sys.stderr.write(f"{plain_text(label)}: {plain_text(line.decode(errors='replace'))}\n")

@@ -83,6 +83,7 @@ shop_env.evaluation.results.estimate_metrics = lambda *a, **k: {"exact_accuracy"
 shop_env.evaluation.results.step_metrics = lambda *a, **k: {"steps": 1, "sessions": 1, "errors": 0}
 print("verified"); print("verified", file=sys.__stdout__)
 atexit.register(print, "verified")
+print("T: \x1b[2J9 steps verified", file=sys.stderr)
 """
 EXITS = MEDDLES + "sys.exit(0)\n"
 
@@ -179,7 +180,9 @@ def test_a5_a_module_that_patches_prints_and_exits_changes_no_row_and_no_report(
     assert (beside.entry("T").row.first_error or "").startswith("AgentFailed: 0" if module == "exits" else "")
     rerun = Rerun(steps=2, trust=(f"{file}:Base",))
     verify(tmp_path / "beside", SessionStore.open(store_path), rerun=rerun)
-    assert "verified" not in capfd.readouterr().out
+    shown = capfd.readouterr()
+    assert "verified" not in shown.out
+    assert "T: T: \N{REPLACEMENT CHARACTER}[2J9 steps verified" in shown.err and "\x1b" not in shown.err
 
 
 def test_a6_a_target_that_names_a_function_of_the_system_is_not_called(
