@@ -61,19 +61,6 @@ def check_arguments(
         raise BadConfig(f"{name}: {error}; it takes these arguments: {accepted}") from error
 
 
-def as_typed(arguments: Mapping[str, Any], annotations: Mapping[str, object]) -> dict[str, Any]:
-    """The arguments, where a text is meant a number as text.
-
-    >>> as_typed({"model": 404, "shots": 2}, {"model": str, "shots": int})
-    {'model': '404', 'shots': 2}
-    """
-    texts = {name for name, kind in annotations.items() if kind in (str, "str", str | None, "str | None")}
-    return {
-        name: str(value) if name in texts and type(value) in (int, float) else value
-        for name, value in arguments.items()
-    }
-
-
 class TrainView:
     """The train split of a store, read as a store is.
 

@@ -113,6 +113,7 @@ class AgentProcess:
                         yield reply.exception() if isinstance(reply, Failure) else reply
                     if done == count:
                         return
+                    self._acknowledge()
             except AgentFailed as failed:
                 lost = min(at_once, count - done)
                 done += lost
@@ -166,6 +167,10 @@ class AgentProcess:
                     self._ended = str(failed)
                     self._end()
             raise
+
+    def _acknowledge(self) -> None:
+        if self._child is not None:
+            self._child.acknowledge()
 
     def _running(self) -> "Child":
         if self._child is None:

@@ -3,7 +3,8 @@
     python -m agents.agent_worker SOCKET        the number of an open socket; only agent_process.py starts it
 
 Messages are msgpack, each behind its length in four bytes. Requests carry a number, since an agent with `concurrency`
-answers several at once. An agent that answers one observation at a time has each reply sent as soon as it is there.
+answers several at once. An agent that answers one observation at a time has each reply sent as soon as it is there, and
+goes on when the one before was acknowledged.
 """
 
 import socket
@@ -33,6 +34,7 @@ from shop_env.observation import Observation
 
 Method = Literal["act", "probabilities", "ask_anew", "remarks", "close"]
 LARGEST_MESSAGE = 256 * 2**20  # bytes
+AHEAD = 8  # replies that were sent one by one and not yet acknowledged: what is lost where the evaluation is killed
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -90,9 +92,9 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[str] = []
 
 
-def send(pipe: BufferedRWPair, message: msgspec.Struct) -> None:
-    """Writes a message."""
-    content = msgspec.msgpack.encode(message)
+def send(pipe: BufferedRWPair, message: msgspec.Struct | None) -> None:
+    """Writes a message; None: an acknowledgement."""
+    content = b"" if message is None else msgspec.msgpack.encode(message)
     pipe.write(len(content).to_bytes(4, "big") + content)
     pipe.flush()
 
@@ -125,14 +127,18 @@ def main(descriptor: int) -> None:
 
     def answer(request: Request) -> None:
         try:
-            for response in _call(agent, request):
+            for number, response in enumerate(_call(agent, request), 1):
                 respond(response)
+                if AHEAD <= number < len(request.observations):
+                    receive(pipe)
         except BaseException as error:  # SystemExit too: it is the error of these steps and ends nothing
             respond(Response(number=request.number, failure=Failure.of(error)))
 
     concurrency = getattr(agent, "concurrency", 1)
     with ThreadPoolExecutor(concurrency) as pool:
         while (message := receive(pipe)) is not None:
+            if not message:  # the acknowledgement of one of the last replies
+                continue
             request = msgspec.msgpack.decode(message, type=Request)
             if concurrency == 1:
                 answer(request)  # here: some libraries are bound to the main thread

@@ -144,6 +144,11 @@ class Child:
                 raise response.failure.exception()
             yield response
 
+    def acknowledge(self) -> None:
+        """A reply has reached its place, and the agent may go on."""
+        with self._writing, contextlib.suppress(OSError, ValueError):  # a process that ended fails at its next reply
+            send(self._pipe, None)
+
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, as_typed, check_arguments, is_policy
+from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
 from agents.baselines.fitted import ContextMajority, Nearest, Ngram
 from agents.baselines.oracle import OracleAgent
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, RandomAgent, RepeatLastAgent
@@ -163,7 +163,6 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
             merged["store"] = TrainView(store)
         elif parameters["store"].default is inspect.Parameter.empty:
             raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
-    merged = as_typed(merged, {name: parameter.annotation for name, parameter in parameters.items()})
     check_arguments(f"Agent '{spec.target}'", build, leading, merged)
     try:
         agent = build(*leading, **merged)

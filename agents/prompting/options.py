@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from agents.adapted import as_typed
 from agents.prompting.account import Budget, Prices
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.durable_files import cache_folder
@@ -227,7 +226,11 @@ def read_options(file: str | None, arguments: dict[str, Any]) -> PromptingOption
             options = tomllib.loads(Path(file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadConfig(f"options '{file}' cannot be read as TOML: {error}") from error
-    options |= as_typed(arguments, get_type_hints(PromptingOptions))
+    hints = get_type_hints(PromptingOptions)
+    options |= {
+        name: str(value) if hints.get(name) is str and type(value) in (int, float) else value  # `model=404`
+        for name, value in arguments.items()
+    }
     if missing := [name for name in ("base_url", "model") if name not in options]:
         raise BadConfig(
             f"agent 'prompting' needs {' and '.join(missing)}: "

@@ -23,7 +23,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.entries import AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry, EvaluationLog, read_log, write_log
 from shop_env.evaluation.reply_cache import merge_replies
@@ -56,7 +56,7 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
     in_process: bool = False
     sandbox: bool = False
     step_time_limit_s: float = 600.0
-    order_check: int = 32
+    order_check: int = ORDER_CHECK
 
     def __post_init__(self) -> None:
         super().__post_init__()

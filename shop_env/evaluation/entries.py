@@ -21,6 +21,7 @@ from shop_env.evaluation.scored_steps import EvaluationConfig, ScoredStep, StepK
 from shop_env.metrics.step_table import StepRecord
 from shop_env.observation import ContextConfig
 
+ORDER_CHECK = 32  # steps
 ORDER_CHECK_BATCH = 5
 
 
@@ -122,6 +123,8 @@ def run_again(
     Args:
         size: Of its batches; 0: as in an evaluation.
     """
+    if not steps:
+        return
     agent, keys = lazy.get(), [step.key for step in steps]
     if isinstance(agent, ServedAgent):
         agent.ask_anew()

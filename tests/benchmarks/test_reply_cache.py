@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agents.agent_worker import AHEAD
 from benchmarks.leaderboard.__main__ import main
 from replay_sessions.schema import Terminate
 from shop_env.evaluation.reply_cache import ReplyCache
@@ -110,7 +111,7 @@ def test_another_reward_metric_extraction_or_subset_asks_nothing(paid: Path, sto
     assert len(calls(paid)) == len(weighed) + first["row"]["sessions"]
 
 
-def test_a_kill_in_the_middle_costs_at_most_the_reply_under_way(paid: Path, store_path: Path, tmp_path: Path) -> None:
+def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid: Path, store_path: Path, tmp_path: Path) -> None:
     whole = rank(paid, store_path, tmp_path / "whole", arguments="?pause_s=0.01")
     steps = whole["row"]["steps"]
     paid.with_name("bill.txt").unlink()
@@ -120,7 +121,7 @@ def test_a_kill_in_the_middle_costs_at_most_the_reply_under_way(paid: Path, stor
     process.wait()
     assert 0 < len(calls(paid)) < steps
     resumed = rank(paid, store_path, out, arguments="?pause_s=0.01")
-    assert len(calls(paid)) <= steps + 1
+    assert len(calls(paid)) <= steps + AHEAD  # one, unless the evaluation gets no time to write
     assert resumed["row"] == whole["row"]
     assert resumed["records_digest"] == whole["records_digest"]
 

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.entries import AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry
+from shop_env.evaluation.log import Entry, Process
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reply_cache import Identity, merge_parts
 from shop_env.evaluation.scored_steps import scored_keys
@@ -51,6 +51,10 @@ class RunAgents(Protocol):
 
     def make(self, spec: AgentSpec, store: SessionStore) -> Agent:
         """The agent, made for the store."""
+        ...
+
+    def process(self, spec: AgentSpec) -> Process:
+        """Whose process it runs in."""
         ...
 
     def policy(self, model: Any, tokenizer: Any, info: CheckpointInfo) -> Agent:
@@ -118,6 +122,8 @@ def evaluate_rows(
             config=evaluation,
             store=store,
             folder=folder,
+            process=agents.process(runnable),
+            order_check=0 if agents.process(runnable) == "evaluator's" else ORDER_CHECK,
         )
         if ranks.is_main:
             merge_parts(agent.replies)  # of a run that was stopped
