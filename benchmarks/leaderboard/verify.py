@@ -87,7 +87,8 @@ def verify(folder: Path, store: SessionStore | None = None, *, rerun: Rerun | No
     settings = _settings(folder, log)
     if rerun.steps and store is None:
         raise BadConfig("--rerun runs agents on steps of the store: give it by --store")
-    run_on, problems = log.provenance["store"], []
+    run_on = log.provenance["store"]
+    problems: list[str] = []
     if store is not None:
         problems += _differences(run_on, store.describe(), "provenance.store")
         store = store if store.fingerprint == run_on.get("fingerprint") else None
@@ -250,11 +251,11 @@ def _differences(recorded: Any, recomputed: Any, name: str) -> Iterator[str]:
         recorded, recomputed = (msgspec.json.decode(msgspec.json.encode(value)) for value in (recorded, recomputed))
     if isinstance(recorded, dict) and isinstance(recomputed, dict):
         for key in sorted(recorded.keys() | recomputed.keys()):
-            values = (side.get(key, "nothing") for side in (recorded, recomputed))
-            yield from _differences(*values, name=f"{name}.{key}".lstrip("."))
+            one, other = recorded.get(key, "nothing"), recomputed.get(key, "nothing")
+            yield from _differences(one, other, f"{name}.{key}".lstrip("."))
     elif isinstance(recorded, list) and isinstance(recomputed, list) and len(recorded) == len(recomputed):
-        for index, pair in enumerate(zip(recorded, recomputed, strict=True)):
-            yield from _differences(*pair, name=f"{name}[{index}]")
+        for index, (one, other) in enumerate(zip(recorded, recomputed, strict=True)):
+            yield from _differences(one, other, f"{name}[{index}]")
     elif not (
         isinstance(recorded, float)
         and isinstance(recomputed, float)
