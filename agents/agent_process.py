@@ -22,7 +22,7 @@ from agents.sandbox import with_absolute_paths
 from replay_sessions.foundation.errors import AgentFailed, ShopR1Error
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec, format_error
+from shop_env.evaluation.generate import AgentSpec, format_error, named_failure
 from shop_env.evaluation.protocol import Agent
 from shop_env.observation import Observation
 
@@ -110,7 +110,7 @@ class AgentProcess:
                         raise AgentFailed(f"the agent's process sent {len(response.replies)} replies at once")
                     for reply in response.replies:
                         done += 1
-                        yield reply.exception() if isinstance(reply, Failure) else reply
+                        yield named_failure(reply.text) if isinstance(reply, Failure) else reply
                     if done == count:
                         return
                     self._acknowledge()
@@ -128,7 +128,7 @@ class AgentProcess:
         return (
             weights
             if weights is None
-            else [pairs.exception() if isinstance(pairs, Failure) else dict(pairs) for pairs in weights]
+            else [named_failure(pairs.text) if isinstance(pairs, Failure) else dict(pairs) for pairs in weights]
         )
 
     def ask_anew(self) -> None:

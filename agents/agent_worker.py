@@ -26,7 +26,6 @@ from shop_env.evaluation.generate import (
     call_batched,
     format_error,
     generate_batch,
-    named_failure,
 )
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent
 from shop_env.metrics import checked_distribution
@@ -41,14 +40,6 @@ class Failure(msgspec.Struct, frozen=True):
     """An exception of the agent as records hold it."""
 
     text: str
-
-    @classmethod
-    def of(cls, error: BaseException) -> "Failure":
-        return cls(format_error(error))
-
-    def exception(self) -> Exception:
-        """An AgentFailed that reads as the agent's own exception did."""
-        return named_failure(self.text)
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -132,7 +123,7 @@ def main(descriptor: int) -> None:
                 if AHEAD <= number < len(request.observations):
                     receive(pipe)
         except BaseException as error:  # SystemExit too: it is the error of these steps and ends nothing
-            respond(Response(number=request.number, failure=Failure.of(error)))
+            respond(Response(number=request.number, failure=Failure(format_error(error))))
 
     concurrency = getattr(agent, "concurrency", 1)
     with ThreadPoolExecutor(concurrency) as pool:
@@ -156,7 +147,7 @@ def _make(pipe: BufferedRWPair) -> Agent:
                 continue
             agent = make_agent(start.spec, store=None if start.store is None else SessionStore.open(start.store))
         except BaseException as error:
-            send(pipe, Started(failure=Failure.of(error)))
+            send(pipe, Started(failure=Failure(format_error(error))))
             break
         started = Started(
             concurrency=getattr(agent, "concurrency", 1),
@@ -189,7 +180,9 @@ def _call(agent: Agent, request: Request) -> Iterator[Response]:
 
 def _sendable(reply: ReplyOrError) -> str | Failure:
     # Half a surrogate pair is no text that can be sent; its escape reads as the same malformed reply.
-    return reply.encode("utf-8", "backslashreplace").decode() if isinstance(reply, str) else Failure.of(reply)
+    return (
+        reply.encode("utf-8", "backslashreplace").decode() if isinstance(reply, str) else Failure(format_error(reply))
+    )
 
 
 def _weights(result: Mapping[Action, float] | Exception) -> list[tuple[Action, float]] | Failure:
@@ -199,7 +192,7 @@ def _weights(result: Mapping[Action, float] | Exception) -> list[tuple[Action, f
         checked_distribution(result)
         return [(action, float(probability)) for action, probability in result.items()]
     except Exception as error:
-        return Failure.of(error)
+        return Failure(format_error(error))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from agents.sandbox import sandbox_options, write_train_split
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.foundation.table import plain_text
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.generate import AgentSpec, named_failure
 from shop_env.observation import Observation
 
 START_LIMIT_S = 600.0
@@ -141,7 +141,7 @@ class Child:
             if response is None:
                 raise AgentFailed(self._failure)
             if response.failure is not None:
-                raise response.failure.exception()
+                raise named_failure(response.failure.text)
             yield response
 
     def acknowledge(self) -> None:

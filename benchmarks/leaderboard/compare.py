@@ -67,7 +67,7 @@ def compare(options: Compare) -> list[Compared]:
     """
     folder, other = options.folder, options.second_folder or options.folder
     log, other_log = read_log(folder), read_log(other)
-    differing = _differing_settings(log, other_log)
+    differing = differing_settings(log, other_log)
     if refused := [name for name in differing if name not in options.across]:
         settings = "; ".join(f"{name}: {differing[name]}" for name in refused)
         raise BadConfig(
@@ -93,7 +93,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
     """A row for each metric."""
     second, other = options.second, options.second_folder or options.folder
     log, other_log = read_log(options.folder), read_log(other)
-    differing = _differing_settings(log, other_log)
+    differing = differing_settings(log, other_log)
     rows = [log.entry(options.first).row, other_log.entry(second).row]
     return Table(
         title=f"{options.first} less {second}" + (f" in {other}" if options.second_folder else ""),
@@ -140,7 +140,7 @@ def minimum_differences(comparisons: Sequence[Compared], cluster: str) -> Iterat
         )
 
 
-def _differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, str]:
+def differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, str]:
     """The settings of two evaluations that are not the same, beside agents and seeds: name -> both values in words.
 
     Versions are always the same: `read_log` refuses all others.

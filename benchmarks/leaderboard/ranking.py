@@ -183,7 +183,7 @@ def _split_at_commas(text: str) -> list[str]:
 def markdown(log: EvaluationLog) -> str:
     """leaderboard.md."""
     config, store = log.config, log.provenance["store"]
-    commits = {entry.label: ", ".join(dict.fromkeys(map(_commit, entry.runs))) for entry in log.entries}
+    commits = {entry.label: ", ".join(dict.fromkeys(map(format_commit, entry.runs))) for entry in log.entries}
     first = "first actions scored" if config.first_action else "first actions not scored"
     sessions = "all sessions" if config.sessions is None else f"the first {config.sessions} sessions"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
@@ -195,11 +195,12 @@ def markdown(log: EvaluationLog) -> str:
         f"reward `{config.reward}`, replies read `{config.extraction}`. {INCOMPLETE}\n\n"
         f"Store `{store['name']}` ({store['source']}, fingerprint `{store['fingerprint']}`), split `{config.split}`, "
         f"{sessions}, seed {config.seed}. Versions: {versions}. Made at {log.provenance['time']} by "
-        f"{_commit(log.provenance)}, Python {log.provenance['python']}.\n"
+        f"{format_commit(log.provenance)}, Python {log.provenance['python']}.\n"
     )
 
 
-def _commit(described: dict[str, Any]) -> str:
+def format_commit(described: dict[str, Any]) -> str:
+    """The commit of a provenance, for people."""
     if not described["commit"]:
         return "a package"
     return str(described["commit"])[:12] + (" with changes" if described["dirty"] else "")

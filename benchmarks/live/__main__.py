@@ -19,7 +19,7 @@ import msgspec
 
 from agents.baselines.oracle import OracleAgent
 from agents.registry import agent_class, make_agent
-from benchmarks.leaderboard.ranking import agent_specs
+from benchmarks.leaderboard.ranking import agent_specs, format_commit
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.pages import PageSize
@@ -27,7 +27,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell, print_results
+from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, print_results
 from shop_env.evaluation.free_run import free_run
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles
@@ -137,17 +137,21 @@ def _cell(name: str, estimate: Estimate | None) -> Cell:
     return estimate.value if estimate and name in WITHOUT_INTERVAL else estimate
 
 
+def scores_table(rows: Sequence[LiveRow]) -> Table:
+    """How near the visits come to the shoppers' own."""
+    return Table(
+        title="nearness to the shoppers: other shoppers 1, chance 0",
+        columns=columns("agent", ratio=SCORES.values()),
+        rows=[[row.label, *(row.scores.get(name) for name in SCORES)] for row in rows if row.scores],
+    )
+
+
 def _markdown(config: LiveConfig, rows: Sequence[LiveRow], source: dict[str, Any]) -> str:
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.action_mix))
     mix = Table(
         columns=columns("agent", percent=kinds),
         rows=[[row.label, *(row.action_mix.get(kind, 0.0) for kind in kinds)] for row in rows],
     )
-    scores = Table(
-        columns=columns("agent", ratio=SCORES.values()),
-        rows=[[row.label, *(row.scores.get(name) for name in SCORES)] for row in rows if row.scores],
-    )
-    commit = (source["commit"] or "a package")[:12] + (" with changes" if source["dirty"] else "")
     return "\n".join(
         [
             "# Free running on the demo shop\n",
@@ -155,12 +159,12 @@ def _markdown(config: LiveConfig, rows: Sequence[LiveRow], source: dict[str, Any
             "Share of each kind of action, percent:\n",
             mix.markdown(),
             "Distances from the shoppers, where other shoppers are 1 and chance is 0:\n",
-            scores.markdown(),
+            scores_table(rows).markdown(),
             "Agents walk by themselves: pages follow from their own actions. Not comparable with metrics on logged "
             f"pages. `{DRAWN_ANEW}` is what chance alone gives. Population {config.population}, "
             f"{config.sessions} visits, at most {config.max_steps} replies each, "
             f"persona `{config.context.persona}`, seed {config.seed}. Made at "
-            f"{source['time']} by {commit}, Python {source['python']}.\n",
+            f"{source['time']} by {format_commit(source)}, Python {source['python']}.\n",
         ]
     )
 
@@ -172,15 +176,8 @@ def _run(config: LiveConfig) -> int:
         for row in rows
         if row.errors
     ]
-    scores = [
-        f"{row.label}: "
-        + ", ".join(f"{words} {format_cell(row.scores.get(name), 'ratio')}" for name, words in SCORES.items())
-        + " (other shoppers 1, chance 0)"
-        for row in rows
-        if row.scores
-    ]
     written = f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl"
-    print_results(visits_table(rows), *failures, *scores, written)
+    print_results(visits_table(rows), *failures, scores_table(rows), written)
     return 1 if any(row.visits == 0 for row in rows) else 0
 
 

@@ -21,7 +21,7 @@ from shop_env.evaluation.results import COLUMNS, LIKELIHOOD_COLUMNS, METRIC_COLU
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.intervals import metric_error, user_sums
-from shop_env.metrics.statistics import ClusteredError, VarianceParts, variance_parts
+from shop_env.metrics.statistics import VarianceParts, variance_parts
 from shop_env.metrics.step_table import StepTable
 
 SHOWN = (*COLUMNS, *LIKELIHOOD_COLUMNS)
@@ -148,19 +148,14 @@ def _differences(
 
 
 def _exact_variance(of_seeds: OfSeeds, preset: str) -> VarianceParts | None:
-    draws = [[_exact(records, preset) for records in of_draws.values()] for of_draws in of_seeds.values()]
-    if len(draws) < 2 or len(draws[0]) < 2 or len({len(of_draws) for of_draws in draws}) > 1:
-        return None
-    errors = [error for of_draws in draws for _, error in of_draws if error is not None]
-    return variance_parts([[value for value, _ in of_draws] for of_draws in draws], errors) if errors else None
-
-
-def _exact(records: Sequence[StepRecord], preset: str) -> tuple[float, ClusteredError | None]:
-    """One draw's exact accuracy and its error over users."""
+    """Needs two seeds with as many draws each, two or more."""
     choices = metric_preset(preset)
-    table, metric = StepTable(records, choices), find_metric("exact_accuracy", choices)
-    sums = user_sums(metric, table)
-    return metric.total(sums), metric_error(metric, sums)
+    metric = find_metric("exact_accuracy", choices)
+    sums = [[user_sums(metric, StepTable(r, choices)) for r in of_draws.values()] for of_draws in of_seeds.values()]
+    if len(sums) < 2 or len(sums[0]) < 2 or len(set(map(len, sums))) > 1:
+        return None
+    errors = [error for of_draws in sums for own in of_draws if (error := metric_error(metric, own)) is not None]
+    return variance_parts([list(map(metric.total, of_draws)) for of_draws in sums], errors) if errors else None
 
 
 def _together(draws: Iterable[Sequence[StepRecord]]) -> list[StepRecord]:

@@ -16,7 +16,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import groupby, islice
+from itertools import groupby, islice, repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -145,19 +145,18 @@ def generate(
     def run(batch: list[ScoredStep]) -> Iterator[Generated]:
         nonlocal gives_probabilities
         wanted = [step for step in batch if replies is None or step.key in replies]
-        given = zip([step.key for step in wanted], _replies(agent, *_inputs(wanted, seed)), strict=True)
+        given = zip(wanted, _replies(agent, *_inputs(wanted, seed)), strict=True)
         if gives_probabilities is False or not any(step.key in probabilities for step in batch):
-            steps_of = {step.key: step for step in wanted}
-            yield from (Generated(steps_of[key], reply) for key, reply in given)  # as they come
+            yield from (Generated(step, reply) for step, reply in given)  # as they come
             return
         assert isinstance(agent, ProbabilityAgent)
-        replied = dict(given)
+        replied = {step.key: reply for step, reply in given}
         weighted = [s for s in batch if s.key in probabilities and not isinstance(replied.get(s.key), Exception)]
-        results = call_batched(agent.probabilities, *_inputs(weighted, seed), Mapping) if weighted else []
-        gives_probabilities = gives_probabilities or (results is not None if weighted else None)
-        if gives_probabilities and results is None:
-            results = [AgentFailed(NO_PROBABILITIES)] * len(weighted)
-        weights = dict(zip([step.key for step in weighted], results or [None] * len(weighted), strict=True))
+        results = call_batched(agent.probabilities, *_inputs(weighted, seed), Mapping) if weighted else None
+        if weighted and not gives_probabilities:
+            gives_probabilities = results is not None
+        missing = AgentFailed(NO_PROBABILITIES) if gives_probabilities else None
+        weights = dict(zip([step.key for step in weighted], results or repeat(missing), strict=False))
         yield from (Generated(step, replied.get(step.key), weights.get(step.key)) for step in batch)
 
     concurrency: int = getattr(agent, "concurrency", 1)
