@@ -66,7 +66,7 @@ def code_digest(spec: AgentSpec) -> str:
         source, module = find_source(spec)
     deciding = deciding_arguments(spec)
     arguments = (spec.arguments if deciding is None else deciding).values()
-    files = _source_files(source, module)
+    files = source_files(source, module)
     for name in [
         *([spec.target] if spec.is_checkpoint else []),
         *(value for value in arguments if isinstance(value, str)),
@@ -80,7 +80,7 @@ def code_digest(spec: AgentSpec) -> str:
     return digest.hexdigest()
 
 
-def _source_files(own: Path, module: str) -> list[Path]:
+def source_files(own: Path, module: str) -> list[Path]:
     """The file of a module, then those of its package that it imports, and so on."""
     path = own.parent if own.name == "__init__.py" else own.with_suffix("")
     names = tuple(module.split("."))

@@ -13,11 +13,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from io import BufferedRWPair
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from agents.registry import learns_from_store, make_agent
+from agents.registry import MOST_CALLS, learns_from_store, make_agent
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import (
@@ -54,7 +54,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
     needs_store: bool = False
     failure: Failure | None = None
-    concurrency: int = 1
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=MOST_CALLS)] = 1
     replies_in_batches: bool = False
     gives_probabilities: bool = False
 

@@ -29,6 +29,7 @@ from shop_env.evaluation.generate import AgentSpec, named_failure
 from shop_env.observation import Observation
 
 START_LIMIT_S = 600.0
+_LONGEST_LINE = 8192
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,5 +188,5 @@ class Child:
 def _relay(errors: IO[bytes], label: str) -> None:
     """Shows what an agent prints: under its own name, and without what moves a terminal's cursor."""
     with errors:
-        for line in errors:
+        for line in iter(lambda: errors.readline(_LONGEST_LINE), b""):
             sys.stderr.write(f"{plain_text(label)}: {plain_text(line.decode(errors='replace'))}\n")

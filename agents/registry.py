@@ -100,6 +100,7 @@ AGENTS = (*CORE, *EXTRAS)
 GROUPS = {"baselines": ("context_majority", "ngram", "nearest", "logistic", "boosting")}
 FORMER_GROUPS = {"floors": "baselines"}
 ENTRY_POINTS = "shop_r1.agents"
+MOST_CALLS = 1024  # at once; each has a thread
 
 
 def parse_spec(text: str) -> AgentSpec:
@@ -183,8 +184,8 @@ def protocol_problem(agent: object) -> str:
     if missing:
         return f"no method {' or '.join(map(repr, missing))}"
     concurrency = getattr(agent, "concurrency", 1)
-    if type(concurrency) is not int or concurrency < 1:
-        return f"concurrency {concurrency!r}, which must be a whole number of 1 or more"
+    if type(concurrency) is not int or not 1 <= concurrency <= MOST_CALLS:
+        return f"concurrency {concurrency!r}, which must be a whole number of 1 to {MOST_CALLS}"
     return ""
 
 

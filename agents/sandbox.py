@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from agents.agent_code import find_source, source_files
+from agents.registry import is_own
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import OUR_PACKAGES
 from replay_sessions.store import SessionStore, StoreWriter
@@ -31,18 +33,16 @@ def check_sandbox() -> None:
 def sandbox_options(spec: AgentSpec, folder: Path, working: Path, hidden: Sequence[Path]) -> int:
     """bubblewrap's options for a process without network and with these files alone: a pipe to read them from.
 
-    As words of the command they could be read within the sandbox.
-
-    Readable are the system's libraries, Python with its packages, this project, the agent's own folder and the files
-    among its arguments; writable is the working folder.
+    As words of the command they could be read within the sandbox. Readable are the system's libraries, Python with its
+    packages, this project, the agent's own source files (of a package all its files) and what its arguments name;
+    writable is the working folder.
 
     Args:
         hidden: Folders that are empty inside, wherever they lie: the store and the evaluation.
     """
-    file = spec.target.rpartition(":")[0]
-    own = Path(file).parent if file.endswith(".py") else Path.cwd()
     named = [value for value in spec.arguments.values() if isinstance(value, str) and os.path.exists(value)]
-    readable = dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *map(str, _OUR_FOLDERS), str(own), *named])
+    own = [] if is_own(spec) else map(str, _own_files(spec))
+    readable = dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *map(str, _OUR_FOLDERS), *own, *named])
     binds = [word for path in readable for word in ("--ro-bind-try", path, path)]
     empty = [word for path in hidden for word in ("--tmpfs", str(path.absolute()))]
     options = [
@@ -54,6 +54,14 @@ def sandbox_options(spec: AgentSpec, folder: Path, working: Path, hidden: Sequen
     with os.fdopen(writing, "wb") as pipe:
         pipe.write("\0".join(options).encode())
     return reading
+
+
+def _own_files(spec: AgentSpec) -> list[Path]:
+    source, module = find_source(spec)
+    if not module:
+        return source_files(source, module)
+    folders = module.count(".") + (source.name == "__init__.py")
+    return [source.parents[folders - 1] if folders else source]
 
 
 def with_absolute_paths(spec: AgentSpec) -> AgentSpec:

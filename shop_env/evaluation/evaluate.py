@@ -7,6 +7,7 @@ agent: the cached replies are scored again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -158,10 +159,7 @@ def fill_cache(
     if replies:
         unweighted = {key for key in unweighted if key in missing or cache.reply(key) is not None}
     wanted = missing | unweighted
-    described = {} if cache.path is None else provenance({})
-    # What of a run's provenance distinguishes its replies from another run's.
-    names = ("time", "commit", "dirty", "python", "packages", "machine")
-    cache.begin_run({name: described[name] for name in names if described})
+    cache.begin_run({} if cache.path is None else _run_provenance())
     with progress_bar(progress, len(wanted), "steps") as advance:
         for generated in generate(
             built,
@@ -177,6 +175,12 @@ def fill_cache(
                 cache.add_probabilities(generated.step.key, generated.probabilities)
             advance(1)
     return len(wanted)
+
+
+def _run_provenance() -> dict[str, Any]:
+    """What of a run's provenance distinguishes its replies from another run's."""
+    described = provenance({})
+    return {name: described[name] for name in ("time", "commit", "dirty", "python", "packages", "machine")}
 
 
 def build_records(

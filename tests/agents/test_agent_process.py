@@ -250,5 +250,9 @@ def test_the_sandbox_wraps_the_process_and_needs_bubblewrap(
     assert [record.error for record in evaluate(agent, planted_store, "test")] == [None] * 5
     agent.close()
     options = noted.read_text(encoding="utf-8")
-    assert "--unshare-all" in options and f"--ro-bind-try {agents.parent} {agents.parent}" in options
+    assert (
+        "--unshare-all" in options
+        and f"--ro-bind-try {agents} {agents}" in options
+        and f" {agents.parent} " not in options
+    )
     assert str(planted_store.path) not in options

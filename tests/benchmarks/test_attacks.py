@@ -70,8 +70,9 @@ class ReadsPaths(Base):
             import socket
             socket.create_connection(("127.0.0.1", PORT), timeout=2); found.append("network")
         except OSError: pass
-        others = [p for p in os.listdir("/proc") if p.isdigit()]
-        found += [p for p in others if b"pytest" in open(f"/proc/{p}/cmdline", "rb").read()]
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try: found += [process] if b"pytest" in open(f"/proc/{process}/cmdline", "rb").read() else []
+            except OSError: pass
         return format_reply(" ".join(found), Terminate())
 '''
 # What happens as the module is loaded: patches of what computes rows, and a report of its own.
@@ -211,11 +212,12 @@ def _bubblewrap_runs() -> bool:
 def test_the_sandbox_hides_store_board_other_processes_and_network(
     theirs: Path, store_path: Path, tmp_path: Path
 ) -> None:
-    board = theirs.parent / "board"  # within the agent's own folder, which it sees
-    board.mkdir()
-    (board / "results.json").touch()
+    board, other = theirs.parent / "board", theirs.parent / "other"  # beside the agent's own file
+    for folder in (board, other):
+        folder.mkdir()
+        (folder / "results.json").touch()
     store = SessionStore.open(store_path)
-    paths = [str(store_path), str(board), str(tmp_path)]
+    paths = [str(store_path), str(board), str(other)]
     server = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
     constants = f"PATHS = {paths}\nPORT = {server.getsockname()[1]}\n"
@@ -230,4 +232,4 @@ def test_the_sandbox_hides_store_board_other_processes_and_network(
         seen[sandbox] = (records[0].predicted_rationale or "").split()
     server.close()
     assert {*paths, "network", str(os.getpid())} <= set(seen[False])  # without the sandbox all of it is there
-    assert set(seen[True]) <= {str(tmp_path)}  # of which only the agent's own folder is left
+    assert seen[True] == []
