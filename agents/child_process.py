@@ -38,12 +38,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         step_time_s: For one reply; a call for several at once has as many times as long.
         sandbox: Cut it off from network and files by bubblewrap.
-        hidden: Folders that it is not to see in the sandbox, whatever else it sees.
     """
 
     step_time_s: float = 600.0
     sandbox: bool = False
-    hidden: tuple[Path, ...] = ()
 
 
 class Child:
@@ -55,7 +53,7 @@ class Child:
         command = [sys.executable, "-m", "agents.agent_worker", str(theirs.fileno())]
         passed = [theirs.fileno()]
         if limits.sandbox:
-            passed.append(sandbox_options(spec, folder, working, limits.hidden))
+            passed.append(sandbox_options(spec, folder, working))
             command = ["bwrap", "--args", str(passed[1]), *command]
         # An agent in a file needs nothing of the folder that the evaluation runs in, where results may lie.
         here, is_file = str(Path.cwd()), spec.target.rpartition(":")[0].endswith(".py")

@@ -6,7 +6,6 @@ agent_process.py ─► write_train_split, sandbox_options ─► agent_worker.p
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,24 +29,20 @@ def check_sandbox() -> None:
         raise BadConfig("--sandbox needs bubblewrap: install it (`apt install bubblewrap`), or leave --sandbox out")
 
 
-def sandbox_options(spec: AgentSpec, folder: Path, working: Path, hidden: Sequence[Path]) -> int:
+def sandbox_options(spec: AgentSpec, folder: Path, working: Path) -> int:
     """bubblewrap's options for a process without network and with these files alone: a pipe to read them from.
 
     As words of the command they could be read within the sandbox. Readable are the system's libraries, Python with its
     packages, this project, the agent's own source files (of a package all its files) and what its arguments name;
     writable is the working folder.
-
-    Args:
-        hidden: Folders that are empty inside, wherever they lie: the store and the evaluation.
     """
     named = [value for value in spec.arguments.values() if isinstance(value, str) and os.path.exists(value)]
     own = [] if is_own(spec) else map(str, _own_files(spec))
     readable = dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *map(str, _OUR_FOLDERS), *own, *named])
     binds = [word for path in readable for word in ("--ro-bind-try", path, path)]
-    empty = [word for path in hidden for word in ("--tmpfs", str(path.absolute()))]
     options = [
         "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
-        "--tmpfs", "/tmp", *binds, *empty, "--ro-bind", str(folder), str(folder), "--bind", str(working), str(working),
+        "--tmpfs", "/tmp", *binds, "--ro-bind", str(folder), str(folder), "--bind", str(working), str(working),
         "--chdir", str(working),
     ]  # fmt: skip
     reading, writing = os.pipe()

@@ -120,8 +120,7 @@ def _process_of(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore)
         # Its replies are not those of a process of its own: here the agent can read the logged actions.
         limits, process, identity = None, "evaluator's", {**identity, "in_process": True}
     else:
-        hidden = (store.path, config.folder)
-        limits = Limits(step_time_s=config.step_time_limit_s, sandbox=config.sandbox, hidden=hidden)
+        limits = Limits(step_time_s=config.step_time_limit_s, sandbox=config.sandbox)
         process = "own, sandboxed" if config.sandbox else "own"
     build = partial(make_foreign_agent, spec, store, limits)
     return {"build": build, "identity": identity, "process": process, "order_check": config.order_check}

@@ -51,7 +51,7 @@ def check_rerun(
 
     Somebody else's code runs in a process of its own, and only if it is the code that gave the replies.
     """
-    spec, limits = entry.spec.within(folder), Limits(sandbox=rerun.sandbox, hidden=(store.path, folder))
+    spec, limits = entry.spec.within(folder), Limits(sandbox=rerun.sandbox)
     if not rerun.may_run(spec):
         yield f"not run again: to run what this folder names, add --trust '{format_spec(spec)}'"
         return

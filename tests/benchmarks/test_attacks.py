@@ -224,7 +224,7 @@ def test_the_sandbox_hides_store_board_other_processes_and_network(
     theirs.write_text(THEIRS + constants, encoding="utf-8")
     seen: dict[bool, Any] = {}
     for sandbox in (False, True):
-        limits = Limits(sandbox=sandbox, hidden=(store_path, board))
+        limits = Limits(sandbox=sandbox)
         agent = AgentProcess(parse_spec(f"{theirs}:ReadsPaths"), store, limits)
         records = evaluate(agent, store, "test", max_sessions=2)
         agent.close()
