@@ -29,6 +29,7 @@ from shop_env.evaluation.generate import AgentSpec, named_failure
 from shop_env.observation import Observation
 
 START_LIMIT_S = 600.0
+SANDBOX_VARIABLES = ("PATH", "LANG", "OMP_NUM_THREADS")  # others may hold keys
 _LONGEST_LINE = 8192
 
 
@@ -59,7 +60,11 @@ class Child:
         here, is_file = str(Path.cwd()), spec.target.rpartition(":")[0].endswith(".py")
         paths = [path for path in map(os.path.abspath, sys.path) if path != here and os.path.exists(path)]
         paths = [str(Path(__file__).parents[1]), *paths, *([] if is_file else [here])]
-        environment = {name: value for name, value in os.environ.items() if name not in ("PWD", "OLDPWD")}
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if (name in SANDBOX_VARIABLES if limits.sandbox else name not in ("PWD", "OLDPWD"))
+        }
         self._process = subprocess.Popen(
             command,
             cwd=working,

@@ -70,6 +70,7 @@ class ReadsPaths(Base):
             import socket
             socket.create_connection(("127.0.0.1", PORT), timeout=2); found.append("network")
         except OSError: pass
+        found += ["key"] if "THEIR_API_KEY" in os.environ else []
         for process in filter(str.isdigit, os.listdir("/proc")):
             try: found += [process] if b"pytest" in open(f"/proc/{process}/cmdline", "rb").read() else []
             except OSError: pass
@@ -209,9 +210,10 @@ def _bubblewrap_runs() -> bool:
 
 
 @pytest.mark.skipif(not _bubblewrap_runs(), reason="bubblewrap is not installed, or may not make namespaces here")
-def test_the_sandbox_hides_store_board_other_processes_and_network(
-    theirs: Path, store_path: Path, tmp_path: Path
+def test_the_sandbox_hides_store_boards_keys_other_processes_and_network(
+    theirs: Path, store_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("THEIR_API_KEY", "secret")
     board, other = theirs.parent / "board", theirs.parent / "other"  # beside the agent's own file
     for folder in (board, other):
         folder.mkdir()
@@ -231,5 +233,5 @@ def test_the_sandbox_hides_store_board_other_processes_and_network(
         assert {record.error for record in records} == {None}
         seen[sandbox] = (records[0].predicted_rationale or "").split()
     server.close()
-    assert {*paths, "network", str(os.getpid())} <= set(seen[False])  # without the sandbox all of it is there
+    assert {*paths, "network", "key", str(os.getpid())} <= set(seen[False])  # without the sandbox all of it is there
     assert seen[True] == []
