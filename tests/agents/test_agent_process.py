@@ -201,6 +201,7 @@ def test_it_holds_neither_the_logged_actions_nor_the_store_nor_its_path(agents: 
         assert str(demo_store.path.parent) not in record.predicted_rationale
 
 
+@pytest.mark.long
 def test_a_leaderboard_survives_each_of_them_and_ranks_none_that_depends_on_more_than_the_observation(
     agents: Path, tmp_path: Path, demo_store: SessionStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
