@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.agent_code import code_digest
+from agents.agent_code import code_digest, deciding_arguments
 from agents.agent_process import make_foreign_agent
 from agents.child_process import Limits
 from agents.registry import format_spec, is_own, make_agent, parse_spec
@@ -36,8 +36,9 @@ class Rerun(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: bool = False
 
     def may_run(self, spec: AgentSpec) -> bool:
-        """A stranger's file may name any function, file or address."""
-        harmless = is_own(spec) and not any(isinstance(value, str) for value in spec.arguments.values())
+        """A stranger's file may name any function, file or address, and an argument within an argument too."""
+        plain = bool | int | float | None
+        harmless = is_own(spec) and all(isinstance(value, plain) for value in spec.arguments.values())
         return harmless or any(
             (spec.target, spec.arguments) == (trusted.target, trusted.arguments)
             for trusted in map(parse_spec, self.trust)
@@ -56,12 +57,12 @@ def check_rerun(
         yield f"not run again: to run what this folder names, add --trust '{format_spec(spec)}'"
         return
     try:
-        is_same_code = code_digest(spec) == entry.identity.get("code")
+        decides = {"code": code_digest(spec), "resolved": deciding_arguments(spec)}
     except ShopR1Error as error:
         yield f"not run again: {error}"
         return
-    if not is_same_code:
-        yield "code: the agent's source or checkpoint is not the one that gave the replies, so it was not run again"
+    if decides != {name: entry.identity.get(name) for name in decides}:
+        yield "code: the agent's source, checkpoint or files are not those that gave the replies: it was not run again"
         return
     lazy = LazyAgent(lambda: make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits))
     with entry.cache(folder) as cache:
