@@ -21,15 +21,15 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from agents.agent_worker import Method, Request, Response, Start, Started, receive, send
-from agents.sandbox import sandbox_options, write_train_split
+from agents.sandbox import child_environment, sandbox_options, sandbox_works, write_train_split
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.foundation.table import plain_text
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, named_failure
+from shop_env.evaluation.log import Process
 from shop_env.observation import Observation
 
 START_LIMIT_S = 600.0
-SANDBOX_VARIABLES = ("PATH", "LANG", "OMP_NUM_THREADS")  # others may hold keys
 _LONGEST_LINE = 8192
 
 
@@ -38,11 +38,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         step_time_s: For one reply; a call for several at once has as many times as long.
-        sandbox: Cut it off from network and files by bubblewrap.
+        sandbox: Cut it off from network and files by bubblewrap, where that works.
+        environment: Names of the variables of this process that it gets too.
+        hidden: Folders that it is not to see in the sandbox, whatever else it sees.
     """
 
     step_time_s: float = 600.0
-    sandbox: bool = False
+    sandbox: bool = True
+    environment: tuple[str, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+    @property
+    def process(self) -> Process:
+        """Whose process it is, for the table."""
+        return "own, sandboxed" if self.sandbox and sandbox_works() else "own, not sandboxed"
 
 
 class Child:
@@ -53,22 +62,17 @@ class Child:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "agents.agent_worker", str(theirs.fileno())]
         passed = [theirs.fileno()]
-        if limits.sandbox:
-            passed.append(sandbox_options(spec, folder, working))
+        if limits.process == "own, sandboxed":
+            passed.append(sandbox_options(spec, folder, working, limits.hidden))
             command = ["bwrap", "--args", str(passed[1]), *command]
         # An agent in a file needs nothing of the folder that the evaluation runs in, where results may lie.
         here, is_file = str(Path.cwd()), spec.target.rpartition(":")[0].endswith(".py")
         paths = [path for path in map(os.path.abspath, sys.path) if path != here and os.path.exists(path)]
         paths = [str(Path(__file__).parents[1]), *paths, *([] if is_file else [here])]
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if (name in SANDBOX_VARIABLES if limits.sandbox else name not in ("PWD", "OLDPWD"))
-        }
         self._process = subprocess.Popen(
             command,
             cwd=working,
-            env=environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
+            env=child_environment(working, limits.environment) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

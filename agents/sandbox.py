@@ -1,49 +1,82 @@
-"""What the process of somebody else's agent can see: a copy of the train split, and with bubblewrap no other files.
+"""What the process of somebody else's agent can see: a copy of the train split, and with bubblewrap hardly any files.
 
 agent_process.py ─► write_train_split, sandbox_options ─► agent_worker.py
 """
 
 import os
-import shutil
+import subprocess
 import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from agents.agent_code import find_source, source_files
 from agents.registry import is_own
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import OUR_PACKAGES
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
 from shop_env.evaluation.generate import AgentSpec
 
-# What the child imports of this project; `agents` lies beside the others.
-_OUR_FOLDERS = [Path(__file__).parents[1] / name for name in OUR_PACKAGES]
+# What the child imports of this project; `agents` lies beside the others. Results lie in `benchmarks`.
+_OUR_FOLDERS = [Path(__file__).parents[1] / name for name in OUR_PACKAGES if name != "benchmarks"]
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/ssl")
+# Of the variables of this process, which may hold keys, the child gets these.
+_HARMLESS = (
+    "PATH",
+    "LANG",
+    "LC_",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "CUDA_",
+    "PYTHONHASHSEED",
+    "SHOP_R1_INTERPRETED",
+)
 
 
-def check_sandbox() -> None:
-    """Raises BadConfig where bubblewrap is not installed."""
-    if shutil.which("bwrap") is None:
-        raise BadConfig("--sandbox needs bubblewrap: install it (`apt install bubblewrap`), or leave --sandbox out")
+@cache
+def sandbox_works() -> bool:
+    """Whether bubblewrap is installed and this system lets it make a sandbox."""
+    try:
+        return (
+            subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], capture_output=True).returncode
+            == 0
+        )
+    except OSError:
+        return False
+
+
+def child_environment(home: Path, further: Iterable[str]) -> dict[str, str]:
+    """The variables of the child: harmless ones, and `further` by their names."""
+    passed = {name: value for name, value in os.environ.items() if name.startswith(_HARMLESS) or name in further}
+    return {"HOME": str(home)} | passed
 
 
 def sandbox_options(spec: AgentSpec, folder: Path, working: Path) -> int:
     """bubblewrap's options for a process without network and with these files alone: a pipe to read them from.
 
-    As words of the command they could be read within the sandbox. Readable are the system's libraries, Python with its
-    packages, this project, the agent's own source files (of a package all its files) and what its arguments name;
-    writable is the working folder.
+    As words of the command they could be read within the sandbox.
+
+    Readable are the system's libraries, Python with its packages, this project, the files and folders among the agent's
+    arguments, the package that it is in, and the source files that its digest is of; writable is the working folder.
+
+    Args:
+        hidden: Folders that are empty inside, wherever they lie, but for the agent's source: the store, the evaluation.
     """
     named = [value for value in spec.arguments.values() if isinstance(value, str) and os.path.exists(value)]
-    own = [] if is_own(spec) else map(str, _own_files(spec))
-    readable = dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *map(str, _OUR_FOLDERS), *own, *named])
-    binds = [word for path in readable for word in ("--ro-bind-try", path, path)]
+    packages = [path for path in sys.path if path.endswith("-packages")]
+    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *packages, *map(str, _OUR_FOLDERS), *_package(spec), *named]
+    shown = [Path(path).resolve() for path in readable]
+    empty = [path.resolve() for path in hidden if any(path.resolve().is_relative_to(parent) for parent in shown)]
     options = [
         "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
-        "--tmpfs", "/tmp", *binds, "--ro-bind", str(folder), str(folder), "--bind", str(working), str(working),
-        "--chdir", str(working),
+        "--tmpfs", "/tmp", *_bind(readable), *(word for path in empty for word in ("--tmpfs", str(path))),
+        *_bind(map(str, source_files(spec))), "--ro-bind", str(folder), str(folder),
+        "--bind", str(working), str(working), "--chdir", str(working),
     ]  # fmt: skip
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as pipe:
@@ -51,12 +84,16 @@ def sandbox_options(spec: AgentSpec, folder: Path, working: Path) -> int:
     return reading
 
 
-def _own_files(spec: AgentSpec) -> list[Path]:
+def _package(spec: AgentSpec) -> list[str]:
+    if is_own(spec):
+        return []
     source, module = find_source(spec)
-    if not module:
-        return source_files(source, module)
-    folders = module.count(".") + (source.name == "__init__.py")
-    return [source.parents[folders - 1] if folders else source]
+    depth = module.count(".") + (bool(module) and source.name == "__init__.py")
+    return [str(source.parents[depth - 1])] if depth else []
+
+
+def _bind(paths: Iterable[str]) -> list[str]:
+    return [word for path in dict.fromkeys(paths) for word in ("--ro-bind-try", path, path)]
 
 
 def with_absolute_paths(spec: AgentSpec) -> AgentSpec:

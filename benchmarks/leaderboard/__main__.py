@@ -39,7 +39,7 @@ from typing import Annotated, Any
 import msgspec
 import tyro
 
-from agents.sandbox import check_sandbox
+from agents.child_process import Limits
 from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_table, minimum_differences
 from benchmarks.leaderboard.ranking import LeaderboardConfig, merge, run_leaderboard
 from benchmarks.leaderboard.rerun import Rerun
@@ -63,20 +63,22 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
         store: The store it was run on, `demo` or a path; None: where the run found it.
         rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
         trust: Agents as in --agents that --rerun may run though they are somebody else's, or have texts as arguments.
-        sandbox: Cut somebody else's agents off from network and files (bubblewrap).
+        sandbox: Cut somebody else's agents off from network and files, where bubblewrap works.
+        environment: Variables that they get.
     """
 
     folder: Folder
     store: str | None = None
     rerun: int = 0
     trust: tuple[str, ...] = ()
-    sandbox: bool = False
+    sandbox: bool = True
+    environment: tuple[str, ...] = ()
 
     @property
     def reruns(self) -> Rerun:
-        if self.sandbox:
-            check_sandbox()
-        return Rerun(steps=self.rerun, trust=self.trust, sandbox=self.sandbox)
+        return Rerun(
+            steps=self.rerun, trust=self.trust, limits=Limits(sandbox=self.sandbox, environment=self.environment)
+        )
 
 
 class Merge(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +125,9 @@ def _run(words: Sequence[str]) -> int:
 def _rank(config: LeaderboardConfig) -> int:
     log = run_leaderboard(config)
     notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {config.cluster}s)."]
-    table = results_table(log.rows, title=f"{config.store}, split {config.split}", notes=notes)
+    table = results_table(
+        log.rows, title=f"{config.store}, split {config.split}", notes=notes, further={"process": log.processes}
+    )
     print_results(table, *_remarks(log), f"written: {config.out}/results.json, leaderboard.md, agents/*/steps.jsonl")
     return 1 if any(entry.row.steps == 0 for entry in log.entries) else 0
 

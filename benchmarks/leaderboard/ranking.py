@@ -17,7 +17,6 @@ from agents.agent_code import gives_probabilities, reply_identity
 from agents.agent_process import make_foreign_agent
 from agents.child_process import Limits
 from agents.registry import FORMER_GROUPS, GROUPS, is_own, make_agent, parse_spec
-from agents.sandbox import check_sandbox
 from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
@@ -43,7 +42,8 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
         reward: The reward preset for the column `reward`.
         fresh: Run all agents again, also where their replies are cached.
         in_process: Run somebody else's agents in this process: faster, but they can read the logged actions here.
-        sandbox: Cut somebody else's agents off from network and files (bubblewrap).
+        sandbox: Cut somebody else's agents off from network and files, where bubblewrap works.
+        environment: Variables that somebody else's agents get, such as the key of a server: they get few by themselves.
         step_time_limit_s: The most time for one reply of somebody else's agents, in seconds.
         order_check: At how many steps somebody else's agents are run again in another order, to find replies that
             depend on more than the observation; 0: at none, for agents whose replies cost much.
@@ -54,7 +54,8 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
     reward: str = "shop_r1"
     fresh: bool = False
     in_process: bool = False
-    sandbox: bool = False
+    sandbox: bool = True
+    environment: tuple[str, ...] = ()
     step_time_limit_s: float = 600.0
     order_check: int = ORDER_CHECK
 
@@ -77,8 +78,6 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
 
 def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     """Generates the replies that are missing; writes results.json and leaderboard.md."""
-    if config.sandbox:
-        check_sandbox()
     store = SessionStore.open(config.store)
     evaluation, folder = config.evaluation, config.folder
     agents = [
@@ -116,14 +115,20 @@ def _process_of(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore)
     identity = reply_identity(spec, config.context, store, config.seed)
     if is_own(spec):
         return {"build": partial(make_agent, spec, store=store), "identity": identity}
-    if config.in_process:
-        # Its replies are not those of a process of its own: here the agent can read the logged actions.
-        limits, process, identity = None, "evaluator's", {**identity, "in_process": True}
-    else:
-        limits = Limits(step_time_s=config.step_time_limit_s, sandbox=config.sandbox)
-        process = "own, sandboxed" if config.sandbox else "own"
-    build = partial(make_foreign_agent, spec, store, limits)
-    return {"build": build, "identity": identity, "process": process, "order_check": config.order_check}
+    limits = Limits(
+        step_time_s=config.step_time_limit_s,
+        sandbox=config.sandbox,
+        environment=config.environment,
+        hidden=(store.path, config.folder),
+    )
+    process = "evaluator's" if config.in_process else limits.process
+    return {
+        "build": partial(make_foreign_agent, spec, store, None if config.in_process else limits),
+        # Replies of a process in which an agent can look for the answers are not those of another.
+        "identity": {**identity, "process": process},
+        "process": process,
+        "order_check": config.order_check,
+    }
 
 
 def _earlier_entries(folder: Path) -> Sequence[Entry]:
@@ -186,7 +191,7 @@ def markdown(log: EvaluationLog) -> str:
     first = "first actions scored" if config.first_action else "first actions not scored"
     sessions = "all sessions" if config.sessions is None else f"the first {config.sessions} sessions"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
-    table = results_table(log.rows, further={"replies from commit": commits})
+    table = results_table(log.rows, further={"process": log.processes, "replies from commit": commits})
     return (
         f"# Leaderboard\n\n{table.markdown()}\n"
         f"Percent, `reward` in points; in brackets 95% intervals (CR2 over {config.cluster}s). Exact accuracy and its "

@@ -28,12 +28,12 @@ class Rerun(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         steps: At how many steps each; 0: not at all.
         trust: Agents as in --agents that may be run though they are somebody else's, or have texts as arguments.
-        sandbox: Cut somebody else's agents off from files and network.
+        limits: Of the processes of somebody else's agents.
     """
 
     steps: int = 0
     trust: tuple[str, ...] = ()
-    sandbox: bool = False
+    limits: Limits = Limits()
 
     def may_run(self, spec: AgentSpec) -> bool:
         """A stranger's file may name any function, file or address, and an argument within an argument too."""
@@ -52,7 +52,7 @@ def check_rerun(
 
     Somebody else's code runs in a process of its own, and only if it is the code that gave the replies.
     """
-    spec, limits = entry.spec.within(folder), Limits(sandbox=rerun.sandbox)
+    spec, limits = entry.spec.within(folder), msgspec.structs.replace(rerun.limits, hidden=(store.path, folder))
     if not rerun.may_run(spec):
         yield f"not run again: to run what this folder names, add --trust '{format_spec(spec)}'"
         return
@@ -62,7 +62,10 @@ def check_rerun(
         yield f"not run again: {error}"
         return
     if decides != {name: entry.identity.get(name) for name in decides}:
-        yield "code: the agent's source, checkpoint or files are not those that gave the replies: it was not run again"
+        yield (
+            "code: the agent's source or checkpoint is not the one that gave the replies, or a file that its arguments "
+            "name, so it was not run again"
+        )
         return
     lazy = LazyAgent(lambda: make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits))
     with entry.cache(folder) as cache:

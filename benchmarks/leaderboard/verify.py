@@ -53,9 +53,12 @@ JSON = (str, int, float, list, type(None))
 # What nothing else in a folder proves, beside a training run's configuration; docs/leaderboards.md says so to readers.
 UNPROVEN = (
     *(f"provenance.{name}" for name in ("time", "commit", "dirty", "python", "packages", "simplifier", "machine")),
-    *(f"provenance.config.{name}" for name in ("out", "fresh", "in_process", "sandbox", "step_time_limit_s")),
+    *(
+        f"provenance.config.{name}"
+        for name in ("out", "fresh", "in_process", "sandbox", "environment", "step_time_limit_s")
+    ),
     "provenance.config.order_check",
-    *(f"entries.{name}" for name in ("identity.code", "identity.resolved", "identity.in_process", "new_steps")),
+    *(f"entries.{name}" for name in ("identity.code", "identity.resolved", "identity.process", "new_steps")),
     *(f"entries.{name}" for name in ("process", "order_check")),
     "training.phases",
     "replies.probabilities",  # of actions that are not the logged one

@@ -32,7 +32,7 @@ from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
 LOG_VERSION = 3  # of results.json and of the tables beside it, as files
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
-Process = Literal["evaluator's", "own", "own, sandboxed"]
+Process = Literal["evaluator's", "own, not sandboxed", "own, sandboxed"]
 TRUST = "SHOP_R1_TRUST_LOGS"
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
@@ -134,11 +134,16 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                     f"{entry.label}: its interval lies above the ceiling of {ceiling:.1%}, the best that can be known "
                     "from the observation: look for the answers in what it learnt from"
                 )
-            if entry.identity.get("in_process"):
+            if self.processes.get(entry.label) == "evaluator's":
                 remarks.append(f"{entry.label}: ran in the evaluator's process, where code can read the logged actions")
             if entry.process != "evaluator's" and entry.order_check is None:
                 remarks.append(f"{entry.label}: whether it depends on more than the observation was not checked")
         return remarks
+
+    @property
+    def processes(self) -> dict[str, str]:
+        """Whose process somebody else's agents ran in, by label."""
+        return {entry.label: entry.process for entry in self.entries if "process" in entry.identity}
 
     def entry(self, label: str) -> Entry:
         """The entry of an agent by its label.

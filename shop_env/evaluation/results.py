@@ -194,7 +194,7 @@ def results_table(
     """
     names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
-    further = further or {}
+    further = {heading: texts for heading, texts in (further or {}).items() if texts}
     return Table(
         name="ranking",
         title=title,

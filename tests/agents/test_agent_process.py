@@ -1,13 +1,16 @@
 """Agents in a process of their own: what they cannot reach, and what they cannot break (FINDINGS A1, A5, A8, A9)."""
 
+import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agents.agent_code import code_digest, gives_probabilities
 from agents.agent_process import AgentProcess, make_foreign_agent
 from agents.child_process import Limits
 from agents.registry import make_agent, parse_spec
+from agents.sandbox import sandbox_works
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, UnknownAgent
@@ -17,6 +20,7 @@ from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.log import read_log
 from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.observation import Observation
+from tests.demo_stores import demo_store_at
 
 AGENTS = '''
 import ctypes, gc, inspect, json, os, sys, threading, time
@@ -87,6 +91,26 @@ class CoClick(Base):
                     return json.dumps({"rationale": "", "action": json.loads(action)})
             return LEAVE
         return [reply(observation) for observation in observations]
+
+class ReadsEnvironment(Base):
+    def act(self, observation): return format_reply(str(dict(os.environ)), Terminate())
+
+class LooksAround(Base):
+    def act(self, observation):
+        from helper import WORD
+        here = os.path.dirname(__file__)
+        others = sorted(os.path.join(a, f) for a, _, names in os.walk(here) for f in names if f.endswith(".py"))
+        parents = [open(f"/proc/{p}/cmdline").read() for p in os.listdir("/proc") if p.isdigit()]
+        files = [os.path.relpath(f, here) for f in others]
+        import agents
+        results = [f for f in os.listdir(os.path.dirname(os.path.dirname(agents.__file__))) if "benchmarks" in f]
+        return format_reply(f"{WORD} {files} {results} {parents}", Terminate())
+
+class Lists(Base):
+    def __init__(self, folder): self.folder = folder
+    def act(self, observation):
+        names = [f for f in os.listdir(self.folder) if f != "store"] + ["store"]
+        return format_reply(str(names + os.listdir(os.path.join(self.folder, "store"))), Terminate())
 
 class ReadsStack(Base):
     """Looks for the logged action in all frames and objects of the process, and for the store behind its view."""
@@ -236,24 +260,65 @@ def test_somebody_else_s_code_is_not_run_to_find_it(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_the_sandbox_wraps_the_process_and_needs_bubblewrap(
-    agents: Path, planted_store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """bubblewrap is not at hand here: a script in its place notes its options and runs the rest of the line."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BadConfig, match="install it"):
-        run_leaderboard(LeaderboardConfig(agents=("random",), out="out", sandbox=True))
-    noted = tmp_path / "options"
-    script = f"#!/bin/sh\n/usr/bin/tr '\\0' ' ' < /dev/fd/$2 > {noted}\nshift 2\nexec \"$@\"\n"
-    (tmp_path / "bwrap").write_text(script, encoding="utf-8")
-    (tmp_path / "bwrap").chmod(0o755)
-    agent = AgentProcess(parse_spec(f"{agents}:Base"), planted_store, Limits(sandbox=True))
-    assert [record.error for record in evaluate(agent, planted_store, "test")] == [None] * 5
+needs_sandbox = pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work here")
+
+
+@pytest.fixture(params=[True, False], ids=["sandboxed", "not sandboxed"])
+def limits(request: pytest.FixtureRequest) -> Limits:
+    if request.param and not sandbox_works():
+        pytest.skip("bubblewrap does not work here")
+    return Limits(sandbox=request.param)
+
+
+def rationales(agents: Path, name: str, store: SessionStore, limits: Limits) -> str:
+    agent = AgentProcess(parse_spec(f"{agents}:{name}"), store, limits)
+    records = evaluate(agent, store, "test")
     agent.close()
-    options = noted.read_text(encoding="utf-8")
-    assert (
-        "--unshare-all" in options
-        and f"--ro-bind-try {agents} {agents}" in options
-        and f" {agents.parent} " not in options
-    )
-    assert str(planted_store.path) not in options
+    assert {record.error for record in records} == {None}
+    return str(records[0].predicted_rationale)
+
+
+def test_the_variables_of_the_evaluation_stay_there_but_for_those_that_are_named(
+    agents: Path, planted_store: SessionStore, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_KEY", "secret")
+    assert "secret" not in rationales(agents, "ReadsEnvironment", planted_store, limits)
+    passed = msgspec.structs.replace(limits, environment=("SOME_KEY",))
+    assert "secret" in rationales(agents, "ReadsEnvironment", planted_store, passed)
+
+
+@needs_sandbox
+def test_in_the_sandbox_neither_the_parent_nor_what_lies_beside_the_agent_can_be_seen(
+    agents: Path, planted_store: SessionStore, tmp_path: Path
+) -> None:
+    """The agent's folder holds stores, as projects do: it is not among what the agent sees."""
+    shutil.copytree(planted_store.path, tmp_path / "stores" / "mine")
+    (tmp_path / "notes.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "helper.py").write_text("WORD = 'helped'", encoding="utf-8")
+    seen = rationales(agents, "LooksAround", planted_store, Limits(hidden=(planted_store.path,)))
+    assert seen.startswith("helped ['helper.py', 'theirs.py'] [] ")
+    assert str(planted_store.path) not in seen
+
+
+@needs_sandbox
+def test_a_store_within_what_an_argument_names_is_empty_in_the_sandbox(agents: Path, tmp_path: Path) -> None:
+    store = tmp_path / "data" / "store"
+    demo_store_at(store, 60, seed=4)
+    opened = SessionStore.open(store)
+    agent = AgentProcess(parse_spec(f"{agents}:Lists?folder={tmp_path / 'data'}"), opened, Limits(hidden=(store,)))
+    record = evaluate(agent, opened, "test")[0]
+    agent.close()
+    assert record.predicted_rationale == "['store']"
+
+
+def test_rows_say_in_whose_process_they_ran_and_replies_of_one_are_not_those_of_another(
+    agents: Path, tmp_path: Path, demo_store: SessionStore
+) -> None:
+    config = LeaderboardConfig(agents=(f"a={agents}:Base",), out=str(tmp_path / "out"), store=str(demo_store.path))
+    kinds = {"in_process": "evaluator's", "sandbox": "own, not sandboxed"}
+    kinds |= {"fresh": "own, sandboxed"} if sandbox_works() else {}
+    for name, process in kinds.items():
+        log = run_leaderboard(msgspec.structs.replace(config, sessions=3, **{name: name != "sandbox"}))
+        assert log.entries[0].process == process
+        assert log.entries[0].new_steps > 0
+        assert f"| {process} |" in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
