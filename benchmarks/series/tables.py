@@ -176,7 +176,7 @@ ESSENTIAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "nll")
 def title(table: SeriesTable) -> str:
     """The store, and what of the settings is not a leaderboard's default."""
     settings = dict(_flat(msgspec.json.decode(table.settings)))
-    default = dict(_flat(msgspec.to_builtins(LeaderboardConfig(agents=(), out=""))))
+    default = dict(_flat(msgspec.json.decode(msgspec.json.encode(LeaderboardConfig(agents=(), out="")))))
     changed = [f"{name} {value}" for name, value in settings.items() if name != "split" and value != default[name]]
     return ", ".join([f"store {table.store}", f"split {settings['split']}", *changed])
 

@@ -158,7 +158,15 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
 ) -> None:
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
-    call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky", "--store", store_path, "--out", tmp_path / "out")
+    call = (
+        "--agents",
+        f"flaky={tmp_path}/flaky.py:Flaky",
+        "--store",
+        store_path,
+        "--out",
+        tmp_path / "out",
+        "--no-sandbox",
+    )
     assert run_main(*call) == 0
     assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
     row = by_label(tmp_path / "out")["flaky"]["row"]
@@ -179,7 +187,15 @@ def test_a_run_of_errors_alone_is_no_success(
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
     (tmp_path / "calls.txt").write_text("4", encoding="utf-8")
-    call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky,majority", "--store", store_path, "--out", tmp_path / "out")
+    call = (
+        "--agents",
+        f"flaky={tmp_path}/flaky.py:Flaky,majority",
+        "--store",
+        store_path,
+        "--out",
+        tmp_path / "out",
+        "--no-sandbox",
+    )
     assert run_main(*call) == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
 
