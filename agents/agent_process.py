@@ -139,7 +139,7 @@ class AgentProcess:
         if self._child is None:
             return [self._ended] if self._ended else []
         try:
-            return next(self._call("remarks")).remarks
+            return [f"it says '{remark[:200]}'" for remark in next(self._call("remarks")).remarks[:9]]
         except AgentFailed:
             return []
 

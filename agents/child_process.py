@@ -26,7 +26,7 @@ from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.foundation.table import plain_text
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, named_failure
-from shop_env.evaluation.log import Process
+from shop_env.evaluation.log import SANDBOXED, Process
 from shop_env.observation import Observation
 
 START_LIMIT_S = 600.0
@@ -51,7 +51,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def process(self) -> Process:
         """Whose process it is, for the table."""
-        return "own, sandboxed" if self.sandbox and sandbox_works() else "own, not sandboxed"
+        return SANDBOXED if self.sandbox and sandbox_works() else "own, not sandboxed"
 
 
 class Child:
@@ -62,7 +62,7 @@ class Child:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "agents.agent_worker", str(theirs.fileno())]
         passed = [theirs.fileno()]
-        if limits.process == "own, sandboxed":
+        if limits.process == SANDBOXED:
             passed.append(sandbox_options(spec, folder, working, limits.hidden))
             command = ["bwrap", "--args", str(passed[1]), *command]
         # An agent in a file needs nothing of the folder that the evaluation runs in, where results may lie.

@@ -122,6 +122,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
                 for row in rows
                 if row.errors
             ),
+            *(f"{row.label} is not ranked: {row.caveat}" for row in rows if row.caveat),
             *(f"across {name}: {both}" for name, both in differing.items()),
         ],
     )

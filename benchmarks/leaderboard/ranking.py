@@ -98,7 +98,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     with working_alone_in(folder):
         for agent in agents:
             filled = fill_entry_cache(agent, keys, fresh=config.fresh)
-            entries.append(build_entry(agent, filled, earlier)[0])
+            entries.append(build_entry(agent, filled, () if config.fresh else earlier)[0])
         log = EvaluationLog(
             # After the agents: by now all that they need is loaded and can be named.
             provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
@@ -191,7 +191,9 @@ def markdown(log: EvaluationLog) -> str:
     first = "first actions scored" if config.first_action else "first actions not scored"
     sessions = "all sessions" if config.sessions is None else f"the first {config.sessions} sessions"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
-    table = results_table(log.rows, further={"process": log.processes, "replies from commit": commits})
+    table = results_table(
+        log.rows, notes=log.remarks, further={"process": log.processes, "replies from commit": commits}
+    )
     return (
         f"# Leaderboard\n\n{table.markdown()}\n"
         f"Percent, `reward` in points; in brackets 95% intervals (CR2 over {config.cluster}s). Exact accuracy and its "

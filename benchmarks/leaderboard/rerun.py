@@ -15,7 +15,7 @@ from agents.child_process import Limits
 from agents.registry import format_spec, is_own, make_agent, parse_spec
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.entries import run_again
+from shop_env.evaluation.entries import ORDER_CHECK_BATCH, run_again
 from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry
@@ -72,7 +72,12 @@ def check_rerun(
         replied = [key for key in config.keys(store) if cache.reply(key) is not None]
         drawn = set(random.SystemRandom().sample(replied, min(rerun.steps, len(replied))))
         steps = list(steps_at(store, config.split, [key for key in replied if key in drawn], entry.context))
-        for generated in run_again(lazy, steps, cache, config):
+        size = 0
+        if not is_own(spec):  # the check of the order once more
+            places = {key[0]: random.random() for key in drawn}
+            steps.sort(key=lambda step: places[step.key[0]])
+            size = ORDER_CHECK_BATCH
+        for generated in run_again(lazy, steps, cache, config, size=size):
             key, reply = generated.step.key, generated.reply
             if reply != (cached := cache.reply(key)):
                 yield f"{format_key(key)}: run again, the agent replies {reply!r}, and not {cached!r}"

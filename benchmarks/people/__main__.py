@@ -60,7 +60,7 @@ def _run(options: People) -> None:
     log, rows = measure(evidence, [read_evidence(folder) for folder in options.shuffled], store)
     out = options.out or options.folder
     record = {"log": log, "agents": rows, "provenance": provenance({"folder": str(options.folder)}, store=store)}
-    table = people_table(log, rows, f"{options.folder}: agents beside people")
+    table = people_table(log, rows, f"{options.folder}: agents beside people", evidence.log.remarks)
     write_results(out, "people", record, table.markdown())
     print_results(table, f"written: {out / 'people.json'}, people.md")
 

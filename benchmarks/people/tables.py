@@ -73,7 +73,7 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     rank_curve: list[float]
 
 
-def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "") -> Table:
+def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "", notes: Sequence[str] = ()) -> Table:
     """Every metric that an agent or the people have."""
     agents = [msgspec.to_builtins(row) for row in rows]
     people = {"log": msgspec.to_builtins(log), "first": agents[0]}
@@ -98,7 +98,7 @@ def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "") -> Tab
         title=title,
         columns=columns("metric", "good is", ratio=(THE_LOG, *map(_heading, rows))),
         rows=[line for line in lines if any(cell is not None for cell in line[2:])],
-        notes=list(_notes(rows)),
+        notes=[*notes, *_notes(rows)],
     )
 
 

@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 from typing import Any, NamedTuple
 
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent, build_records, fill_cache
 from shop_env.evaluation.generate import AgentSpec, Generated, batched, generate, plan_batches
-from shop_env.evaluation.log import AgentFiles, Entry, Process, records_digest
+from shop_env.evaluation.log import SANDBOXED, AgentFiles, Entry, Process, records_digest
 from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import MOSTLY_ONE, OrderCheck, dominant_type, summarise
@@ -23,6 +23,7 @@ from shop_env.observation import ContextConfig
 
 ORDER_CHECK = 32  # steps
 ORDER_CHECK_BATCH = 5
+RETRIED = "after failures: "  # how that remark begins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,12 +108,13 @@ def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCac
     An agent whose replies follow from the observation and the seed gives the same ones.
     """
     replied = [key for key in keys if cache.reply(key) is not None]
-    by_session = {key[0]: key for key in Random(agent.config.seed).sample(replied, len(replied))}
+    seed = SystemRandom().getrandbits(32)  # an agent that knew the sample could behave there alone
+    by_session = {key[0]: key for key in Random(seed).sample(replied, len(replied))}
     chosen = set(list(by_session.values())[: agent.order_check])
     steps = list(steps_at(agent.store, agent.config.split, chosen, agent.context))[::-1]
     differing = run_again(LazyAgent(agent.build), steps, cache, agent.config, size=ORDER_CHECK_BATCH)
     different = [generated.step.key for generated in differing]
-    return OrderCheck(steps=len(steps), different=len(different), first=min(different, default=None))
+    return OrderCheck(steps=len(steps), different=len(different), first=min(different, default=None), seed=seed)
 
 
 def run_again(
@@ -121,7 +123,7 @@ def run_again(
     """Runs an agent that was built anew; what it gives where that is not what is cached.
 
     Args:
-        size: Of its batches; 0: as in an evaluation.
+        size: The most in a batch; 0: as in an evaluation.
     """
     if not steps:
         return
@@ -129,7 +131,9 @@ def run_again(
     if isinstance(agent, ServedAgent):
         agent.ask_anew()
     weighted = {key for key in keys if cache.probabilities(key) is not None}
-    batches = batched(keys, size) if size else plan_batches(agent, keys, config.batch_size, weighted=bool(weighted))
+    batches = plan_batches(agent, keys, config.batch_size, weighted=bool(weighted))
+    if size:
+        batches = [part for batch in batches for part in batched(batch, size)]
     for generated in generate(agent, steps, batches, seed=config.seed, probabilities=weighted):
         if not _is_cached(generated, cache):
             yield generated
@@ -196,11 +200,15 @@ def computed_fields(
     keys = [record.key for record in records]
     row = summarise(records, label=spec.label, preset=config.metrics, cluster=config.cluster, order_check=order_check)
     dominant = dominant_type(records)
-    own = [remark for remark in remarks if not remark.startswith(MOSTLY_ONE)]
+    computed = [dominant.sentence] if dominant else []
+    # Between two runs an agent can leave itself notes, unless it is sandboxed.
+    if cache.identity.get("process", SANDBOXED) != SANDBOXED and (retried := cache.retried(keys)):
+        computed.append(f"{RETRIED}{retried} replies came when their steps, or others with them, were run again")
+    own = [remark for remark in remarks if not remark.startswith((MOSTLY_ONE, RETRIED))]
     return {
         "row": row,
         "records_digest": records_digest(records),
         "runs": cache.runs(keys),
         "time_s": round(cache.seconds(keys), 6),
-        "remarks": [*own, *([dominant.sentence] if dominant else [])],
+        "remarks": [*own, *computed],
     }

@@ -10,7 +10,6 @@ DIR/agents/NAME/replies/DIGEST.jsonl   its replies, line by line as they came (r
 """
 
 import hashlib
-import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -33,6 +32,7 @@ from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 LOG_VERSION = 3  # of results.json and of the tables beside it, as files
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
 Process = Literal["evaluator's", "own, not sandboxed", "own, sandboxed"]
+SANDBOXED: Process = "own, sandboxed"
 TRUST = "SHOP_R1_TRUST_LOGS"
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
@@ -126,14 +126,20 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def remarks(self) -> list[str]:
         """What a reader should know of the agents, a line each."""
         remarks = [f"{entry.label}: {remark}" for entry in self.entries for remark in entry.remarks]
-        ceiling = max((row.figures["exact_accuracy"].value for row in self.ceilings), default=math.inf)
+        best = self.ceilings[0].figures if self.ceilings else {}
         for entry in self.entries:
-            low = entry.row.figures["exact_accuracy"].low if "exact_accuracy" in entry.row.figures else None
-            if low is not None and low > ceiling:
-                remarks.append(
-                    f"{entry.label}: its interval lies above the ceiling of {ceiling:.1%}, the best that can be known "
-                    "from the observation: look for the answers in what it learnt from"
-                )
+            if entry.row.caveat is not None:
+                remarks.append(f"{entry.label}: not ranked: {entry.row.caveat}")
+            for name in best.keys() & entry.row.figures.keys() & {"exact_accuracy", "top1_accuracy", "nll"}:
+                figure, sign = entry.row.figures[name], -1 if name == "nll" else 1
+                # Where all users have the same value, or few are there, it has no interval.
+                ends = (figure.value,) if figure.low is None else (figure.low, figure.high)
+                if min(sign * (end or 0.0) for end in ends) > sign * best[name].value:
+                    remarks.append(
+                        f"{entry.label}: {name} {'lies' if figure.low is None else 'has its interval'} beyond the "
+                        f"ceiling of {best[name].value:.3f}, the best that can be known from the observation: look for "
+                        "the answers in what it learnt from"
+                    )
             if self.processes.get(entry.label) == "evaluator's":
                 remarks.append(f"{entry.label}: ran in the evaluator's process, where code can read the logged actions")
             if entry.process != "evaluator's" and entry.order_check is None:

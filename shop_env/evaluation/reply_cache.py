@@ -68,7 +68,7 @@ class ReplyCache:
 
     Args:
         path: The file, which need not exist; None: memory alone.
-        identity: What decides a reply (of a registered agent: agents.agent_code.reply_identity).
+        identity: What decides a reply, an attribute too (of a registered agent: agents.agent_code.reply_identity).
         synced: Wait for each line until it is on the disk: for replies that are acknowledged one by one.
         part: Write to this part of the file, which other processes read too.
 
@@ -86,10 +86,11 @@ class ReplyCache:
     ) -> None:
         self.path = path
         self._synced = synced
-        self._identity = msgspec.to_builtins(identity or {})
+        self.identity = msgspec.to_builtins(identity or {})
         self._runs: list[dict[str, Any]] = []
         self._replies: dict[StepKey, _Cached] = {}
         self._probabilities: dict[StepKey, _Cached] = {}
+        self._failed: set[StepKey] = set()
         self._complete_bytes = 0
         self._file: BinaryIO | None = None
         self._last = time.monotonic()
@@ -125,6 +126,10 @@ class ReplyCache:
     def runs(self, keys: Iterable[StepKey]) -> list[dict[str, Any]]:
         """Commit, packages, machine and time of the runs of the command that gave the replies to these steps."""
         return [self._runs[run] for run in sorted({cached.run for cached in self._cached(keys)} - {-1})]
+
+    def retried(self, keys: Iterable[StepKey]) -> int:
+        """How many of these steps have a reply and failed at least once."""
+        return sum(key in self._failed and self.reply(key) is not None for key in keys)
 
     def seconds(self, keys: Iterable[StepKey]) -> float:
         """How long the agent took for these steps."""
@@ -193,7 +198,7 @@ class ReplyCache:
     def _read(self, path: Path) -> None:
         content, lines, self.unreadable = _complete_lines(path)
         self._complete_bytes = len(content)
-        if lines and lines[0].identity != self._identity:
+        if lines and lines[0].identity != self.identity:
             raise BadSession(f"the replies in '{path}' belong to {lines[0].identity}: move the file away")
         for line in lines[1:]:
             self._index(line)
@@ -205,6 +210,8 @@ class ReplyCache:
             has_probabilities = line.probabilities is not None or line.probabilities_error is not None
             table = self._probabilities if has_probabilities else self._replies
             key = (line.session_id, line.step_index)
+            if line.failed:
+                self._failed.add(key)
             if not line.failed or key not in table or table[key].line.failed:
                 table[key] = _Cached(line, len(self._runs) - 1)
 
@@ -218,7 +225,7 @@ class ReplyCache:
         except OSError as error:
             raise _not_writable(path, error) from error
         if self._complete_bytes == 0:
-            self._append(_Line(identity=self._identity))
+            self._append(_Line(identity=self.identity))
 
     def _append(self, line: _Line) -> None:
         if self.path is not None:

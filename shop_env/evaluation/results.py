@@ -12,6 +12,7 @@ likeliest action is right with probability max p; one that samples from p sharpe
 probability Σ p·q. No agent that sees the same observation can do better than the first.
 """
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,11 +74,13 @@ class OrderCheck(msgspec.Struct, frozen=True, kw_only=True):
         steps: At how many.
         different: At how many of them it gave another reply or other probabilities.
         first: The first of these.
+        seed: By which the steps were drawn, after the replies were there.
     """
 
     steps: int
     different: int
     first: StepKey | None = None
+    seed: int | None = None
 
     @property
     def caveat(self) -> str | None:
@@ -279,15 +282,18 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
     """
     if not is_demo_store(store) or config.context.persona != "matched" or config.context.budget is not None:
         return []
-    greedy, sampled, types = [], [], []
+    greedy, sampled, types, entropies = [], [], [], []
     for step in steps_at(store, config.split, config.keys(store), config.context):
         policy = demo_shop.action_probabilities(step.observation)
         best = max(policy, key=policy.__getitem__)
         shares = sharpened(policy, temperature)
         greedy.append(policy[best])
+        entropies.append(-sum(probability * math.log(probability) for probability in policy.values() if probability))
         sampled.append(sum(probability * shares[action] for action, probability in policy.items()))
         types.append(sum(probability for action, probability in policy.items() if type(action) is type(best)))
     of_best = {"exact_accuracy": Estimate(fmean(greedy)), "type_accuracy": Estimate(fmean(types))}
+    if config.likelihood:
+        of_best |= {"nll": Estimate(fmean(entropies)), "top1_accuracy": Estimate(fmean(greedy))}
     of_sampled = {"exact_accuracy": Estimate(fmean(sampled))}
     sessions = len(store.session_ids(config.split)[: config.sessions])
     return [
