@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agents.agent_code import code_digest, gives_probabilities
 from agents.agent_process import AgentProcess, make_foreign_agent
@@ -239,7 +240,8 @@ def test_a_leaderboard_survives_each_of_them_and_ranks_none_that_depends_on_more
         rows[batch_size] = {entry.label: entry.row for entry in log.entries}
         checks = {entry.label: entry.order_check for entry in log.entries}
         assert main(["verify", str(out), "--store", str(demo_store.path)]) == 0
-    assert rows[1].items() <= rows[64].items()
+    # The check draws its steps anew, and counts other ones.
+    assert all(replace(row, caveat=None) == replace(rows[64][label], caveat=None) for label, row in rows[1].items())
     assert {label for label, row in rows[64].items() if row.ranked} == {"majority", "Base"}
     assert "no model here" in str(rows[1]["Raises"].first_error)
     assert "depends on more than the observation" in str(rows[1]["CoClick"].caveat)
