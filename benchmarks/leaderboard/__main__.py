@@ -41,7 +41,7 @@ import tyro
 
 from agents.child_process import Limits
 from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_table, minimum_differences
-from benchmarks.leaderboard.ranking import LeaderboardConfig, merge, run_leaderboard
+from benchmarks.leaderboard.ranking import LeaderboardConfig, merge, notes_of, run_leaderboard
 from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, run_command
@@ -60,7 +60,7 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         folder: The --out of a leaderboard or of a training run.
-        store: The store it was run on, `demo` or a path; None: where the run found it.
+        store: The store it was run on, `demo` or a path. It may be left out for `demo`, and where it is not at hand.
         rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
         trust: Agents as in --agents that --rerun may run though they are somebody else's, or have texts as arguments.
         sandbox: Cut somebody else's agents off from network and files, where bubblewrap works.
@@ -139,7 +139,7 @@ def _remarks(log: EvaluationLog) -> Iterator[str]:
             count = "all" if errors == steps else str(errors)
             yield f"{entry.label}: no reply at {count} of {steps} steps, so it is not ranked; the same call tries again"
             yield f"    the first: {entry.row.first_error}"
-    yield from log.remarks
+    yield from notes_of(log)
     if cached := [entry.label for entry in log.entries if not entry.new_steps]:
         yield f"all replies from the cache: {', '.join(cached)} (--fresh runs them again)"
     now = log.provenance["commit"]
@@ -181,12 +181,19 @@ def _submit(options: Submit) -> int:
 
 
 def _open_store(options: Verify) -> SessionStore | None:
-    if options.store is not None:
-        return SessionStore.open(options.store)
+    named = options.store or read_log(options.folder).config.store
     try:
-        return SessionStore.open(read_log(options.folder).config.store)
+        store = SessionStore.open(named)
     except StoreNotFound:
-        return None
+        if options.store is None:
+            return None
+        raise
+    if named not in ("demo", options.store):
+        raise BadConfig(
+            f"the folder itself names its store, '{named}': if that is the one you trust, say --store {named}"
+        )
+    print(f"store: {store.path}, fingerprint {store.fingerprint}")
+    return store
 
 
 def _compare(options: Compare) -> int:

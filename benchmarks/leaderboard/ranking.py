@@ -6,6 +6,7 @@ A run that was stopped goes on where it was, and steps at which an agent failed 
 """
 
 import contextlib
+import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ import msgspec
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.agent_process import make_foreign_agent
 from agents.child_process import Limits
-from agents.registry import FORMER_GROUPS, GROUPS, is_own, make_agent, parse_spec
+from agents.registry import AGENTS, FORMER_GROUPS, GROUPS, format_spec, is_own, make_agent, parse_spec
 from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
@@ -24,11 +25,12 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, read_log, write_log
+from shop_env.evaluation.log import Entry, EvaluationLog, folder_name, read_log, write_log
 from shop_env.evaluation.reply_cache import merge_replies
 from shop_env.evaluation.results import ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig
 
+WHOLE_FOLDER = "results.json and its table"  # beside the labels in what verify reports
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
 
 
@@ -143,11 +145,27 @@ def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
     specs = [parse_spec(text) for text in agent_texts(texts)]
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
-    labels = [spec.label for spec in specs]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise BadConfig(f"--agents names '{label}' twice: give one of them another label, as LABEL={label}")
+    check_labels(specs)
     return specs
+
+
+def check_labels(specs: Sequence[AgentSpec]) -> None:
+    """Raises BadConfig where a label is taken: by another row, for a row of another kind, or by another agent."""
+    labels: dict[str, str] = {}
+    for spec in specs:
+        # Labels that look alike or have one folder count as the same.
+        label = folder_name(unicodedata.normalize("NFC", spec.label)).casefold()
+        if label in labels:
+            raise BadConfig(
+                f"--agents names '{spec.label}' twice (or '{labels[label]}', which is too like it): give one of them "
+                f"another label, as LABEL={spec.label}"
+            )
+        labels[label] = spec.label
+        reserved = spec.label == WHOLE_FOLDER or spec.label.startswith("ceiling") or "not ranked" in spec.label
+        if reserved or (spec.label in AGENTS and spec.target != spec.label):
+            raise BadConfig(
+                f"the label '{spec.label}' means something else in tables: give '{spec.target}' another one"
+            )
 
 
 def agent_texts(texts: tuple[str, ...]) -> list[str]:
@@ -184,6 +202,12 @@ def _split_at_commas(text: str) -> list[str]:
     return parts
 
 
+def notes_of(log: EvaluationLog) -> list[str]:
+    """What a table's reader should know: what stands behind a label, and the remarks."""
+    texts = [(entry.label, format_spec(entry.spec)) for entry in log.entries]
+    return [*(f"{label} is {text}" for label, text in texts if label != text), *log.remarks]
+
+
 def markdown(log: EvaluationLog) -> str:
     """leaderboard.md."""
     config, store = log.config, log.provenance["store"]
@@ -192,7 +216,7 @@ def markdown(log: EvaluationLog) -> str:
     sessions = "all sessions" if config.sessions is None else f"the first {config.sessions} sessions"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
     table = results_table(
-        log.rows, notes=log.remarks, further={"process": log.processes, "replies from commit": commits}
+        log.rows, notes=notes_of(log), further={"process": log.processes, "replies from commit": commits}
     )
     return (
         f"# Leaderboard\n\n{table.markdown()}\n"

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agents.registry import is_own, parse_spec
-from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_specs, markdown
+from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels, markdown
 from benchmarks.leaderboard.rerun import Rerun, check_rerun, format_key
 from replay_sessions import demo_shop
 from replay_sessions.foundation.durable_files import replace_file, writing
@@ -44,7 +44,6 @@ from shop_env.metrics.step_table import StepRecord, rescore
 from shop_env.observation import ContextConfig
 from train.run.config import TrainConfig
 
-FOLDER = "results.json and its table"
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 # Of an absolute path all but its last part; of an address or HTML nothing.
 _FOLDERS = re.compile(rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
@@ -95,10 +94,11 @@ def verify(folder: Path, store: SessionStore | None = None, *, rerun: Rerun | No
     if store is not None:
         problems += _differences(run_on, store.describe(), "provenance.store")
         store = store if store.fingerprint == run_on.get("fingerprint") else None
+    check_labels([spec for _, spec, _ in settings.rows])
     names = {spec.label: name for name, spec, _ in settings.rows}
     if [(entry.spec, entry.context) for entry in log.entries] != [row[1:] for row in settings.rows]:
         problems.append(f"entries: they are not the agents of the config, {', '.join(names)}")
-    mismatches, records = {FOLDER: problems}, {}
+    mismatches, records = {WHOLE_FOLDER: problems}, {}
     for entry in log.entries:
         files = AgentFiles.of(folder, names.get(entry.label, entry.label))
         records[entry.label], mismatches[entry.label] = _check_entry(entry, files, log, store)

@@ -126,6 +126,8 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def remarks(self) -> list[str]:
         """What a reader should know of the agents, a line each."""
         remarks = [f"{entry.label}: {remark}" for entry in self.entries for remark in entry.remarks]
+        if self.config.split in ("train", "all"):
+            remarks.append(f"split {self.config.split} holds sessions that agents may have learnt from")
         best = self.ceilings[0].figures if self.ceilings else {}
         for entry in self.entries:
             if entry.row.caveat is not None:

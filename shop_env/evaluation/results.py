@@ -153,23 +153,17 @@ def summarise(
 def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
     """The records with each error as a reply that matches nothing and earns nothing.
 
-    Where the agent gives probabilities, an error has the worst: whoever fails where it is unsure must not gain by it.
+    An error has the worst probabilities: whoever fails where it is unsure must not gain by it.
     """
     misses: dict[str, Any] = {"error": None, "reward": 0.0}
     if any(record.logged_probability is not None for record in records):
         misses |= {"logged_probability": 0.0, "logged_rank": sys.maxsize}
     return [
-        msgspec.structs.replace(record, **misses, terminate_probability=_worst_of_terminate(record, misses))
+        msgspec.structs.replace(record, **misses, terminate_probability=float(record.logged["type"] != "terminate"))
         if record.error
         else record
         for record in records
     ]
-
-
-def _worst_of_terminate(record: StepRecord, misses: Mapping[str, Any]) -> float | None:
-    if "logged_probability" not in misses:
-        return None
-    return 0.0 if record.logged["type"] == "terminate" else 1.0
 
 
 def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:

@@ -15,6 +15,7 @@ from benchmarks.people.__main__ import main as people
 from benchmarks.report.__main__ import main as report
 from benchmarks.series.__main__ import main as series
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import read_log
 from shop_env.prompts import read_instructions
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
@@ -188,3 +189,46 @@ def test_steps_are_run_again_in_another_order_for_a_rerun(store: SessionStore, t
     assert rank(store, out, agent, "--order-check", "0") == 0
     every = Rerun(steps=13, trust=(agent,))
     assert any(any(verify(out, store, rerun=every).values()) for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    ("agents", "why"),
+    [
+        ("results.json and its table=random", "means something else in tables"),
+        ("ceiling at T = 0=random", "means something else in tables"),
+        ("best (not ranked)=random", "means something else in tables"),
+        ("nearest=random", "means something else in tables"),
+        ("a b=majority,a_b-fbd987=random", "'a b', which is too like it"),
+        ("\u00e9=majority,e\u0301=random", "'\u00e9', which is too like it"),
+    ],
+)
+def test_a_label_cannot_stand_for_something_else(
+    agents: str, why: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rank(store, tmp_path / "out", agents) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_the_table_says_what_stands_behind_a_label(store: SessionStore, tmp_path: Path) -> None:
+    assert rank(store, tmp_path / "out", "best=random,oracle?temperature=0,majority") == 0
+    table = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+    assert "\nbest is random\n" in table
+    assert "majority is" not in table and "oracle" in table
+
+
+def test_verify_takes_a_store_that_only_the_folder_names_from_nobody(
+    store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out"
+    assert rank(store, folder, "random") == 0
+    assert main(["verify", str(folder)]) == 2
+    assert f"say --store {store.path}" in capsys.readouterr().err
+    assert main(["verify", str(folder), "--store", str(store.path)]) == 0
+    assert f"fingerprint {store.fingerprint}" in capsys.readouterr().out
+    assert main(["submit", str(folder), "name", "--results", str(tmp_path / "results")]) == 2
+
+
+@pytest.mark.parametrize("metric", ["nll", "invalid_rate", "stop_brier", "stop_too_early", "stop_too_late"])
+def test_more_of_what_is_bad_is_no_improvement(metric: str) -> None:
+    more = Comparison(first="a", second="b", metric=metric, difference=0.1, p_value=0.001, clusters=20, steps=200)
+    assert more.verdict == "significantly worse"

@@ -201,15 +201,14 @@ def test_a_run_of_errors_alone_is_no_success(
 
 
 def test_verify_finds_that_figures_follow_from_records(finished: Path, store_path: Path) -> None:
-    assert run_main("verify", finished) == 0
     assert run_main("verify", finished, "--store", store_path) == 0
 
 
-def test_verify_finds_an_edited_figure(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_finds_an_edited_figure(copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = results_of(copied)
     results["entries"][0]["row"]["figures"]["exact_accuracy"]["value"] += 0.01
     (copied / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    assert run_main("verify", copied) == 1
+    assert run_main("verify", copied, "--store", store_path) == 1
     assert "row.figures.exact_accuracy.value: recorded" in capsys.readouterr().out
 
 
@@ -315,11 +314,11 @@ def test_a_truncated_store_is_one_line_and_exit_code_two(
 
 
 def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
-    copied: Path, capsys: pytest.CaptureFixture[str]
+    copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records = copied / "agents" / "random" / "steps.jsonl"
     records.write_bytes(records.read_bytes()[:-20])
-    assert run_main("verify", copied) == 2
+    assert run_main("verify", copied, "--store", store_path) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
 from benchmarks.leaderboard.rerun import Rerun
-from benchmarks.leaderboard.verify import FOLDER, verify
+from benchmarks.leaderboard.verify import verify
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
@@ -69,8 +70,8 @@ def test_what_a_run_wrote_is_as_it_should_be(finished: Path, store: SessionStore
     found = verify(finished, store, rerun=Rerun(steps=5))
     assert list(found) == [FOLDER, "majority", "random", "oracle"]
     assert not any(found.values())
-    assert main(["verify", str(finished)]) == 0
-    assert main(["verify", str(finished), "--rerun", "3"]) == 0
+    assert main(["verify", str(finished), "--store", str(store.path)]) == 0
+    assert main(["verify", str(finished), "--rerun", "3", "--store", str(store.path)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_an_edited_record_is_found(
     assert "entries.records_digest: recorded" in found
     without = mismatches(copied, None, "random")
     assert "digest" in without or "a logged action is none" in without
-    assert main(["verify", str(copied)]) == 1
+    assert main(["verify", str(copied), "--store", str(store.path)]) == 1
 
 
 def test_the_first_sessions_alone_are_found_though_the_config_was_edited_too(copied: Path, store: SessionStore) -> None:
@@ -219,7 +220,7 @@ def test_replies_edited_to_the_logged_ones_are_found_by_asking_again_and_by_noth
     assert rows["random"]["figures"]["exact_accuracy"]["value"] == 1.0
     assert not any(verify(copied, store).values())
     assert "run again, the agent replies" in mismatches(copied, store, "random", rerun=5)
-    assert main(["verify", str(copied), "--rerun", "5"]) == 1
+    assert main(["verify", str(copied), "--rerun", "5", "--store", str(store.path)]) == 1
 
 
 def test_another_agent_under_the_same_name_is_found_by_asking_again(

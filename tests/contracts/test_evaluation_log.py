@@ -13,8 +13,9 @@ import pytest
 
 from agents.llm_grpo.train import main as train
 from benchmarks.leaderboard.__main__ import main as leaderboard
+from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
 from benchmarks.leaderboard.rerun import Rerun
-from benchmarks.leaderboard.verify import FOLDER, verify
+from benchmarks.leaderboard.verify import verify
 from benchmarks.people.__main__ import main as people
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
@@ -67,7 +68,7 @@ def test_verify_passes_with_and_without_the_store_and_after_a_move(
     moved = Path(shutil.copytree(folders[kind], tmp_path / "moved"))
     assert not any(verify(moved, SessionStore.open(store), rerun=Rerun(steps=3)).values())
     assert not any(verify(moved).values())
-    assert leaderboard(["verify", str(folders[kind])]) == 0
+    assert leaderboard(["verify", str(folders[kind]), "--store", str(store)]) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
