@@ -104,7 +104,7 @@ class Child:
         try:
             started = self._ask_to_start(start)
             if started.needs_store and store is not None:
-                copy = folder / "train" / store.path.name
+                copy = folder / "train" / "store"
                 if not copy.exists():
                     write_train_split(store, copy)
                 started = self._ask_to_start(msgspec.structs.replace(start, store=str(copy)))

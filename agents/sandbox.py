@@ -108,7 +108,13 @@ def with_absolute_paths(spec: AgentSpec) -> AgentSpec:
 
 
 def write_train_split(store: SessionStore, path: Path) -> None:
-    """Writes a store of the train split alone."""
+    """Writes a store of the train split alone.
+
+    Ids are numbers: those of the demo shop hold its seed, by which the other splits can be generated.
+    """
+    users: dict[str, str] = {}
     with StoreWriter(path, source=store.manifest.source, splits=SplitPlan(by="official")) as writer:
-        for session in store.sessions("train"):
-            writer.write(msgspec.structs.replace(session, official_split="train"))
+        for number, session in enumerate(store.sessions("train")):
+            user = users.setdefault(session.user_id, f"user-{len(users)}")
+            ids = {"session_id": f"session-{number}", "user_id": user}
+            writer.write(msgspec.structs.replace(session, **ids, official_split="train"))

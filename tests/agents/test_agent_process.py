@@ -96,6 +96,10 @@ class CoClick(Base):
 class ReadsEnvironment(Base):
     def act(self, observation): return format_reply(str(dict(os.environ)), Terminate())
 
+class ReadsIds(Base):
+    def __init__(self, store): self.ids = [(s.session_id, s.user_id, store.name) for s in store.sessions()]
+    def act(self, observation): return format_reply(str(self.ids), Terminate())
+
 class LooksAround(Base):
     def act(self, observation):
         from helper import WORD
@@ -287,6 +291,18 @@ def test_the_variables_of_the_evaluation_stay_there_but_for_those_that_are_named
     assert "secret" not in rationales(agents, "ReadsEnvironment", planted_store, limits)
     passed = msgspec.structs.replace(limits, environment=("SOME_KEY",))
     assert "secret" in rationales(agents, "ReadsEnvironment", planted_store, passed)
+
+
+def test_the_copy_of_the_train_split_does_not_tell_the_seed_of_a_demo_store(agents: Path, tmp_path: Path) -> None:
+    store = tmp_path / "demo-7654321"
+    demo_store_at(store, 60, seed=7654321)
+    opened = SessionStore.open(store)
+    assert "7654321" in opened.session_ids("train")[0]
+    agent = AgentProcess(parse_spec(f"{agents}:ReadsIds"), opened)
+    record = evaluate(agent, opened, "test", max_sessions=1)[0]
+    agent.close()
+    assert "('session-0', 'user-0', 'store')" in str(record.predicted_rationale)
+    assert "7654321" not in str(record.predicted_rationale)
 
 
 @needs_sandbox
