@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from agents.agent_code import gives_probabilities
-from agents.agent_code import reply_identity as identity
+from agents.agent_code import gives_probabilities, reply_identity
 from agents.agent_process import make_foreign_agent
 from agents.child_process import Limits
 from agents.registry import is_own, make_agent, parse_spec
@@ -11,6 +10,8 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Process
 from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.reply_cache import Identity
+from shop_env.observation import ContextConfig
 
 __all__ = ["identity", "make", "policy", "process", "spec"]
 
@@ -22,14 +23,21 @@ def spec(text: str) -> AgentSpec:
     return parsed
 
 
+def identity(spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int) -> Identity:
+    """Everything that decides its replies, and of somebody else's agent where it ran."""
+    decides = reply_identity(spec, context, store, seed)
+    return decides if is_own(spec) else decides | {"process": process(spec)}
+
+
 def make(spec: AgentSpec, store: SessionStore) -> Agent:
     """The agent, made for the store; somebody else's in a process of its own."""
-    return make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, Limits())
+    limits = Limits(hidden=(store.path,))
+    return make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits)
 
 
 def process(spec: AgentSpec) -> Process:
     """Whose process it runs in."""
-    return "evaluator's" if is_own(spec) else "own"
+    return "evaluator's" if is_own(spec) else Limits().process
 
 
 def policy(model: Any, tokenizer: Any, info: Any) -> Agent:

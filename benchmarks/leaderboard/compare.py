@@ -160,4 +160,4 @@ def _records(folder: Path, label: str, log: EvaluationLog, with_errors: bool) ->
             f"'{label}' gave no reply at {entry.row.errors} steps: run the leaderboard again, which tries them again, "
             "or count them as misses by --with-errors"
         )
-    return errors_as_misses(read_records(folder, entry))
+    return errors_as_misses(read_records(folder, log, entry))

@@ -72,7 +72,7 @@ def tables_of(boards: Sequence[Board], compare: Iterable[tuple[str, str]]) -> li
         log = read_log(board.config.folder)
         for place in board.places:
             entry = log.entry(place.entry)
-            records = read_records(board.config.folder, entry)
+            records = read_records(board.config.folder, log, entry)
             if entry.row.caveat is not None:
                 caveats[place.table, place.label] = entry.row.caveat
             of_seeds = tables.setdefault(place.table, {}).setdefault(place.label, {})

@@ -25,7 +25,8 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import OrderCheck, ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.metrics.step_table import StepRecord
+from shop_env.metrics.action_likelihood import checked_distribution
+from shop_env.metrics.step_table import StepRecord, rescore
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
@@ -246,7 +247,7 @@ def read_log(folder: Path) -> EvaluationLog:
         raise BadConfig(f"'{path}' does not hold an evaluation: it has the unknown key `{unknown}`")
     for context in (log.config.context, *(entry.context for entry in log.entries)):
         # A stranger's file may name any function, and whoever observes a session under this context would call it.
-        if ":" in context.counter and TRUST not in os.environ:
+        if ":" in context.counter and os.environ.get(TRUST) != "1":
             raise BadConfig(
                 f"'{path}' names a function to load and call, context.counter '{context.counter}': set {TRUST}=1 if "
                 "you trust whoever made this folder"
@@ -265,8 +266,8 @@ def _unknown_keys(content: Any, known: Any, name: str) -> Iterator[str]:
             yield from _unknown_keys(one, other, name)
 
 
-def read_records(folder: Path, entry: Entry) -> list[StepRecord]:
-    """An entry's records, which must be those that its figures were computed from.
+def read_records(folder: Path, log: EvaluationLog, entry: Entry) -> list[StepRecord]:
+    """An entry's records, which must be those that its figures were computed from, and follow from its replies.
 
     Raises:
         BadConfig: They were changed.
@@ -274,12 +275,26 @@ def read_records(folder: Path, entry: Entry) -> list[StepRecord]:
     """
     files = entry.files(folder)
     records = files.read()
-    if files.digest() != entry.records_digest:
+    with entry.cache(folder) as cache:
+        follow = all(record.error is not None or _follows(record, cache, log.config) for record in records)
+    if files.digest() != entry.records_digest or not follow:
         raise BadConfig(
-            f"'{files.steps}' is not what '{folder / LOG_FILE}' was computed from: "
+            f"'{files.steps}' is not what '{folder / LOG_FILE}' was computed from, or not what the replies earn: "
             f"`python -m benchmarks.leaderboard verify {folder}` finds what was changed"
         )
     return records
+
+
+def _follows(record: StepRecord, cache: ReplyCache, config: EvaluationConfig) -> bool:
+    """Whether a record is what its reply earns and its probabilities say, as far as that is seen without the store."""
+    shares: dict[Any, float] = {}
+    if record.logged_probability is not None:
+        shares = checked_distribution(cache.probabilities(record.key) or {})
+    return (
+        record.reply == cache.reply(record.key)
+        and record == rescore(record, config.reward_config, config.extraction)
+        and record.logged_probability in (None, shares.get(tuple(record.logged.values()), 0.0))
+    )
 
 
 def folder_name(label: str) -> str:

@@ -1,5 +1,6 @@
 """Ways to a better row than the agent deserves, and to what lies on the machine of whoever checks it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,23 @@ def test_verify_takes_a_store_that_only_the_folder_names_from_nobody(
 def test_more_of_what_is_bad_is_no_improvement(metric: str) -> None:
     more = Comparison(first="a", second="b", metric=metric, difference=0.1, p_value=0.001, clusters=20, steps=200)
     assert more.verdict == "significantly worse"
+
+
+@pytest.mark.parametrize("field", ["reply", "reward", "logged_probability"])
+def test_records_that_were_forged_with_their_digest_are_compared_with_the_replies(
+    field: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert rank(store, out, "oracle,majority", "--likelihood") == 0
+    files = read_log(out).entry("oracle").files(out)
+
+    def forge(record: dict[str, Any]) -> dict[str, Any]:
+        reply = {"rationale": "", "action": record["logged"]}
+        right = {"reply": json.dumps(reply), "predicted": record["logged"], "predicted_rationale": ""}
+        return right if field == "reply" else {field: 1.0}
+
+    edit_lines(files.steps, each(forge))
+    edit_json(out / "results.json", lambda log: log["entries"][0].update(records_digest=files.digest()))
+    for command in (lambda: main(["compare", str(out), "oracle", "majority"]), lambda: report([str(out)])):
+        assert command() == 2
+        assert "or not what the replies earn" in capsys.readouterr().err
