@@ -17,7 +17,7 @@ from pathlib import Path
 
 from agents.agent_worker import Failure, Method, Response
 from agents.child_process import Child, Limits
-from agents.registry import make_agent
+from agents.registry import is_own, make_agent
 from agents.sandbox import with_absolute_paths
 from replay_sessions.foundation.errors import AgentFailed, ShopR1Error
 from replay_sessions.schema import Action
@@ -26,7 +26,12 @@ from shop_env.evaluation.generate import AgentSpec, format_error, named_failure
 from shop_env.evaluation.protocol import Agent
 from shop_env.observation import Observation
 
-MOST_STARTS = 3  # an agent whose process ended that often is not started again
+MOST_STARTS = 4  # an agent whose process ended that often is not started again
+
+
+def build_agent(spec: AgentSpec, store: SessionStore | None, limits: Limits | None = None) -> Agent:
+    """An agent of ours in this process, somebody else's in one of its own."""
+    return make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits or Limits())
 
 
 def make_foreign_agent(spec: AgentSpec, store: SessionStore | None, limits: Limits | None) -> Agent:
@@ -75,6 +80,7 @@ class AgentProcess:
         self._child: Child | None = None
         self._ended = ""
         self._fresh = False
+        self._one_by_one = False
         self._seed: int | None = None
         try:
             started = self._running().started
@@ -100,24 +106,29 @@ class AgentProcess:
     def act_each(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
     ) -> Iterator[str | Exception]:
-        """A process that ends or hangs costs the reply under way; of an agent that replies in batches, the batch."""
+        """A process that ends or hangs costs the reply under way; a batch that it did not return is run one by one."""
         done, count = 0, len(observations)
-        at_once = count if self.replies_in_batches else 1
         while done < count:
+            in_batches = self.replies_in_batches and not self._one_by_one
+            end = done + 1 if self._one_by_one else count
             try:
-                for response in self._call("act", observations[done:], seeds[done:], at_once):
-                    if not 1 <= len(response.replies) <= count - done:
+                for response in self._call(
+                    "act", observations[done:end], seeds[done:end], end - done if in_batches else 1
+                ):
+                    if not 1 <= len(response.replies) <= end - done:
                         raise AgentFailed(f"the agent's process sent {len(response.replies)} replies at once")
                     for reply in response.replies:
                         done += 1
                         yield named_failure(reply.text) if isinstance(reply, Failure) else reply
-                    if done == count:
-                        return
+                    if done == end:
+                        break
                     self._acknowledge()
             except AgentFailed as failed:
-                lost = min(at_once, count - done)
-                done += lost
-                yield from [failed] * lost
+                if in_batches and end - done > 1:
+                    self._one_by_one = True
+                else:
+                    done += 1
+                    yield failed
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]

@@ -80,6 +80,7 @@ class Child:
             start_new_session=True,  # Ctrl-C is the evaluation's, and what the agent starts ends with it
         )
         threading.Thread(target=_relay, args=(self._process.stderr, spec.label), daemon=True).start()
+        threading.Thread(target=self._end_group, daemon=True).start()
         theirs.detach()
         for descriptor in passed:
             os.close(descriptor)
@@ -157,9 +158,17 @@ class Child:
         with self._writing, contextlib.suppress(OSError, ValueError):  # a process that ended fails at its next reply
             send(self._pipe, None)
 
-    def kill(self) -> None:
+    def _end_group(self) -> None:
+        """What the process started could hold its socket open when it has ended."""
+        self._process.wait()
+        self._kill_group()
+
+    def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        self._kill_group()
         self._process.wait()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

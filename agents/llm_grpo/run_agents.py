@@ -3,9 +3,9 @@
 from typing import Any
 
 from agents.agent_code import gives_probabilities, reply_identity
-from agents.agent_process import make_foreign_agent
+from agents.agent_process import build_agent
 from agents.child_process import Limits
-from agents.registry import is_own, make_agent, parse_spec
+from agents.registry import is_own, parse_spec
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Process
@@ -31,8 +31,7 @@ def identity(spec: AgentSpec, context: ContextConfig, store: SessionStore, seed:
 
 def make(spec: AgentSpec, store: SessionStore) -> Agent:
     """The agent, made for the store; somebody else's in a process of its own."""
-    limits = Limits(hidden=(store.path,))
-    return make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits)
+    return build_agent(spec, store, Limits(hidden=(store.path,)))
 
 
 def process(spec: AgentSpec) -> Process:

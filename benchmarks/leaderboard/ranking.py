@@ -19,7 +19,7 @@ from agents.agent_process import make_foreign_agent
 from agents.child_process import Limits
 from agents.registry import AGENTS, FORMER_GROUPS, GROUPS, format_spec, is_own, make_agent, parse_spec
 from replay_sessions.foundation.durable_files import working_alone_in
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
@@ -98,6 +98,8 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     keys = evaluation.keys(store)
     entries, earlier = [], _earlier_entries(folder)
     with working_alone_in(folder):
+        for entry in () if config.fresh else earlier:
+            _check_replies(folder, entry)
         for agent in agents:
             filled = fill_entry_cache(agent, keys, fresh=config.fresh)
             entries.append(build_entry(agent, filled, () if config.fresh else earlier)[0])
@@ -138,6 +140,17 @@ def _earlier_entries(folder: Path) -> Sequence[Entry]:
     with contextlib.suppress(BadConfig):
         return read_log(folder).entries
     return ()
+
+
+def _check_replies(folder: Path, entry: Entry) -> None:
+    """Raises BadConfig where cached replies are no longer those that the last results.json was computed from."""
+    with contextlib.suppress(BadSession), entry.cache(folder) as cache:
+        changed = [r for r in entry.files(folder).read() if r.reply and cache.reply(r.key) not in (None, r.reply)]
+        if changed:
+            raise BadConfig(
+                f"{len(changed)} replies of '{entry.label}' in '{folder}' are not those of its results.json: they were "
+                "edited, or a run with --fresh was stopped. Run all of them again by --fresh"
+            )
 
 
 def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
@@ -256,6 +269,6 @@ def merge(folder: Path, other: Path) -> int:
         for source in sources:
             path = folder / source.relative_to(other)
             with working_alone_in(path.parents[3]):
-                new += merge_replies(source, path)
+                new += merge_replies(source, path, note=True)
             advance(1)
     return new

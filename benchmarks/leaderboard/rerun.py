@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from agents.agent_code import code_digest, deciding_arguments
-from agents.agent_process import make_foreign_agent
+from agents.agent_process import build_agent
 from agents.child_process import Limits
-from agents.registry import format_spec, is_own, make_agent, parse_spec
+from agents.registry import format_spec, is_own, parse_spec
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import ORDER_CHECK_BATCH, run_again
@@ -67,7 +67,7 @@ def check_rerun(
             "name, so it was not run again"
         )
         return
-    lazy = LazyAgent(lambda: make_agent(spec, store=store) if is_own(spec) else make_foreign_agent(spec, store, limits))
+    lazy = LazyAgent(lambda: build_agent(spec, store, limits))
     with entry.cache(folder) as cache:
         replied = [key for key in config.keys(store) if cache.reply(key) is not None]
         drawn = set(random.SystemRandom().sample(replied, min(rerun.steps, len(replied))))

@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from agents.agent_code import gives_probabilities
+from agents.agent_process import build_agent
 from agents.baselines.oracle import OracleAgent
-from agents.registry import agent_class, make_agent
 from benchmarks.leaderboard.ranking import agent_specs, format_commit
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
@@ -28,6 +29,7 @@ from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, print_results
+from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.free_run import free_run
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles
@@ -82,7 +84,7 @@ class LiveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def run_live(config: LiveConfig, specs: list[AgentSpec]) -> list[LiveRow]:
     """Runs every agent; writes live.json, live.md and the visits; returns the rows, the shoppers' first."""
     for spec in specs:
-        agent_class(spec)  # a misspelt agent is found before hours of work, not after
+        gives_probabilities(spec)  # a misspelt agent is found before hours of work, not after
     folder = Path(config.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +106,9 @@ def run_live(config: LiveConfig, specs: list[AgentSpec]) -> list[LiveRow]:
         compare_visits(sessions, drawn_anew, label=DRAWN_ANEW, seed=config.seed),
     ]
     for spec in specs:
-        visits = run(make_agent(spec), context=config.context, max_steps=config.max_steps, progress=spec.label)
+        lazy = LazyAgent(partial(build_agent, spec, None))
+        visits = run(lazy.get(), context=config.context, max_steps=config.max_steps, progress=spec.label)
+        lazy.close()
         files = AgentFiles.of(folder, spec.label).folder
         files.mkdir(parents=True, exist_ok=True)
         replace_file(files / "visits.jsonl", msgspec.json.Encoder().encode_lines(visits))

@@ -23,7 +23,7 @@ from shop_env.observation import ContextConfig
 
 ORDER_CHECK = 32  # steps
 ORDER_CHECK_BATCH = 5
-RETRIED = "after failures: "  # how that remark begins
+RETRIED, MERGED = "after failures: ", "some of its replies were merged"  # how remarks begin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +204,9 @@ def computed_fields(
     # Between two runs an agent can leave itself notes, unless it is sandboxed.
     if cache.identity.get("process", SANDBOXED) != SANDBOXED and (retried := cache.retried(keys)):
         computed.append(f"{RETRIED}{retried} replies came when their steps, or others with them, were run again")
-    own = [remark for remark in remarks if not remark.startswith((MOSTLY_ONE, RETRIED))]
+    if any(run.get("merged") for run in cache.runs(keys)):
+        computed.append(f"{MERGED} from another machine's folder: only a rerun can tell whose they are")
+    own = [remark for remark in remarks if not remark.startswith((MOSTLY_ONE, RETRIED, MERGED))]
     return {
         "row": row,
         "records_digest": records_digest(records),

@@ -22,7 +22,7 @@ from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.reply_cache import Identity, ReplyCache
+from shop_env.evaluation.reply_cache import UNREADABLE, Identity, ReplyCache, read_regular
 from shop_env.evaluation.results import OrderCheck, ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.action_likelihood import checked_distribution
@@ -196,10 +196,10 @@ class AgentFiles:
         """
         remedy = "run the same command again, which makes them anew from the replies"
         try:
-            return msgspec.json.Decoder(StepRecord).decode_lines(self.steps.read_bytes())
+            return msgspec.json.Decoder(StepRecord).decode_lines(read_regular(self.steps))
         except FileNotFoundError as error:
             raise BadSession(f"no records at '{self.steps}': {remedy}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise BadSession(f"the records '{self.steps}' cannot be read ({error}): {remedy}") from error
 
     def digest(self) -> str:
@@ -222,12 +222,12 @@ def read_log(folder: Path) -> EvaluationLog:
     path = folder / LOG_FILE
     resume = f"`python -m agents.llm_grpo.train --resume {folder}`"
     try:
-        content = msgspec.json.decode(path.read_bytes())
+        content = msgspec.json.decode(read_regular(path))
     except FileNotFoundError as error:
         if (folder / "run.json").is_file():
             raise BadConfig(f"'{folder}' is a training run that is not finished: {resume} goes on with it") from error
         raise BadConfig(f"No '{path}': is '{folder}' the --out of a finished leaderboard or training run?") from error
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise BadConfig(f"'{path}' is no JSON: {error}") from error
     content = content if isinstance(content, dict) else {}
     versions = {"results": content.get("version")} | (content.get("versions") or {})

@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 Identity = dict[str, Any]  # everything that decides a reply: agent, code, store, context, seed
 
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 class _Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     # On disk the names of earlier versions stay: replies that were paid for remain readable.
     identity: Identity | None = msgspec.field(default=None, name="asked_with")
@@ -94,7 +97,7 @@ class ReplyCache:
         self._complete_bytes = 0
         self._file: BinaryIO | None = None
         self._last = time.monotonic()
-        if path is not None and path.exists():
+        if path is not None and path.is_file():
             self._read(path)
         if path is not None and part is not None:
             self.path, self._complete_bytes = path.with_name(f"{path.name}.part{part}"), 0
@@ -253,8 +256,11 @@ def _distribution_problem(probabilities: Probabilities) -> str:
     return ""
 
 
-def merge_replies(source: Path, path: Path) -> bool:
+def merge_replies(source: Path, path: Path, *, note: bool = False) -> bool:
     """Adds to the replies in `path` those that another file holds for the same identity; its own replies win.
+
+    Args:
+        note: Note in each run of the other file that it was merged.
 
     Returns:
         Whether there was anything new.
@@ -263,6 +269,10 @@ def merge_replies(source: Path, path: Path) -> bool:
         BadSession: One of them cannot be read, or their identities differ.
     """
     theirs, decoded, _ = _complete_lines(source, strict=True)
+    if note:
+        for line in decoded:
+            line.run = line.run and line.run | {"merged": True}
+        theirs = msgspec.json.Encoder().encode_lines(decoded)
     ours, own_decoded, _ = _complete_lines(path) if path.exists() else (b"", [], 0)
     if not decoded or set(theirs.splitlines()[1:]) <= set(ours.splitlines()[1:]):
         return False
@@ -289,17 +299,28 @@ def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_L
     decoder = msgspec.json.Decoder(_Line)
     try:
         return complete, decoder.decode_lines(complete), 0
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         lines, bad = [], 0
         for line in complete.splitlines():
             try:
                 lines.append(decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 bad += 1
         if strict or not lines or lines[0].identity is None:
             raise BadSession(f"the replies in '{path}' cannot be read ({error}): move the file away") from error
         logger.warning("%d lines of '%s' cannot be read (%s): their steps count as not run", bad, path, error)
         return complete, lines, bad
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file in a folder that may be a stranger's: reading a pipe would never end.
+
+    Raises:
+        FileNotFoundError: There is no regular file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.read_bytes()
 
 
 def _not_writable(path: Path, error: OSError) -> BadConfig:

@@ -1,6 +1,9 @@
 """Ways to a better row than the agent deserves, and to what lies on the machine of whoever checks it."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.ranking import markdown
 from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import verify
+from benchmarks.live.__main__ import main as live
 from benchmarks.people.__main__ import main as people
 from benchmarks.report.__main__ import main as report
 from benchmarks.series.__main__ import main as series
@@ -82,6 +86,7 @@ def act(observation):
     assert rank(store, out, agent) == 0
     (replies,) = (out / "agents" / "echo" / "replies").glob("*.jsonl")
     edit_lines(replies, each(lambda line: {"reply": "the best"} if "reply" in line else {}))
+    (out / "results.json").unlink()
     assert rank(store, out, agent) == 0
     assert "the agent replies 'nothing', and not 'the best'" in rerun(out, store, f"{file}:act")
     open_door = Rerun(steps=2, trust=(f"{file}:act",), limits=Limits(sandbox=False))
@@ -253,3 +258,68 @@ def test_records_that_were_forged_with_their_digest_are_compared_with_the_replie
     for command in (lambda: main(["compare", str(out), "oracle", "majority"]), lambda: report([str(out)])):
         assert command() == 2
         assert "or not what the replies earn" in capsys.readouterr().err
+
+
+def test_edited_replies_are_noticed_by_the_next_run(
+    store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert rank(store, out, "majority,random") == 0
+    [replies] = out.glob("agents/random/replies/*.jsonl")
+    edit_lines(replies, lambda lines: [*lines, {**lines[-1], "reply": "broken"}])
+    assert rank(store, out, "majority,random") == 2
+    assert "1 replies of 'random'" in capsys.readouterr().err
+    assert rank(store, out, "majority,random", "--fresh") == 0
+
+
+def test_merged_replies_are_marked(store: SessionStore, tmp_path: Path) -> None:
+    assert rank(store, tmp_path / "other", "random") == 0
+    for _ in range(2):
+        assert main(["merge", str(tmp_path / "out"), str(tmp_path / "other")]) == 0
+    assert rank(store, tmp_path / "out", "random") == 0
+    table = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+    assert "random: some of its replies were merged from another machine" in table
+    assert not any(verify(tmp_path / "out", store).values())
+
+
+@pytest.mark.parametrize("name", ["results.json", "agents/random/steps.jsonl", "agents/random/replies/*.jsonl"])
+@pytest.mark.parametrize("kind", ["pipe", "deep"])
+def test_a_file_that_never_ends_or_is_too_deep_is_an_error(
+    name: str, kind: str, store: SessionStore, tmp_path: Path
+) -> None:
+    assert rank(store, tmp_path, "random") == 0
+    [file] = tmp_path.glob(name)
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.write_text("[" * 200_000 + "\n", encoding="utf-8")
+    assert main(["verify", str(tmp_path), "--store", str(store.path)]) in (1, 2)
+
+
+def test_a_source_of_any_depth_ends_no_other_agent_s_run(store: SessionStore, tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, "x = " + "-" * 200_000 + "1\ndef act(observation): return LEAVE")
+    assert rank(store, tmp_path / "out", f"{agent},majority") == 1
+    assert read_log(tmp_path / "out").entry("majority").row.ranked
+
+
+def test_modules_in_a_folder_that_was_sent_are_not_those_that_verify_loads(tmp_path: Path) -> None:
+    for name in ("msgspec", "json", "tyro"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('loaded from the folder')", encoding="utf-8")
+    words = [sys.executable, "-m", "benchmarks.leaderboard", "verify", "."]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and "loaded from the folder" not in ended.stderr
+
+
+def test_an_agent_that_walks_by_itself_cannot_change_its_figures(tmp_path: Path) -> None:
+    meddles = """
+import sys
+for module in [m for m in sys.modules.values() if "live.figures" in m.__name__ or "populations" in m.__name__]:
+    for name in [name for name in dir(module) if "divergence" in name]:
+        setattr(module, name, lambda *a, **k: 0.0)
+def act(observation): return LEAVE
+"""
+    agents = f"{write_agent(tmp_path, meddles)},copy_match"
+    assert live(["--agents", agents, "--sessions", "16", "--out", str(tmp_path / "out")]) in (0, 1)
+    rows = json.loads((tmp_path / "out" / "live.json").read_text(encoding="utf-8"))["rows"]
+    assert rows[-1]["figures"]["action_mix_divergence"]["value"] > 0.1
