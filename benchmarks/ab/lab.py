@@ -5,16 +5,16 @@ the known shoppers ─► the same, on more visits ─────────�
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from agents.agent_code import code_digest, deciding_arguments, gives_probabilities
-from agents.agent_process import build_agent
+from agents.agent_code import code_digest, deciding_arguments
 from agents.baselines.oracle import OracleAgent
+from agents.registry import agent_class, make_agent
 from benchmarks.ab.config import AGAIN, PLACEBOS, VARIANTS, A, LabConfig
 from benchmarks.ab.effects import MEASURES, Effect, Prediction, alarms_in_parts, effect_of, paired_effect, prediction
 from benchmarks.ab.purchase_model import PurchaseModel
@@ -25,7 +25,6 @@ from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.protocol import Agent
@@ -70,7 +69,7 @@ def run_lab(config: LabConfig) -> LabResults:
     """Walks what has not been walked yet, and compares."""
     specs = agent_specs(config.agents)
     for spec in specs:
-        gives_probabilities(spec)  # a misspelt agent is found before hours of work, not after
+        agent_class(spec)  # a misspelt agent is found before hours of work, not after
     labels = [spec.label for spec in specs]
     for label in config.visits_of:
         if label not in labels:
@@ -98,9 +97,8 @@ def _row(config: LabConfig, spec: AgentSpec, store: SessionStore, true: Effects)
         "visits": config.visits_of.get(spec.label, config.visits),
         "max_steps": config.max_steps,
     }
-    lazy = LazyAgent(partial(build_agent, spec, store))
-    outcomes = _get_outcomes(config, spec.label, lazy.get, decided_by, config.seeds)
-    lazy.close()
+    build = cache(partial(make_agent, spec, store=store))
+    outcomes = _get_outcomes(config, spec.label, build, decided_by, config.seeds)
     effects = {name: {m: effect_of(outcomes[A], outcomes[name], m) for m in MEASURES} for name in config.changes}
     alarms = {}
     for measure in MEASURES if AGAIN in outcomes else ():

@@ -77,6 +77,25 @@ class Raises(Base):
 class BadConcurrency(Base):
     concurrency = 0
 
+class CrashesInBatch(Base):
+    def act_batch(self, observations):
+        if any(o["step"] == 3 for o in observations): os._exit(3)
+        return [LEAVE for _ in observations]
+
+class ForgesItsStart(Base):
+    """Says by itself, on the socket of its process, how many calls it takes at once."""
+    def __init__(self):
+        import msgspec, agents.agent_worker as worker
+        content = msgspec.msgpack.encode(worker.Started(concurrency=0, replies_in_batches=True))
+        os.write(int(sys.argv[1]), len(content).to_bytes(4, "big") + content)
+        time.sleep(1)
+
+class LeavesAnother(Base):
+    """Ends while a process that it started holds its socket open."""
+    def __init__(self):
+        if os.fork() == 0: time.sleep(300)
+        os._exit(3)
+
 class Prints(Base):
     def act(self, observation):
         print("as it should be"); os.write(1, b"loud"); return LEAVE
@@ -204,15 +223,29 @@ def test_a_process_that_ends_is_started_again_but_not_forever(agents: Path, plan
     assert all(error and "the agent's process ended (exit code 3)" in error for error in always)
 
 
+def test_a_crash_in_a_batch_costs_its_own_step(agents: Path, planted_store: SessionStore) -> None:
+    crashed = errors(agents, "CrashesInBatch", planted_store)
+    assert crashed == [None, None, "AgentFailed: the agent's process ended (exit code 3)", None, None]
+
+
 def test_an_agent_that_hangs_costs_its_own_steps_and_the_run_goes_on(agents: Path, planted_store: SessionStore) -> None:
     hung = errors(agents, "Hangs", planted_store, limit_s=0.5)
     assert hung == [None, "AgentFailed: no reply within 0.5 s", None, None, "AgentFailed: no reply within 0.5 s"]
 
 
-@pytest.mark.parametrize(("name", "reason"), [("Raises", "no model here"), ("BadConcurrency", "concurrency 0")])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Raises", "no model here"),
+        ("BadConcurrency", "concurrency 0"),
+        ("ForgesItsStart", "concurrency is 0"),
+        ("LeavesAnother", "ended its process as it was made"),
+    ],
+)
 def test_an_agent_that_cannot_be_made_says_why(agents: Path, name: str, reason: str) -> None:
-    with pytest.raises(BadConfig, match=reason):
-        process(agents, name)
+    for sandbox in (True, False):
+        with pytest.raises(BadConfig, match=reason):
+            AgentProcess(parse_spec(f"{agents}:{name}"), None, Limits(sandbox=sandbox))
     agent = make_foreign_agent(parse_spec(f"{agents}:{name}"), None, Limits(step_time_s=9))
     with pytest.raises(AgentFailed, match=reason):
         agent.act({})  # type: ignore[typeddict-item]

@@ -63,7 +63,10 @@ def calls(paid: Path) -> list[str]:
 
 def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") -> dict[str, Any]:
     agent = f"paid={paid}:Paid{arguments}"
-    assert main(["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", *more]) == 0
+    assert (
+        main(["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", "--no-sandbox", *more])
+        == 0
+    )
     found: dict[str, Any] = json.loads((out / "results.json").read_text(encoding="utf-8"))["entries"][0]
     return found
 
@@ -71,7 +74,7 @@ def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") ->
 def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subprocess.Popen[bytes]:
     """The same in a process of its own, which is at work until it is killed."""
     agent = f"paid={paid}:Paid?pause_s=0.01"
-    call = ["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0"]
+    call = ["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", "--no-sandbox"]
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.leaderboard", *call],
         cwd=ROOT,

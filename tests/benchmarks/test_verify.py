@@ -213,6 +213,7 @@ def test_replies_edited_to_the_logged_ones_are_found_by_asking_again_and_by_noth
         each(lambda line: {"reply": logged[line["session_id"], line["step_index"]]} if "reply" in line else {}),
     )
     assert mismatches(copied, store, "random")  # the other files do not fit
+    (copied / "results.json").unlink()
     assert main([*AGENTS, "--store", str(store_path), "--out", str(copied)]) == 0  # makes them fit
     rows = {
         entry["spec"]["label"]: entry["row"] for entry in json.loads((copied / "results.json").read_text())["entries"]

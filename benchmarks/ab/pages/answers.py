@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.agent_code import gives_probabilities, reply_identity
-from agents.agent_process import build_agent
+from agents.registry import is_own, make_agent
 from benchmarks.ab.pages.changed import ChangedSteps, PageVersion
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.shares import Distribution, Kinds
@@ -75,7 +75,9 @@ def ask_agent(
     """Generates what is not cached yet."""
     # What decides a reply to A, as in a leaderboard; computed once, since it reads the agent's code.
     identity = reply_identity(spec, config.context, store, config.seed)
-    agent = _Agent(spec, config, changed, kinds, identity, LazyAgent(lambda: build_agent(spec, store)))
+    if not is_own(spec):
+        identity["process"] = "evaluator's"  # those of a leaderboard's run --in-process
+    agent = _Agent(spec, config, changed, kinds, identity, LazyAgent(lambda: make_agent(spec, store=store)))
     answers = agent.answers(by_probabilities=not config.by_replies and gives_probabilities(spec))
     answers.remarks = agent.lazy.close()
     return answers
