@@ -56,8 +56,8 @@ def child_environment(home: Path, further: Iterable[str]) -> dict[str, str]:
     return {"HOME": str(home)} | passed
 
 
-def sandbox_options(spec: AgentSpec, folder: Path, working: Path) -> int:
-    """bubblewrap's options for a process without network and with these files alone: a pipe to read them from.
+def sandbox_options(spec: AgentSpec, folder: Path, working: Path, hidden: Sequence[Path]) -> int:
+    """bubblewrap's options for a process without network and with these files alone, in an open file.
 
     As words of the command they could be read within the sandbox.
 
@@ -78,10 +78,10 @@ def sandbox_options(spec: AgentSpec, folder: Path, working: Path) -> int:
         *_bind(map(str, source_files(spec))), "--ro-bind", str(folder), str(folder),
         "--bind", str(working), str(working), "--chdir", str(working),
     ]  # fmt: skip
-    reading, writing = os.pipe()
-    with os.fdopen(writing, "wb") as pipe:
-        pipe.write("\0".join(options).encode())
-    return reading
+    descriptor = os.memfd_create("options")  # a pipe would be full at 64 KiB
+    os.write(descriptor, "\0".join(options).encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _package(spec: AgentSpec) -> list[str]:

@@ -238,7 +238,7 @@ def test_an_agent_that_hangs_costs_its_own_steps_and_the_run_goes_on(agents: Pat
     [
         ("Raises", "no model here"),
         ("BadConcurrency", "concurrency 0"),
-        ("ForgesItsStart", "concurrency is 0"),
+        ("ForgesItsStart", "Expected `int` >= 1"),
         ("LeavesAnother", "ended its process as it was made"),
     ],
 )
