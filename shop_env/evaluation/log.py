@@ -20,6 +20,7 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
+from replay_sessions.foundation.table import Estimate
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import UNREADABLE, Identity, ReplyCache, read_regular
@@ -133,16 +134,18 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         for entry in self.entries:
             if entry.row.caveat is not None:
                 remarks.append(f"{entry.label}: not ranked: {entry.row.caveat}")
-            for name in best.keys() & entry.row.figures.keys() & {"exact_accuracy", "top1_accuracy", "nll"}:
-                figure, sign = entry.row.figures[name], -1 if name == "nll" else 1
-                # Where all users have the same value, or few are there, it has no interval.
-                ends = (figure.value,) if figure.low is None else (figure.low, figure.high)
-                if min(sign * (end or 0.0) for end in ends) > sign * best[name].value:
-                    remarks.append(
-                        f"{entry.label}: {name} {'lies' if figure.low is None else 'has its interval'} beyond the "
-                        f"ceiling of {best[name].value:.3f}, the best that can be known from the observation: look for "
-                        "the answers in what it learnt from"
-                    )
+            beyond = [
+                f"{name} {best[name].value:.3f}{' (by chance, perhaps: no interval)' if figure.low is None else ''}"
+                for name in ("exact_accuracy", "top1_accuracy", "nll")
+                if (figure := entry.row.figures.get(name))
+                and name in best
+                and _is_beyond(figure, best[name].value, name)
+            ]
+            if beyond:
+                remarks.append(
+                    f"{entry.label}: beyond the ceiling, the best that can be known from the observation: "
+                    f"{', '.join(beyond)}. Look for the answers in what it learnt from"
+                )
             if self.processes.get(entry.label) == "evaluator's":
                 remarks.append(f"{entry.label}: ran in the evaluator's process, where code can read the logged actions")
             if entry.process != "evaluator's" and entry.order_check is None:
@@ -164,6 +167,14 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if label not in entries:
             raise UnknownAgent(f"No agent '{label}' in this evaluation. {did_you_mean(label, entries)}")
         return entries[label]
+
+
+def _is_beyond(figure: Estimate, ceiling: float, name: str) -> bool:
+    """Whether the interval is better than the ceiling, or the value where there is none (few users, or all alike)."""
+    low, high = figure.low, figure.high
+    if name == "nll":
+        return (figure.value if high is None else high) < ceiling
+    return (figure.value if low is None else low) > ceiling
 
 
 class AgentFiles:

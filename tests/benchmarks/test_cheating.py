@@ -138,9 +138,9 @@ class Knows:
     agent = write_agent(tmp_path, source).replace(":act", ":Knows")
     assert rank(store, tmp_path / "out", f"{agent},majority", "--likelihood") == 0
     table = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
-    for name in ("exact_accuracy lies", "top1_accuracy lies", "nll lies"):
-        assert f"theirs: {name} beyond the ceiling" in table
-    assert "majority: exact" not in table
+    [remark] = [line for line in table.splitlines() if line.startswith("theirs: beyond the ceiling")]
+    assert all(f"{name} " in remark for name in ("exact_accuracy", "top1_accuracy", "nll"))
+    assert "majority: beyond" not in table
 
 
 STATEFUL = "count = 0\ndef act(observation):\n    global count\n    count += 1\n    return LEAVE + ' ' * count"

@@ -382,7 +382,7 @@ def test_a_row_above_the_ceiling_says_so(finished: Path) -> None:
     above = msgspec.structs.replace(log, entries=entries).remarks
     [said] = [remark for remark in above if remark not in log.remarks]
     ceiling = log.ceilings[0].figures["exact_accuracy"].value
-    assert said.startswith(f"{entries[0].label}: exact_accuracy has its interval beyond the ceiling of {ceiling:.3f}")
+    assert said.startswith(f"{entries[0].label}: beyond the ceiling") and f": exact_accuracy {ceiling:.3f}. " in said
 
 
 def test_a_label_is_no_markup_no_emoji_and_no_second_line(
