@@ -7,6 +7,7 @@ answers several at once. An agent that answers one observation at a time has eac
 goes on when the one before was acknowledged.
 """
 
+import contextlib
 import socket
 import sys
 import threading
@@ -196,4 +197,5 @@ def _weights(result: Mapping[Action, float] | Exception) -> list[tuple[Action, f
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    with contextlib.suppress(BrokenPipeError):  # the evaluation has ended
+        main(int(sys.argv[1]))

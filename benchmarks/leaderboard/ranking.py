@@ -23,9 +23,10 @@ from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.agent_files import folder_name
 from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, folder_name, read_log, write_log
+from shop_env.evaluation.log import Entry, EvaluationLog, read_log, write_log
 from shop_env.evaluation.reply_cache import merge_replies
 from shop_env.evaluation.results import ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig

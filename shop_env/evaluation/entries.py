@@ -11,9 +11,10 @@ from random import Random, SystemRandom
 from typing import Any, NamedTuple
 
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.agent_files import AgentFiles, records_digest
 from shop_env.evaluation.evaluate import LazyAgent, build_records, fill_cache
 from shop_env.evaluation.generate import AgentSpec, Generated, batched, generate, plan_batches
-from shop_env.evaluation.log import SANDBOXED, AgentFiles, Entry, Process, records_digest
+from shop_env.evaluation.log import SANDBOXED, Entry, Process
 from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import MOSTLY_ONE, OrderCheck, dominant_type, summarise
@@ -202,7 +203,9 @@ def computed_fields(
     dominant = dominant_type(records)
     computed = [dominant.sentence] if dominant else []
     # Between two runs an agent can leave itself notes, unless it is sandboxed.
-    if cache.identity.get("process", SANDBOXED) != SANDBOXED and (retried := cache.retried(keys)):
+    if cache.identity.get("process", SANDBOXED) != SANDBOXED and (
+        retried := sum(cache.reply(key) is not None for key in cache.failed.intersection(keys))
+    ):
         computed.append(f"{RETRIED}{retried} replies came when their steps, or others with them, were run again")
     if any(run.get("merged") for run in cache.runs(keys)):
         computed.append(f"{MERGED} from another machine's folder: only a rerun can tell whose they are")

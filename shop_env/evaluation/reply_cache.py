@@ -9,8 +9,7 @@
     {"session_id": "s1", "step_index": 2, "seconds": 2.4, "probabilities": [[{"type": "terminate"}, 0.2], …]}
 
 Of two lines about the same thing the later counts, but no error replaces a reply. A line is written in one call as soon
-as it is known; a last line that a kill cut off is dropped, and its step alone is run again. (A machine that loses power
-may lose the last seconds, unless each line is `synced` to the disk.)
+as it is known; a last line that a kill cut off is dropped, and its step alone is run again.
 
 Processes that share an agent's steps write a part each (FILE.part0, FILE.part1, …); `merge_parts` puts them together.
 """
@@ -76,6 +75,7 @@ class ReplyCache:
         part: Write to this part of the file, which other processes read too.
 
     Attributes:
+        failed: Steps that failed at least once.
         unreadable: How many lines of the file cannot be read; their steps have no reply.
 
     Raises:
@@ -93,7 +93,7 @@ class ReplyCache:
         self._runs: list[dict[str, Any]] = []
         self._replies: dict[StepKey, _Cached] = {}
         self._probabilities: dict[StepKey, _Cached] = {}
-        self._failed: set[StepKey] = set()
+        self.failed: set[StepKey] = set()
         self._complete_bytes = 0
         self._file: BinaryIO | None = None
         self._last = time.monotonic()
@@ -129,10 +129,6 @@ class ReplyCache:
     def runs(self, keys: Iterable[StepKey]) -> list[dict[str, Any]]:
         """Commit, packages, machine and time of the runs of the command that gave the replies to these steps."""
         return [self._runs[run] for run in sorted({cached.run for cached in self._cached(keys)} - {-1})]
-
-    def retried(self, keys: Iterable[StepKey]) -> int:
-        """How many of these steps have a reply and failed at least once."""
-        return sum(key in self._failed and self.reply(key) is not None for key in keys)
 
     def seconds(self, keys: Iterable[StepKey]) -> float:
         """How long the agent took for these steps."""
@@ -194,9 +190,8 @@ class ReplyCache:
         self._append(line)
 
     def _new_line(self, key: StepKey) -> _Line:
-        now, before = time.monotonic(), self._last
-        self._last = now
-        return _Line(session_id=key[0], step_index=key[1], seconds=round(now - before, 6))
+        before, self._last = self._last, time.monotonic()
+        return _Line(session_id=key[0], step_index=key[1], seconds=round(self._last - before, 6))
 
     def _read(self, path: Path) -> None:
         content, lines, self.unreadable = _complete_lines(path)
@@ -214,7 +209,7 @@ class ReplyCache:
             table = self._probabilities if has_probabilities else self._replies
             key = (line.session_id, line.step_index)
             if line.failed:
-                self._failed.add(key)
+                self.failed.add(key)
             if not line.failed or key not in table or table[key].line.failed:
                 table[key] = _Cached(line, len(self._runs) - 1)
 
@@ -259,8 +254,7 @@ def _distribution_problem(probabilities: Probabilities) -> str:
 def merge_replies(source: Path, path: Path, *, note: bool = False) -> bool:
     """Adds to the replies in `path` those that another file holds for the same identity; its own replies win.
 
-    Args:
-        note: Note in each run of the other file that it was merged.
+    With `note`, the provenance of the other's runs says that they were merged.
 
     Returns:
         Whether there was anything new.
@@ -310,17 +304,6 @@ def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_L
             raise BadSession(f"the replies in '{path}' cannot be read ({error}): move the file away") from error
         logger.warning("%d lines of '%s' cannot be read (%s): their steps count as not run", bad, path, error)
         return complete, lines, bad
-
-
-def read_regular(path: Path) -> bytes:
-    """The content of a file in a folder that may be a stranger's: reading a pipe would never end.
-
-    Raises:
-        FileNotFoundError: There is no regular file.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    return path.read_bytes()
 
 
 def _not_writable(path: Path, error: OSError) -> BadConfig:
