@@ -27,8 +27,7 @@ from replay_sessions.foundation.durable_files import replace_file, working_alone
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import AgentFiles
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.metrics import StepRecord
 from train.config import SftConfig
 from train.run.config import TrainConfig

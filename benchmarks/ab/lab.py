@@ -25,8 +25,8 @@ from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import folder_name
 from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.protocol import Agent
 
 SHOPPERS, NO_EFFECT, PURCHASE_MODEL = "the shoppers", "no effect", "purchase model"

@@ -23,10 +23,9 @@ from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import folder_name
-from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache, remarks_of
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, read_log, write_log
+from shop_env.evaluation.log import Entry, EvaluationLog, folder_name, read_log, write_log
 from shop_env.evaluation.reply_cache import merge_replies
 from shop_env.evaluation.results import ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import EvaluationConfig
@@ -219,7 +218,7 @@ def _split_at_commas(text: str) -> list[str]:
 def notes_of(log: EvaluationLog) -> list[str]:
     """What a table's reader should know: what stands behind a label, and the remarks."""
     texts = [(entry.label, format_spec(entry.spec)) for entry in log.entries]
-    return [*(f"{label} is {text}" for label, text in texts if label != text), *log.remarks]
+    return [*(f"{label} is {text}" for label, text in texts if label != text), *remarks_of(log)]
 
 
 def markdown(log: EvaluationLog) -> str:

@@ -33,11 +33,10 @@ from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import AgentFiles
 from shop_env.evaluation.entries import computed_fields
 from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
+from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, AgentFiles, Entry, EvaluationLog, read_log
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig

@@ -29,10 +29,10 @@ from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, print_results
-from shop_env.evaluation.agent_files import AgentFiles
 from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.free_run import free_run
 from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.log import AgentFiles
 from shop_env.evaluation.results import interval_notes
 from shop_env.observation import ContextConfig
 

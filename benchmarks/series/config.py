@@ -18,7 +18,7 @@ from agents.registry import parse_spec
 from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_texts
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from shop_env.evaluation.agent_files import folder_name
+from shop_env.evaluation.log import folder_name
 
 SEED = "{seed}"
 NOT_SETTINGS = ("agents", "store", "out", "fresh")  # keys of a leaderboard that a series fills in

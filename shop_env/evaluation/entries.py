@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, NamedTuple
 
+from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import AgentFiles, records_digest
 from shop_env.evaluation.evaluate import LazyAgent, build_records, fill_cache
 from shop_env.evaluation.generate import AgentSpec, Generated, batched, generate, plan_batches
-from shop_env.evaluation.log import SANDBOXED, Entry, Process
+from shop_env.evaluation.log import SANDBOXED, AgentFiles, Entry, EvaluationLog, Process, records_digest
 from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import MOSTLY_ONE, OrderCheck, dominant_type, summarise
@@ -217,3 +217,37 @@ def computed_fields(
         "time_s": round(cache.seconds(keys), 6),
         "remarks": [*own, *computed],
     }
+
+
+def remarks_of(log: EvaluationLog) -> list[str]:
+    """What a reader should know of the agents, a line each."""
+    remarks = [f"{entry.label}: {remark}" for entry in log.entries for remark in entry.remarks]
+    if log.config.split in ("train", "all"):
+        remarks.append(f"split {log.config.split} holds sessions that agents may have learnt from")
+    best = log.ceilings[0].figures if log.ceilings else {}
+    for entry in log.entries:
+        if entry.row.caveat is not None:
+            remarks.append(f"{entry.label}: not ranked: {entry.row.caveat}")
+        beyond = [
+            f"{name} {best[name].value:.3f}{' (by chance, perhaps: no interval)' if figure.low is None else ''}"
+            for name in ("exact_accuracy", "top1_accuracy", "nll")
+            if (figure := entry.row.figures.get(name)) and name in best and _is_beyond(figure, best[name].value, name)
+        ]
+        if beyond:
+            remarks.append(
+                f"{entry.label}: beyond the ceiling, the best that can be known from the observation: "
+                f"{', '.join(beyond)}. Look for the answers in what it learnt from"
+            )
+        if log.processes.get(entry.label) == "evaluator's":
+            remarks.append(f"{entry.label}: ran in the evaluator's process, where code can read the logged actions")
+        if entry.process != "evaluator's" and entry.order_check is None:
+            remarks.append(f"{entry.label}: whether it depends on more than the observation was not checked")
+    return remarks
+
+
+def _is_beyond(figure: Estimate, ceiling: float, name: str) -> bool:
+    """Whether the interval is better than the ceiling, or the value where there is none (few users, or all alike)."""
+    low, high = figure.low, figure.high
+    if name == "nll":
+        return (figure.value if high is None else high) < ceiling
+    return (figure.value if low is None else low) > ceiling

@@ -9,17 +9,17 @@ DIR/agents/NAME/steps.jsonl            an agent's records: for each scored step 
 DIR/agents/NAME/replies/DIGEST.jsonl   its replies, line by line as they came (reply_cache.py); DIGEST: of the identity
 """
 
+import hashlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from replay_sessions.foundation.durable_files import read_regular, replace_file, replace_json
-from replay_sessions.foundation.errors import BadConfig, UnknownAgent, did_you_mean
-from replay_sessions.foundation.table import Estimate
-from shop_env.evaluation.agent_files import AgentFiles
+from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import UNREADABLE, Identity, ReplyCache
@@ -124,34 +124,6 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return sorted_rows([*(entry.row for entry in self.entries), *self.ceilings])
 
     @property
-    def remarks(self) -> list[str]:
-        """What a reader should know of the agents, a line each."""
-        remarks = [f"{entry.label}: {remark}" for entry in self.entries for remark in entry.remarks]
-        if self.config.split in ("train", "all"):
-            remarks.append(f"split {self.config.split} holds sessions that agents may have learnt from")
-        best = self.ceilings[0].figures if self.ceilings else {}
-        for entry in self.entries:
-            if entry.row.caveat is not None:
-                remarks.append(f"{entry.label}: not ranked: {entry.row.caveat}")
-            beyond = [
-                f"{name} {best[name].value:.3f}{' (by chance, perhaps: no interval)' if figure.low is None else ''}"
-                for name in ("exact_accuracy", "top1_accuracy", "nll")
-                if (figure := entry.row.figures.get(name))
-                and name in best
-                and _is_beyond(figure, best[name].value, name)
-            ]
-            if beyond:
-                remarks.append(
-                    f"{entry.label}: beyond the ceiling, the best that can be known from the observation: "
-                    f"{', '.join(beyond)}. Look for the answers in what it learnt from"
-                )
-            if self.processes.get(entry.label) == "evaluator's":
-                remarks.append(f"{entry.label}: ran in the evaluator's process, where code can read the logged actions")
-            if entry.process != "evaluator's" and entry.order_check is None:
-                remarks.append(f"{entry.label}: whether it depends on more than the observation was not checked")
-        return remarks
-
-    @property
     def processes(self) -> dict[str, str]:
         """Whose process somebody else's agents ran in, by label."""
         return {entry.label: entry.process for entry in self.entries if "process" in entry.identity}
@@ -168,12 +140,45 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return entries[label]
 
 
-def _is_beyond(figure: Estimate, ceiling: float, name: str) -> bool:
-    """Whether the interval is better than the ceiling, or the value where there is none (few users, or all alike)."""
-    low, high = figure.low, figure.high
-    if name == "nll":
-        return (figure.value if high is None else high) < ceiling
-    return (figure.value if low is None else low) > ceiling
+class AgentFiles:
+    """The folder of one agent's records and replies."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.steps = folder / "steps.jsonl"
+
+    @classmethod
+    def of(cls, evaluation: Path, name: str) -> "AgentFiles":
+        """In the folder of an evaluation, by a name that may be a label."""
+        return cls(evaluation / "agents" / folder_name(name))
+
+    def replies(self, identity: Identity) -> Path:
+        """The replies of this identity; those of others are files beside it."""
+        digest = hashlib.blake2b(msgspec.json.encode(identity, order="sorted"), digest_size=8)
+        return self.folder / "replies" / f"{digest.hexdigest()}.jsonl"
+
+    def write(self, records: Sequence[StepRecord]) -> None:
+        """Writes steps.jsonl."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self.steps, msgspec.json.Encoder().encode_lines(records))
+
+    def read(self) -> list[StepRecord]:
+        """All records.
+
+        Raises:
+            BadSession: The file is absent, cut off or of another version.
+        """
+        remedy = "run the same command again, which makes them anew from the replies"
+        try:
+            return msgspec.json.Decoder(StepRecord).decode_lines(read_regular(self.steps))
+        except FileNotFoundError as error:
+            raise BadSession(f"no records at '{self.steps}': {remedy}") from error
+        except UNREADABLE as error:
+            raise BadSession(f"the records '{self.steps}' cannot be read ({error}): {remedy}") from error
+
+    def digest(self) -> str:
+        """The digest of the records as they are on the disk."""
+        return _digest(self.steps.read_bytes())
 
 
 def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
@@ -264,6 +269,27 @@ def _follows(record: StepRecord, cache: ReplyCache, config: EvaluationConfig) ->
         and record == rescore(record, config.reward_config, config.extraction)
         and record.logged_probability in (None, shares.get(tuple(record.logged.values()), 0.0))
     )
+
+
+def folder_name(label: str) -> str:
+    """A folder name that says the label; where characters had to go, a digest keeps labels apart.
+
+    >>> folder_name("copy_match"), folder_name("runs/sft?temperature=0")
+    ('copy_match', 'runs_sft_temperature_0-5eb66b')
+    """
+    cleaned = re.sub(r"[^\w.-]+", "_", label).strip(".") or "agent"
+    if cleaned == label and len(label) <= 80:
+        return cleaned
+    return f"{cleaned[:80]}-{hashlib.blake2b(label.encode(), digest_size=3).hexdigest()}"
+
+
+def records_digest(records: Sequence[StepRecord]) -> str:
+    """The digest of the file that holds these records."""
+    return _digest(msgspec.json.Encoder().encode_lines(records))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _format_versions(versions: dict[str, Any]) -> str:

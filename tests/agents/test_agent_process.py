@@ -16,6 +16,7 @@ from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, UnknownAgent
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.entries import remarks_of
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.log import read_log
@@ -212,7 +213,7 @@ def test_agents_that_cannot_be_made_here_end_no_other_agent_s_run(
     log = read_log(tmp_path / "out")
     assert {entry.label: entry.row.steps for entry in log.entries} == {"R": 0, "C": 0, "majority": 5, "E": 3}
     assert "concurrency 0" in str(log.entry("C").row.first_error)
-    assert "E: ran in the evaluator's process, where code can read the logged actions" in log.remarks
+    assert "E: ran in the evaluator's process, where code can read the logged actions" in remarks_of(log)
 
 
 def test_a_process_that_ends_is_started_again_but_not_forever(agents: Path, planted_store: SessionStore) -> None:

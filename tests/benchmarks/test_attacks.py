@@ -18,9 +18,8 @@ from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import verify
 from benchmarks.series.__main__ import main as series
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import AgentFiles
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.log import AgentFiles, read_log
 
 pytestmark = pytest.mark.long
 

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.compare import Compare, compare
 from replay_sessions.foundation.table import Estimate, format_cell
+from shop_env.evaluation.entries import remarks_of
 from shop_env.evaluation.log import read_log
 from tests.demo_stores import demo_store_at
 
@@ -375,12 +376,12 @@ def test_a_former_option_is_answered_with_what_replaced_it(
 
 def test_a_row_above_the_ceiling_says_so(finished: Path) -> None:
     log = read_log(finished)
-    assert not any("above the ceiling" in remark for remark in log.remarks)
+    assert not any("above the ceiling" in remark for remark in remarks_of(log))
     figures = log.entries[0].row.figures | {"exact_accuracy": Estimate(0.95, 0.9, 1.0)}
     row = msgspec.structs.replace(log.entries[0].row, figures=figures)
     entries = [msgspec.structs.replace(log.entries[0], row=row), *log.entries[1:]]
-    above = msgspec.structs.replace(log, entries=entries).remarks
-    [said] = [remark for remark in above if remark not in log.remarks]
+    above = remarks_of(msgspec.structs.replace(log, entries=entries))
+    [said] = [remark for remark in above if remark not in remarks_of(log)]
     ceiling = log.ceilings[0].figures["exact_accuracy"].value
     assert said.startswith(f"{entries[0].label}: beyond the ceiling") and f": exact_accuracy {ceiling:.3f}. " in said
 

@@ -14,7 +14,7 @@ from benchmarks.people.tables import people_table
 from benchmarks.report.evidence import read_evidence
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.store import SessionStore, StoreWriter
-from shop_env.evaluation.agent_files import AgentFiles
+from shop_env.evaluation.log import AgentFiles
 from shop_env.metrics.people import people_figures
 from shop_env.observation import ContextConfig
 

@@ -28,7 +28,7 @@ from benchmarks.report.evidence import read_evidence
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import folder_name
+from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.results import dominant_type
 from shop_env.metrics import StepRecord, paired_difference
 from tests.demo_stores import demo_store_at

@@ -29,9 +29,9 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import AgentFiles
 from shop_env.evaluation.evaluate import NOT_RUN, LazyAgent, fill_cache
 from shop_env.evaluation.generate import NO_PROBABILITIES, AgentSpec
+from shop_env.evaluation.log import AgentFiles
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution

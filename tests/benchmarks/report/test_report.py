@@ -21,8 +21,7 @@ from benchmarks.report.session_data import session_data
 from replay_sessions.foundation.table import format_cell
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import AgentFiles
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.observation import ContextConfig
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
 

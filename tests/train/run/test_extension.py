@@ -10,7 +10,7 @@ from agents.llm_grpo import run_agents
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.agent_files import AgentFiles
+from shop_env.evaluation.log import AgentFiles
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 from train.run.config import TrainConfig
