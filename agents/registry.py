@@ -12,8 +12,6 @@
 What needs an extra is imported on use, so that a missing one costs nothing before.
 """
 
-import ast
-import importlib.machinery
 import importlib.metadata
 import inspect
 import json
@@ -21,11 +19,11 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -103,6 +101,7 @@ AGENTS = (*CORE, *EXTRAS)
 GROUPS = {"baselines": ("context_majority", "ngram", "nearest", "logistic", "boosting", "choice")}
 FORMER_GROUPS = {"floors": "baselines"}
 ENTRY_POINTS = "shop_r1.agents"
+MOST_CALLS = 1024  # at once; each has a thread
 
 
 def parse_spec(text: str) -> AgentSpec:
@@ -125,6 +124,19 @@ def parse_spec(text: str) -> AgentSpec:
             raise BadConfig(f"Bad argument {pair!r} in {text!r}: expected key=value, as in 'random?key=1&other=word'")
         arguments[key] = _json_or_text(unquote(value))
     return AgentSpec(target=target.strip(), arguments=arguments, label=label.strip())
+
+
+def format_spec(spec: AgentSpec) -> str:
+    """The text, without a label, that `parse_spec` reads as this agent.
+
+    >>> format_spec(parse_spec('my.py:Mine?word="1"&size=2&fast=true&path=a%20b'))
+    'my.py:Mine?word=%221%22&size=2&fast=true&path=a%20b'
+    """
+    pairs = [
+        f"{key}={quote(str(value) if _json_or_text(str(value)) == value else json.dumps(value))}"
+        for key, value in spec.arguments.items()
+    ]
+    return spec.target + ("?" if pairs else "") + "&".join(pairs)
 
 
 def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **arguments: Any) -> Agent:
@@ -173,8 +185,8 @@ def protocol_problem(agent: object) -> str:
     if missing:
         return f"no method {' or '.join(map(repr, missing))}"
     concurrency = getattr(agent, "concurrency", 1)
-    if type(concurrency) is not int or concurrency < 1:
-        return f"concurrency {concurrency!r}, which must be a whole number of 1 or more"
+    if type(concurrency) is not int or not 1 <= concurrency <= MOST_CALLS:
+        return f"concurrency {concurrency!r}, which must be a whole number of 1 to {MOST_CALLS}"
     return ""
 
 
@@ -188,72 +200,6 @@ def error_with_line(error: BaseException) -> str:
 def is_own(spec: AgentSpec) -> bool:
     """Whether the agent is this project's: a registered name or a checkpoint."""
     return spec.is_checkpoint or spec.target in AGENTS
-
-
-def gives_probabilities(spec: AgentSpec) -> bool:
-    """Whether the agent may: a factory function does not say what it makes, and somebody else's code is not run here.
-
-    Raises:
-        UnknownAgent, MissingExtra: There is no such agent.
-    """
-    if not is_own(spec):
-        find_source(spec)
-        return True
-    build, _ = agent_class(spec)
-    return not isinstance(build, type) or hasattr(build, "probabilities")
-
-
-def find_source(spec: AgentSpec) -> tuple[Path, str]:
-    """The file of somebody else's agent and the name of its module, found without running any of its code.
-
-    Raises:
-        UnknownAgent: There is no such file or module, or nothing of that name in it.
-    """
-    target = installed_agents().get(spec.target, spec.target)
-    module, _, name = target.rpartition(":")
-    if module.endswith(".py"):
-        file, module = Path(module).absolute(), ""
-        if not os.path.isfile(file):  # False too for what no path can be
-            raise UnknownAgent(f"No file '{file}'")
-    elif re.fullmatch(r"\w+(\.\w+)*", module):
-        file = _find_module(module, spec.target)
-    else:
-        agent_class(spec)  # says what is wrong
-        raise UnknownAgent(f"Unknown agent '{spec.target}'")
-    names = _names_in(file)
-    if name not in names and "*" not in names:
-        raise UnknownAgent(f"No class '{name}' for agent '{spec.target}'. {did_you_mean(name, names)}")
-    return file, module
-
-
-def _find_module(module: str, target: str) -> Path:
-    paths: Sequence[str] | None = [*sys.path, str(Path.cwd())]
-    found = None
-    for end in [*(match.start() for match in re.finditer(r"\.", module)), len(module)]:
-        found = paths and importlib.machinery.PathFinder.find_spec(module[:end], paths)
-        paths = found.submodule_search_locations if found else None
-    if not found or not found.origin:
-        raise UnknownAgent(
-            f"No module '{module}' for agent '{target}': it is neither installed nor in the current folder"
-        )
-    return Path(found.origin).absolute()
-
-
-def _names_in(file: Path) -> set[str]:
-    """What a module defines or imports at its top level; `*` where that cannot be told."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError):
-        return {"*"}
-    names = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            names.add("*" if node.name == "__getattr__" else node.name)
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            names |= {name.asname or name.name for name in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return names
 
 
 def learns_from_store(spec: AgentSpec) -> bool:

@@ -62,7 +62,9 @@ def _run(options: Options) -> None:
         logs = {run.seed: read_log(run.folder) for run in runs}
         rows, differences, text = summarise_seeds(
             {
-                run.seed: {entry.label: read_records(run.folder, entry) for entry in logs[run.seed].entries}
+                run.seed: {
+                    entry.label: read_records(run.folder, logs[run.seed], entry) for entry in logs[run.seed].entries
+                }
                 for run in runs
             },
             {seed: log.training.comparisons for seed, log in logs.items() if log.training},

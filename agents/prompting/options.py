@@ -13,7 +13,7 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -227,7 +227,11 @@ def read_options(file: str | None, arguments: dict[str, Any]) -> PromptingOption
             options = tomllib.loads(Path(file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadConfig(f"options '{file}' cannot be read as TOML: {error}") from error
-    options |= arguments
+    hints = get_type_hints(PromptingOptions)
+    options |= {
+        name: str(value) if hints.get(name) is str and type(value) in (int, float) else value  # `model=404`
+        for name, value in arguments.items()
+    }
     if missing := [name for name in ("base_url", "model") if name not in options]:
         raise BadConfig(
             f"agent 'prompting' needs {' and '.join(missing)}: "

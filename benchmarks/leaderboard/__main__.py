@@ -39,14 +39,16 @@ from typing import Annotated, Any
 import msgspec
 import tyro
 
+from agents.child_process import Limits
 from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_table, minimum_differences
-from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
+from benchmarks.leaderboard.ranking import LeaderboardConfig, merge, notes_of, run_leaderboard
+from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, run_command
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound, did_you_mean
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import EvaluationLog, merge, read_log
+from shop_env.evaluation.log import EvaluationLog, read_log
 from shop_env.evaluation.results import results_table
 
 PROGRAM = "python -m benchmarks.leaderboard"
@@ -58,13 +60,25 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         folder: The --out of a leaderboard or of a training run.
-        store: The store it was run on, `demo` or a path; None: where the run found it.
+        store: The store it was run on, `demo` or a path. It may be left out for `demo`, and where it is not at hand.
         rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
+        trust: Agents as in --agents that --rerun may run though they are somebody else's, or have texts as arguments.
+        sandbox: Cut somebody else's agents off from network and files, where bubblewrap works.
+        environment: Variables that they get.
     """
 
     folder: Folder
     store: str | None = None
     rerun: int = 0
+    trust: tuple[str, ...] = ()
+    sandbox: bool = True
+    environment: tuple[str, ...] = ()
+
+    @property
+    def reruns(self) -> Rerun:
+        return Rerun(
+            steps=self.rerun, trust=self.trust, limits=Limits(sandbox=self.sandbox, environment=self.environment)
+        )
 
 
 class Merge(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +125,9 @@ def _run(words: Sequence[str]) -> int:
 def _rank(config: LeaderboardConfig) -> int:
     log = run_leaderboard(config)
     notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {config.cluster}s)."]
-    table = results_table(log.rows, title=f"{config.store}, split {config.split}", notes=notes)
+    table = results_table(
+        log.rows, title=f"{config.store}, split {config.split}", notes=notes, further={"process": log.processes}
+    )
     print_results(table, *_remarks(log), f"written: {config.out}/results.json, leaderboard.md, agents/*/steps.jsonl")
     return 1 if any(entry.row.steps == 0 for entry in log.entries) else 0
 
@@ -123,7 +139,7 @@ def _remarks(log: EvaluationLog) -> Iterator[str]:
             count = "all" if errors == steps else str(errors)
             yield f"{entry.label}: no reply at {count} of {steps} steps, so it is not ranked; the same call tries again"
             yield f"    the first: {entry.row.first_error}"
-    yield from log.remarks
+    yield from notes_of(log)
     if cached := [entry.label for entry in log.entries if not entry.new_steps]:
         yield f"all replies from the cache: {', '.join(cached)} (--fresh runs them again)"
     now = log.provenance["commit"]
@@ -136,16 +152,15 @@ def _verify(options: Verify) -> int:
     store = _open_store(options)
     if store is None:
         print("the store is not at hand (--store): records are compared with their own replies only, not with the log")
-    return _print_mismatches(verify(options.folder, store, rerun=options.rerun), options.rerun)
+    return _print_mismatches(verify(options.folder, store, rerun=options.reruns), options.rerun)
 
 
 def _print_mismatches(mismatches: Mapping[str, Sequence[str]], rerun: int) -> int:
     for part, lines in mismatches.items():
-        print(f"{part}: {f'{len(lines)} mismatches' if lines else 'verified'}")
-        for line in lines[:MISMATCHES_SHOWN]:
-            print(f"    {line}")
+        shown = (f"    {line}" for line in lines[:MISMATCHES_SHOWN])
+        print_results(f"{part}: {f'{len(lines)} mismatches' if lines else 'verified'}", *shown)
     if not rerun:
-        print("whether the replies are the agents' own, only --rerun N checks")
+        print_results("whether the replies are the agents' own, only --rerun N checks")
     return 1 if any(mismatches.values()) else 0
 
 
@@ -159,19 +174,26 @@ def _submit(options: Submit) -> int:
     store = _open_store(options)
     if store is None:
         raise BadConfig("only what the store proves is recorded: give it by --store")
-    mismatches = submit(options.folder, options.name, options.results, store, rerun=options.rerun)
+    mismatches = submit(options.folder, options.name, options.results, store, rerun=options.reruns)
     code = _print_mismatches(mismatches, options.rerun)
     print(f"recorded: {options.results / options.name}.json, .md" if code == 0 else "not recorded")
     return code
 
 
 def _open_store(options: Verify) -> SessionStore | None:
-    if options.store is not None:
-        return SessionStore.open(options.store)
+    named = options.store or read_log(options.folder).config.store
     try:
-        return SessionStore.open(read_log(options.folder).config.store)
+        store = SessionStore.open(named)
     except StoreNotFound:
-        return None
+        if options.store is None:
+            return None
+        raise
+    if named not in ("demo", options.store):
+        raise BadConfig(
+            f"the folder itself names its store, '{named}': if that is the one you trust, say --store {named}"
+        )
+    print(f"store: {store.path}, fingerprint {store.fingerprint}")
+    return store
 
 
 def _compare(options: Compare) -> int:

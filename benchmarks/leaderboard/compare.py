@@ -67,7 +67,7 @@ def compare(options: Compare) -> list[Compared]:
     """
     folder, other = options.folder, options.second_folder or options.folder
     log, other_log = read_log(folder), read_log(other)
-    differing = _differing_settings(log, other_log)
+    differing = differing_settings(log, other_log)
     if refused := [name for name in differing if name not in options.across]:
         settings = "; ".join(f"{name}: {differing[name]}" for name in refused)
         raise BadConfig(
@@ -92,7 +92,9 @@ def compare(options: Compare) -> list[Compared]:
 def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: str) -> Table:
     """A row for each metric."""
     second, other = options.second, options.second_folder or options.folder
-    differing = _differing_settings(read_log(options.folder), read_log(other))
+    log, other_log = read_log(options.folder), read_log(other)
+    differing = differing_settings(log, other_log)
+    rows = [log.entry(options.first).row, other_log.entry(second).row]
     return Table(
         title=f"{options.first} less {second}" + (f" in {other}" if options.second_folder else ""),
         columns=[
@@ -115,6 +117,12 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
             "Percent and points, reward and NLL as they are; in brackets 95% intervals.",
             f"p: CR2 t test over {cluster}s; Holm p: adjusted for {len(comparisons)} metrics; significant: Holm p ≤ "
             "0.05.",
+            *(
+                f"{row.label} gave no reply at {row.errors} of {row.steps + row.errors} steps, which count as misses"
+                for row in rows
+                if row.errors
+            ),
+            *(f"{row.label} is not ranked: {row.caveat}" for row in rows if row.caveat),
             *(f"across {name}: {both}" for name, both in differing.items()),
         ],
     )
@@ -133,7 +141,7 @@ def minimum_differences(comparisons: Sequence[Compared], cluster: str) -> Iterat
         )
 
 
-def _differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, str]:
+def differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, str]:
     """The settings of two evaluations that are not the same, beside agents and seeds: name -> both values in words.
 
     Versions are always the same: `read_log` refuses all others.
@@ -152,4 +160,4 @@ def _records(folder: Path, label: str, log: EvaluationLog, with_errors: bool) ->
             f"'{label}' gave no reply at {entry.row.errors} steps: run the leaderboard again, which tries them again, "
             "or count them as misses by --with-errors"
         )
-    return errors_as_misses(read_records(folder, entry))
+    return errors_as_misses(read_records(folder, log, entry))

@@ -5,7 +5,8 @@
     "greedy=runs/demo/shop_r1?temperature=0" --out runs/live
   python -m benchmarks.live --agents oracle --population 7 --out runs/x
 
-Exit codes: 0 done, 2 the call or its input was wrong.
+Exit codes: 0 done, 1 an agent failed in all visits, 2 the call or its input was
+wrong.
 """
 
 import sys
@@ -16,9 +17,10 @@ from typing import Any
 
 import msgspec
 
+from agents.agent_code import gives_probabilities
+from agents.agent_process import build_agent
 from agents.baselines.rules import OracleAgent
-from agents.registry import agent_class, make_agent
-from benchmarks.leaderboard.ranking import agent_specs
+from benchmarks.leaderboard.ranking import agent_specs, format_commit
 from benchmarks.live.figures import LiveRow, compare_visits, shoppers_row
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.shop import PageSize
@@ -26,7 +28,8 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell, print_results
+from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, print_results
+from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.free_run import free_run
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles
@@ -81,7 +84,7 @@ class LiveConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def run_live(config: LiveConfig, specs: list[AgentSpec]) -> list[LiveRow]:
     """Runs every agent; writes live.json, live.md and the visits; returns the rows, the shoppers' first."""
     for spec in specs:
-        agent_class(spec)  # a misspelt agent is found before hours of work, not after
+        gives_probabilities(spec)  # a misspelt agent is found before hours of work, not after
     folder = Path(config.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +106,9 @@ def run_live(config: LiveConfig, specs: list[AgentSpec]) -> list[LiveRow]:
         compare_visits(sessions, drawn_anew, label=DRAWN_ANEW, seed=config.seed),
     ]
     for spec in specs:
-        visits = run(make_agent(spec), context=config.context, max_steps=config.max_steps, progress=spec.label)
+        lazy = LazyAgent(partial(build_agent, spec, None))
+        visits = run(lazy.get(), context=config.context, max_steps=config.max_steps, progress=spec.label)
+        lazy.close()
         files = AgentFiles.of(folder, spec.label).folder
         files.mkdir(parents=True, exist_ok=True)
         replace_file(files / "visits.jsonl", msgspec.json.Encoder().encode_lines(visits))
@@ -136,17 +141,21 @@ def _cell(name: str, estimate: Estimate | None) -> Cell:
     return estimate.value if estimate and name in WITHOUT_INTERVAL else estimate
 
 
+def scores_table(rows: Sequence[LiveRow]) -> Table:
+    """How near the visits come to the shoppers' own."""
+    return Table(
+        title="nearness to the shoppers: other shoppers 1, chance 0",
+        columns=columns("agent", ratio=SCORES.values()),
+        rows=[[row.label, *(row.scores.get(name) for name in SCORES)] for row in rows if row.scores],
+    )
+
+
 def _markdown(config: LiveConfig, rows: Sequence[LiveRow], source: dict[str, Any]) -> str:
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.action_mix))
     mix = Table(
         columns=columns("agent", percent=kinds),
         rows=[[row.label, *(row.action_mix.get(kind, 0.0) for kind in kinds)] for row in rows],
     )
-    scores = Table(
-        columns=columns("agent", ratio=SCORES.values()),
-        rows=[[row.label, *(row.scores.get(name) for name in SCORES)] for row in rows if row.scores],
-    )
-    commit = (source["commit"] or "a package")[:12] + (" with changes" if source["dirty"] else "")
     return "\n".join(
         [
             "# Free running on the demo shop\n",
@@ -154,32 +163,26 @@ def _markdown(config: LiveConfig, rows: Sequence[LiveRow], source: dict[str, Any
             "Share of each kind of action, percent:\n",
             mix.markdown(),
             "Distances from the shoppers, where other shoppers are 1 and chance is 0:\n",
-            scores.markdown(),
+            scores_table(rows).markdown(),
             "Agents walk by themselves: pages follow from their own actions. Not comparable with metrics on logged "
             f"pages. `{DRAWN_ANEW}` is what chance alone gives. Population {config.population}, "
             f"{config.sessions} visits, at most {config.max_steps} replies each, "
             f"persona `{config.context.persona}`, seed {config.seed}. Made at "
-            f"{source['time']} by {commit}, Python {source['python']}.\n",
+            f"{source['time']} by {format_commit(source)}, Python {source['python']}.\n",
         ]
     )
 
 
-def _run(config: LiveConfig) -> None:
+def _run(config: LiveConfig) -> int:
     rows = run_live(config, agent_specs(config.agents))
     failures = [
         f"{row.label}: failed in {row.errors} visits, which are not compared; the first: {row.first_error}"
         for row in rows
         if row.errors
     ]
-    scores = [
-        f"{row.label}: "
-        + ", ".join(f"{words} {format_cell(row.scores.get(name), 'ratio')}" for name, words in SCORES.items())
-        + " (other shoppers 1, chance 0)"
-        for row in rows
-        if row.scores
-    ]
     written = f"written: {config.out}/live.json, live.md, agents/*/visits.jsonl"
-    print_results(visits_table(rows), *failures, *scores, written)
+    print_results(visits_table(rows), *failures, scores_table(rows), written)
+    return 1 if any(row.visits == 0 for row in rows) else 0
 
 
 main = command(LiveConfig, _run)

@@ -30,6 +30,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.entries import remarks_of
 
 
 class People(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ def _run(options: People) -> None:
     log, rows = measure(evidence, [read_evidence(folder) for folder in options.shuffled], store)
     out = options.out or options.folder
     record = {"log": log, "agents": rows, "provenance": provenance({"folder": str(options.folder)}, store=store)}
-    table = people_table(log, rows, f"{options.folder}: agents beside people")
+    table = people_table(log, rows, f"{options.folder}: agents beside people", remarks_of(evidence.log))
     write_results(out, "people", record, table.markdown())
     print_results(table, f"written: {out / 'people.json'}, people.md")
 

@@ -16,6 +16,7 @@ from itertools import chain
 import msgspec
 import numpy as np
 
+from benchmarks.leaderboard.compare import differing_settings
 from benchmarks.people.tables import LogRow, PeopleRow, PersonaFigures, SkillFigures
 from benchmarks.report.evidence import Evidence
 from replay_sessions.foundation.errors import BadConfig
@@ -214,8 +215,10 @@ def _check_shuffled(matched: Evidence, shuffled: Sequence[Evidence]) -> None:
                 f"'{matched.folder}' was shown {matched.personas_shown} personas and '{other.folder}' "
                 f"{other.personas_shown} ones; matched and shuffled were expected."
             )
-        ours, theirs = _settings(matched), _settings(other)
-        if differing := [name for name in ours if ours[name] != theirs[name]]:
+        seed = matched.config.context.persona_seed
+        context = msgspec.structs.replace(other.config.context, persona="matched", persona_seed=seed)
+        config = msgspec.structs.replace(other.config, context=context)
+        if differing := differing_settings(matched.log, msgspec.structs.replace(other.log, config=config)):
             raise BadConfig(
                 f"'{matched.folder}' and '{other.folder}' differ in more than the persona: {', '.join(differing)}."
             )
@@ -233,16 +236,3 @@ def _persona_figures(matched: Evidence, shuffled: Sequence[Evidence], label: str
         picks=persona_picks(own, others),
         worth={test.metric: test for test in adjusted(compared) if not math.isnan(test.difference)},
     )
-
-
-def _settings(evidence: Evidence) -> Mapping[str, object]:
-    """What must be the same, beside the agents."""
-    config = evidence.config
-    return {
-        "store": evidence.provenance["store"]["fingerprint"],
-        "split": config.split,
-        "context": msgspec.structs.replace(config.context, persona="matched", persona_seed=0),
-        "metrics": config.metrics,
-        "extraction": config.extraction,
-        "reward": config.reward_config,
-    }

@@ -1,7 +1,7 @@
 """What people.json holds, and all its metrics (lines.toml) as one table with the people and an agent in each column."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any
 
@@ -11,7 +11,7 @@ from replay_sessions.foundation.table import Cell, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import difference_unit
 from shop_env.metrics.action_likelihood import PersonaPicks
-from shop_env.metrics.people import PeopleFigures, StylisedFacts
+from shop_env.metrics.people import PEOPLE_DIFFER, PeopleFigures, StylisedFacts
 from shop_env.metrics.populations import ScaledDistance
 from shop_env.metrics.skill import Calibration
 
@@ -73,7 +73,7 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     rank_curve: list[float]
 
 
-def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "") -> Table:
+def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "", notes: Sequence[str] = ()) -> Table:
     """Every metric that an agent or the people have."""
     agents = [msgspec.to_builtins(row) for row in rows]
     people = {"log": msgspec.to_builtins(log), "first": agents[0]}
@@ -96,9 +96,25 @@ def people_table(log: LogRow, rows: Sequence[PeopleRow], title: str = "") -> Tab
     return Table(
         name="people",
         title=title,
-        columns=columns("metric", "good is", ratio=(THE_LOG, *(row.label for row in rows))),
+        columns=columns("metric", "good is", ratio=(THE_LOG, *map(_heading, rows))),
         rows=[line for line in lines if any(cell is not None for cell in line[2:])],
+        notes=[*notes, *_notes(rows)],
     )
+
+
+def _heading(row: PeopleRow) -> str:
+    """An agent that kept silent where it was unsure would look better: its coverage stands beside all its metrics."""
+    return row.label if row.coverage == 1 else f"{row.label} (of {row.coverage:.0%} of the steps)"
+
+
+def _notes(rows: Sequence[PeopleRow]) -> Iterator[str]:
+    icc = rows[0].people.logged_user_icc
+    if icc is not None and icc < PEOPLE_DIFFER:
+        yield (
+            f"No ICC ratio and no agreement of users: only {icc:.1%} of the variance of what these people do lies "
+            f"between them, and what hardly differs (below {PEOPLE_DIFFER:.0%}) cannot be copied. The demo shop's "
+            "shoppers have no habits that last; a log of real people is needed to measure the collapse of personas."
+        )
 
 
 def _get(record: Any, path: str) -> Any:

@@ -111,7 +111,7 @@ def read_evidence(folder: Path) -> Evidence:
     if not folder.is_dir():
         raise BadConfig(f"there is no folder '{folder}': give the --out of a training run or of a leaderboard")
     log = read_log(folder)
-    records = {entry.label: read_records(folder, entry) for entry in log.entries}
+    records = {entry.label: read_records(folder, log, entry) for entry in log.entries}
     evidence = Evidence(
         folder=folder,
         log=log,

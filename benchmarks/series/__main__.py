@@ -32,14 +32,14 @@ from typing import Annotated
 import msgspec
 import tyro
 
-from benchmarks.leaderboard.ranking import run_leaderboard
+from benchmarks.leaderboard.ranking import merge, run_leaderboard
 from benchmarks.series.config import Board, boards_of, read_series
 from benchmarks.series.tables import markdown, sentences, series_table, tables_of
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
-from shop_env.evaluation.log import VERSIONS, merge
+from shop_env.evaluation.log import VERSIONS
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

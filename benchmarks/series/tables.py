@@ -21,7 +21,7 @@ from shop_env.evaluation.results import COLUMNS, LIKELIHOOD_COLUMNS, METRIC_COLU
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.intervals import metric_error, user_sums
-from shop_env.metrics.statistics import ClusteredError, VarianceParts, variance_parts
+from shop_env.metrics.statistics import VarianceParts, variance_parts
 from shop_env.metrics.step_table import StepTable
 
 SHOWN = (*COLUMNS, *LIKELIHOOD_COLUMNS)
@@ -35,11 +35,12 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent in a table.
 
     Attributes:
-        figures: By metric; empty where it gave no reply at some steps, for then it is not ranked.
+        figures: By metric; empty where it is not ranked.
         seeds: Of its training; 1 where it has none.
         draws: Of each seed.
         steps: Of one draw of one seed.
         errors: At how many of all steps it gave no reply.
+        caveat: Why it is not ranked though it has no errors.
         exact_variance: Where the variance of its exact accuracy comes from; needs two seeds with two draws each.
     """
 
@@ -49,6 +50,7 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     draws: int
     steps: int
     errors: int
+    caveat: str | None = None
     exact_variance: VarianceParts | None = None
 
 
@@ -65,21 +67,30 @@ def tables_of(boards: Sequence[Board], compare: Iterable[tuple[str, str]]) -> li
     """Every table, its rows best first, from the records of finished boards."""
     tables: dict[TableKey, dict[str, OfSeeds]] = {}
     stores: dict[TableKey, set[str]] = {}
+    caveats: dict[tuple[TableKey, str], str] = {}
     for board in boards:
         log = read_log(board.config.folder)
         for place in board.places:
-            records = read_records(board.config.folder, log.entry(place.entry))
+            entry = log.entry(place.entry)
+            records = read_records(board.config.folder, log, entry)
+            if entry.row.caveat is not None:
+                caveats[place.table, place.label] = entry.row.caveat
             of_seeds = tables.setdefault(place.table, {}).setdefault(place.label, {})
             of_seeds.setdefault(place.seed, {})[place.draw] = records
             stores.setdefault(place.table, set()).add(board.config.store)
-    return [_table(key, rows, compare, same_users=len(stores[key]) == 1) for key, rows in tables.items()]
+    return [_table(key, rows, caveats, compare, same_users=len(stores[key]) == 1) for key, rows in tables.items()]
 
 
 def _table(
-    key: TableKey, records: Mapping[str, OfSeeds], compare: Iterable[tuple[str, str]], *, same_users: bool
+    key: TableKey,
+    records: Mapping[str, OfSeeds],
+    caveats: Mapping[tuple[TableKey, str], str],
+    compare: Iterable[tuple[str, str]],
+    *,
+    same_users: bool,
 ) -> SeriesTable:
     preset = msgspec.json.decode(key.settings)["metrics"]
-    rows = [_row(label, of_seeds, preset, same_users) for label, of_seeds in records.items()]
+    rows = [_row(label, of_seeds, preset, same_users, caveats.get((key, label))) for label, of_seeds in records.items()]
     ranked = {row.label for row in rows if row.figures}
     pairs = [pair for pair in compare if ranked.issuperset(pair)]
     return SeriesTable(
@@ -94,17 +105,18 @@ def _table(
     )
 
 
-def _row(label: str, of_seeds: OfSeeds, preset: str, same_users: bool) -> SeriesRow:
+def _row(label: str, of_seeds: OfSeeds, preset: str, same_users: bool, caveat: str | None) -> SeriesRow:
     draws = [records for of_draws in of_seeds.values() for records in of_draws.values()]
     errors = sum(record.error is not None for records in draws for record in records)
     return SeriesRow(
         label=label,
-        figures={} if errors else _figures(label, of_seeds, preset, same_users),
+        figures={} if errors or caveat else _figures(label, of_seeds, preset, same_users),
         seeds=len(of_seeds),
         draws=max(map(len, of_seeds.values())),
         steps=len(draws[0]),
         errors=errors,
-        exact_variance=None if errors else _exact_variance(of_seeds, preset),
+        caveat=caveat,
+        exact_variance=None if errors or caveat else _exact_variance(of_seeds, preset),
     )
 
 
@@ -148,19 +160,14 @@ def _differences(
 
 
 def _exact_variance(of_seeds: OfSeeds, preset: str) -> VarianceParts | None:
-    draws = [[_exact(records, preset) for records in of_draws.values()] for of_draws in of_seeds.values()]
-    if len(draws) < 2 or len(draws[0]) < 2 or len({len(of_draws) for of_draws in draws}) > 1:
-        return None
-    errors = [error for of_draws in draws for _, error in of_draws if error is not None]
-    return variance_parts([[value for value, _ in of_draws] for of_draws in draws], errors) if errors else None
-
-
-def _exact(records: Sequence[StepRecord], preset: str) -> tuple[float, ClusteredError | None]:
-    """One draw's exact accuracy and its error over users."""
+    """Needs two seeds with as many draws each, two or more."""
     choices = metric_preset(preset)
-    table, metric = StepTable(records, choices), find_metric("exact_accuracy", choices)
-    sums = user_sums(metric, table)
-    return metric.total(sums), metric_error(metric, sums)
+    metric = find_metric("exact_accuracy", choices)
+    sums = [[user_sums(metric, StepTable(r, choices)) for r in of_draws.values()] for of_draws in of_seeds.values()]
+    if len(sums) < 2 or len(sums[0]) < 2 or len(set(map(len, sums))) > 1:
+        return None
+    errors = [error for of_draws in sums for own in of_draws if (error := metric_error(metric, own)) is not None]
+    return variance_parts([list(map(metric.total, of_draws)) for of_draws in sums], errors) if errors else None
 
 
 def _together(draws: Iterable[Sequence[StepRecord]]) -> list[StepRecord]:
@@ -181,7 +188,7 @@ ESSENTIAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "nll")
 def title(table: SeriesTable) -> str:
     """The store, and what of the settings is not a leaderboard's default."""
     settings = dict(_flat(msgspec.json.decode(table.settings)))
-    default = dict(_flat(msgspec.to_builtins(LeaderboardConfig(agents=(), out=""))))
+    default = dict(_flat(msgspec.json.decode(msgspec.json.encode(LeaderboardConfig(agents=(), out="")))))
     changed = [f"{name} {value}" for name, value in settings.items() if name != "split" and value != default[name]]
     return ", ".join([f"store {table.store}", f"split {settings['split']}", *changed])
 
@@ -195,7 +202,9 @@ def series_table(table: SeriesTable) -> Table:
         columns=[Column("agent"), *columns, Column("seeds × draws × steps", "count")],
         rows=[
             [
-                row.label if row.figures else f"{row.label} (not ranked: no reply {row.errors} times)",
+                row.label
+                if row.figures
+                else f"{row.label} (not ranked: {row.caveat or f'no reply {row.errors} times'})",
                 *(_cell(name, row.figures.get(name)) for name in names),
                 f"{row.seeds} × {row.draws} × {row.steps}",
             ]

@@ -28,6 +28,7 @@ EXTRAS = {
     "env": "reference",
     "reward": "reference",
     "simplify": "reference",
+    "agents": "reference",
     "training": "train",
     "rollouts": "train",
     "training_precision": "train",
@@ -40,8 +41,8 @@ class Call(Options):
     """What to measure.
 
     Attributes:
-        parts: Of env, reward, simplify, training, rollouts, training_precision and training_gpu; all but the last by
-            default.
+        parts: Of env, reward, simplify, agents, training, rollouts, training_precision and training_gpu; all but the
+            last by default.
         json: Write the figures to this file.
         data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
         runs: How often each thing is measured; None: as often as the part's own default.

@@ -27,6 +27,7 @@ import tyro
 
 from replay_sessions.foundation.config_errors import REMOVED
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, did_you_mean
+from replay_sessions.foundation.table import plain_text
 
 OptionsT = TypeVar("OptionsT")
 
@@ -85,7 +86,7 @@ def run_command(body: Callable[[], int | None]) -> int:
     except SystemExit as end:  # --help, or a wrong call that tyro has explained
         return int(end.code or 0)
     except ShopR1Error as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {plain_text(str(error))}\n")  # it may hold what an agent or a file says
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")

@@ -47,6 +47,17 @@ def open_unpacked(path: Path) -> IO[bytes]:
     return gzip.open(path) if is_packed else path.open("rb")  # type: ignore[return-value]
 
 
+def read_regular(path: Path) -> bytes:
+    """The content of a file in a folder that may be a stranger's: reading a pipe would never end.
+
+    Raises:
+        FileNotFoundError: There is no regular file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.read_bytes()
+
+
 def exchange(first: Path, second: Path) -> None:
     """Lets two folders swap their names in one step: at no moment is either name without a folder.
 

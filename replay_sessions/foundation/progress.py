@@ -17,6 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from replay_sessions.foundation.table import plain_text
+
 _LINE_EVERY_S = 60.0
 T = TypeVar("T")
 
@@ -33,14 +35,15 @@ def progress_bar(title: str | None, total: int | None, unit: str = "") -> Iterat
     if title is None:
         yield lambda amount: None
         return
+    title = plain_text(title)
     console = Console(stderr=True)
     if not console.is_terminal:  # older versions of rich write a line even where a bar is disabled
         with _lines(title, total, unit) as advance:
             yield advance
         return
     amount = (DownloadColumn(),) if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))
-    columns = (TextColumn("{task.description}"), BarColumn(), *amount, TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *amount, TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda amount: progress.advance(task, amount)
 

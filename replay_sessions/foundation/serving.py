@@ -5,14 +5,17 @@ of a request do not come in time, and where there are too many connections, the 
 """
 
 import asyncio
+import hmac
+import ipaddress
 import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 from replay_sessions.foundation.command_line import Terminated, terminable
 from replay_sessions.foundation.errors import BadConfig
@@ -22,6 +25,11 @@ if TYPE_CHECKING:  # it needs an extra
     from starlette.applications import Starlette
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _BACKLOG = 1_024  # connections that the system holds until they are accepted
 _ACCEPTED_AT_ONCE = 32  # before the first of them is looked at, so a burst must not take all files
@@ -122,6 +130,66 @@ def bounded_connections() -> "type[H11Protocol]":
                 self.time_headers()
 
     return Connection
+
+
+class Guard:
+    """ASGI middleware of servers that hold data: pages of other sites in a browser of this machine get nothing.
+
+    A browser sends the page's Origin with what can change or read something, and the name that it looked up as Host,
+    which an attacker's page can make lead here (DNS rebinding). Other programs send no Origin.
+
+    Args:
+        hosts: By which names the server may be reached beside localhost and numeric addresses.
+        token: The first part of every path, if there is one: who does not know it gets nothing.
+        closed: Paths that are not served.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        hosts: Sequence[str] = (),
+        token: str | None = None,
+        closed: Sequence[str] = (),
+    ) -> None:
+        self._application = application
+        self._hosts = {"localhost", *hosts}
+        self._token = token
+        self._closed = set(closed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        path, status = str(scope["path"]), self._refusal(dict(scope["headers"]))
+        if not status and self._token is not None:
+            first, _, rest = path[1:].partition("/")
+            status = 0 if hmac.compare_digest(first.encode(), self._token.encode()) else 403
+            path = f"/{rest}"
+        if not status and path.rstrip("/") in self._closed:
+            status = 404
+        if not status:
+            await self._application({**scope, "path": path, "raw_path": path.encode()}, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+        else:
+            await send({"type": "http.response.start", "status": status, "headers": [(b"connection", b"close")]})
+            await send({"type": "http.response.body", "body": _REFUSALS[status]})
+
+    def _refusal(self, headers: Mapping[bytes, bytes]) -> int:
+        """The status of a request that is refused for where it comes from; 0 where it is not."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            if name not in self._hosts:
+                ipaddress.ip_address(name)
+        except ValueError:
+            return 421
+        return 0 if not origin or origin.partition("://")[2] == host else 403
+
+
+_REFUSALS = {403: b"not for you", 404: b"nothing here", 421: b"this server has another name"}
 
 
 def check_port(port: int) -> None:

@@ -30,7 +30,7 @@ from shop_env.metrics.statistics import MIN_CLUSTERS, ClusteredError, estimate, 
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
 LEVEL = 0.05
-LOWER_IS_BETTER = ("nll", "invalid_rate")
+LOWER_IS_BETTER = ("nll", "invalid_rate", "stop_brier", "stop_too_early", "stop_too_late")
 
 
 class Comparison(PairedTest, frozen=True, kw_only=True):

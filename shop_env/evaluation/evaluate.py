@@ -1,16 +1,13 @@
-"""From an agent to records and a row: what is missing in its cache is generated; all else follows from the cache.
+"""From an agent to records: what is missing in its cache is generated; all else follows from the cache.
 
-    SessionStore ─► scored_steps.py ─► generate.py ─► ReplyCache ─► StepRecord ─► ResultRow ─► Entry (log.py)
+    SessionStore ─► scored_steps.py ─► generate.py ─► ReplyCache ─► StepRecord ─► ResultRow ─► Entry (entries.py)
 
 A run that was stopped goes on where it was. Another reward, other metrics, another extraction or fewer sessions run no
 agent: the cached replies are scored again.
 """
 
-import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from random import Random
+from typing import Any
 
 import msgspec
 
@@ -20,18 +17,12 @@ from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import (
     NO_PROBABILITIES,
-    AgentSpec,
-    Generated,
-    LazyAgent,
-    batched,
     format_error,
     generate,
     plan_batches,
 )
-from shop_env.evaluation.log import AgentFiles, Entry, Process
 from shop_env.evaluation.protocol import Agent, ServedAgent
-from shop_env.evaluation.reply_cache import Identity, ReplyCache
-from shop_env.evaluation.results import OrderCheck, dominant_type, summarise
+from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.metrics.action_likelihood import likelihood_of
 from shop_env.metrics.step_table import StepRecord, record_step
@@ -39,8 +30,28 @@ from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 
-ORDER_CHECK_BATCH = 5
 NOT_RUN = "the agent was not run at this step"
+
+
+class LazyAgent:
+    """An agent that is built when it is first needed: one whose replies are all cached never is."""
+
+    def __init__(self, build: Callable[[], Agent]) -> None:
+        self._build = build
+        self._agent: Agent | None = None
+
+    def get(self) -> Agent:
+        if self._agent is None:
+            self._agent = self._build()
+        return self._agent
+
+    def close(self) -> list[str]:
+        """Ends the agent; returns what a ServedAgent reports of its replies."""
+        if not isinstance(self._agent, ServedAgent):
+            return []
+        remarks = self._agent.remarks()
+        self._agent.close()
+        return remarks
 
 
 def evaluate(
@@ -143,14 +154,12 @@ def fill_cache(
     if fresh and isinstance(built, ServedAgent):
         built.ask_anew()
     batches = plan_batches(built, keys, batch_size, weighted=probabilities)
-    missing |= cache.interrupted(batches, missing)
+    if getattr(built, "replies_in_batches", True):  # an agent in a process of its own may reply one by one
+        missing |= cache.interrupted(batches, missing)
     if replies:
         unweighted = {key for key in unweighted if key in missing or cache.reply(key) is not None}
     wanted = missing | unweighted
-    described = {} if cache.path is None else provenance({})
-    # What of a run's provenance distinguishes its replies from another run's.
-    names = ("time", "commit", "dirty", "python", "packages", "machine")
-    cache.begin_run({name: described[name] for name in names if described})
+    cache.begin_run({} if cache.path is None else _run_provenance())
     with progress_bar(progress, len(wanted), "steps") as advance:
         for generated in generate(
             built,
@@ -166,6 +175,12 @@ def fill_cache(
                 cache.add_probabilities(generated.step.key, generated.probabilities)
             advance(1)
     return len(wanted)
+
+
+def _run_provenance() -> dict[str, Any]:
+    """What of a run's provenance distinguishes its replies from another run's."""
+    described = provenance({})
+    return {name: described[name] for name in ("time", "commit", "dirty", "python", "packages", "machine")}
 
 
 def build_records(
@@ -209,161 +224,3 @@ def _with_likelihood(record: StepRecord, step: ScoredStep, cache: ReplyCache) ->
             error = format_error(failure)
     nothing = dict.fromkeys(("reply", "predicted", "predicted_rationale", "problem", "reward"))
     return msgspec.structs.replace(record, **nothing, error=error)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentToEvaluate:
-    """An agent of an evaluation.
-
-    Attributes:
-        spec: As the log names it.
-        name: Of its folder.
-        build: Makes the agent.
-        folder: Of the evaluation.
-        probabilities: Whether it may give them.
-        process: Whose process it runs in.
-        order_check: At how many steps it is run again in another order, to find replies that follow from more than the
-            observation.
-    """
-
-    spec: AgentSpec
-    name: str
-    context: ContextConfig
-    identity: Identity
-    build: Callable[[], Agent]
-    config: EvaluationConfig
-    store: SessionStore
-    folder: Path
-    probabilities: bool = False
-    process: Process = "evaluator's"
-    order_check: int = 0
-
-    @property
-    def files(self) -> AgentFiles:
-        return AgentFiles.of(self.folder, self.name)
-
-    @property
-    def replies(self) -> Path:
-        """The file of its replies."""
-        return self.files.replies(self.identity)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilledCache:
-    """What running an agent of an evaluation brought beside its replies.
-
-    Attributes:
-        new_steps: At how many steps it was run.
-        remarks: What it reports.
-    """
-
-    new_steps: int
-    remarks: Sequence[str] = ()
-
-
-def fill_entry_cache(
-    agent: AgentToEvaluate,
-    keys: Sequence[StepKey],
-    *,
-    part: int | None = None,
-    retry_errors: bool = True,
-    fresh: bool = False,
-    progress: bool = True,
-) -> FilledCache:
-    """Runs an agent of an evaluation on the steps that its cache lacks.
-
-    Args:
-        keys: The evaluation's steps; of several processes those of this one.
-        part: This process's number where several share the work (reply_cache.py).
-    """
-    lazy, config = LazyAgent(agent.build), agent.config
-    with ReplyCache(agent.replies, agent.identity, part=part) as cache:
-        new_steps = fill_cache(
-            cache,
-            lazy,
-            keys,
-            lambda missing: steps_at(agent.store, config.split, missing, agent.context),
-            seed=config.seed,
-            batch_size=config.batch_size,
-            probabilities=config.likelihood and agent.probabilities,
-            retry_errors=retry_errors,
-            fresh=fresh,
-            progress=agent.spec.label if progress else None,
-        )
-        return FilledCache(new_steps=new_steps, remarks=lazy.close())
-
-
-def check_order(agent: AgentToEvaluate, keys: Sequence[StepKey], cache: ReplyCache) -> OrderCheck:
-    """Runs the agent again, built anew, at one step of each of some sessions, last session first, in small batches.
-
-    An agent whose replies follow from the observation and the seed gives the same ones.
-    """
-    replied = [key for key in keys if cache.reply(key) is not None]
-    by_session = {key[0]: key for key in Random(agent.config.seed).sample(replied, len(replied))}
-    chosen = set(list(by_session.values())[: agent.order_check])
-    steps = list(steps_at(agent.store, agent.config.split, chosen, agent.context))[::-1]
-    weighted = {key for key in chosen if cache.probabilities(key) is not None}
-    lazy = LazyAgent(agent.build)
-    batches = batched([step.key for step in steps], ORDER_CHECK_BATCH)
-    different = [
-        generated.step.key
-        for generated in generate(lazy.get(), steps, batches, seed=agent.config.seed, probabilities=weighted)
-        if not is_same(generated, cache)
-    ]
-    lazy.close()
-    return OrderCheck(steps=len(steps), different=len(different), first=min(different, default=None))
-
-
-def is_same(generated: Generated, cache: ReplyCache) -> bool:
-    """Whether an agent that was run again gave what is cached."""
-    key, probabilities = generated.step.key, generated.probabilities
-    if generated.reply != cache.reply(key) or isinstance(probabilities, Exception):
-        return False
-    cached = cache.probabilities(key)
-    if cached is None or probabilities is None:
-        return cached is probabilities
-    return cached.keys() == probabilities.keys() and all(
-        math.isclose(cached[action], probabilities[action], rel_tol=1e-4, abs_tol=1e-6) for action in cached
-    )
-
-
-def build_entry(
-    agent: AgentToEvaluate, filled: FilledCache, earlier: Sequence[Entry] = ()
-) -> tuple[Entry, list[StepRecord]]:
-    """Scores the cached replies, writes the records, and computes the row.
-
-    Args:
-        earlier: Of the folder's log. An order check holds for the records that it was made with: after a run that was
-            killed before its check, the next one makes it.
-    """
-    files, config = agent.files, agent.config
-    keys = config.keys(agent.store)
-    with ReplyCache(agent.replies, agent.identity) as cache:
-        records = build_records(cache, config, agent.context, agent.store, keys)
-        digest = files.write(records)
-        order_check = None
-        if agent.order_check:
-            checks = [e.order_check for e in earlier if (e.identity, e.records_digest) == (agent.identity, digest)]
-            order_check = next(filter(None, checks), None) or check_order(agent, keys, cache)
-    dominant = dominant_type(records)
-    entry = Entry(
-        spec=agent.spec,
-        context=agent.context,
-        row=summarise(
-            records,
-            label=agent.spec.label,
-            preset=config.metrics,
-            cluster=config.cluster,
-            order_check=order_check,
-        ),
-        records=files.steps.relative_to(agent.folder).as_posix(),
-        records_digest=digest,
-        identity=agent.identity,
-        runs=cache.runs(keys),
-        time_s=round(cache.seconds(keys), 3),
-        new_steps=filled.new_steps,
-        remarks=[*filled.remarks, *([dominant.sentence] if dominant else [])],
-        process=agent.process,
-        order_check=order_check,
-    )
-    return entry, records

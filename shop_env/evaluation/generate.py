@@ -16,7 +16,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import groupby, islice
+from itertools import groupby, islice, repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -25,7 +25,7 @@ import msgspec
 
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action
-from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent
+from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent, StreamingAgent
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey
 from shop_env.observation import Observation
 
@@ -66,27 +66,6 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return inside if inside.is_checkpoint else self
 
 
-class LazyAgent:
-    """An agent that is built when it is first needed: one whose replies are all cached never is."""
-
-    def __init__(self, build: Callable[[], Agent]) -> None:
-        self._build = build
-        self._agent: Agent | None = None
-
-    def get(self) -> Agent:
-        if self._agent is None:
-            self._agent = self._build()
-        return self._agent
-
-    def close(self) -> list[str]:
-        """Ends the agent; returns what a ServedAgent reports of its replies."""
-        if not isinstance(self._agent, ServedAgent):
-            return []
-        remarks = self._agent.remarks()
-        self._agent.close()
-        return remarks
-
-
 class Generated(NamedTuple):
     """What the agent gave at a step; None: it was not wanted, or (probabilities) the agent gives none."""
 
@@ -124,10 +103,7 @@ def plan_batches(
     """
     if getattr(agent, "reads_whole_sessions", False) and type(agent).__module__.startswith("agents.local."):
         return list(batched(keys, batch_size))
-    # An agent in a process of its own has `act_batch` even if what runs there answers one observation at a time: waves
-    # would then lose paid replies when a run is killed.
-    replies_together = isinstance(agent, BatchAgent) and getattr(agent, "replies_in_batches", True)
-    several = replies_together or (weighted and isinstance(agent, ProbabilityAgent))
+    several = isinstance(agent, BatchAgent) or (weighted and isinstance(agent, ProbabilityAgent))
     sessions = (deque(group) for _, group in groupby(keys, key=itemgetter(0)))
     return list(waves(sessions, WAVE if several else 1))
 
@@ -166,33 +142,31 @@ def generate(
     """
     gives_probabilities: bool | None = None if isinstance(agent, ProbabilityAgent) else False
 
-    def run(batch: list[ScoredStep]) -> list[Generated]:
+    def run(batch: list[ScoredStep]) -> Iterator[Generated]:
         nonlocal gives_probabilities
         wanted = [step for step in batch if replies is None or step.key in replies]
-        given = dict(zip([step.key for step in wanted], generate_batch(agent, *_inputs(wanted, seed)), strict=True))
-        weighted = [
-            step for step in batch if step.key in probabilities and not isinstance(given.get(step.key), Exception)
-        ]
-        weights: dict[StepKey, Probabilities | Exception] = {}
-        if weighted and gives_probabilities is not False:
-            assert isinstance(agent, ProbabilityAgent)
-            results = call_batched(agent.probabilities, *_inputs(weighted, seed), Mapping)
-            if gives_probabilities is None:
-                gives_probabilities = results is not None
-            if gives_probabilities:
-                missing = AgentFailed(NO_PROBABILITIES)
-                results = [missing] * len(weighted) if results is None else results
-                weights = dict(zip([step.key for step in weighted], results, strict=True))
-        return [Generated(step, given.get(step.key), weights.get(step.key)) for step in batch]
+        given = zip(wanted, _replies(agent, *_inputs(wanted, seed)), strict=True)
+        if gives_probabilities is False or not any(step.key in probabilities for step in batch):
+            yield from (Generated(step, reply) for step, reply in given)  # as they come
+            return
+        assert isinstance(agent, ProbabilityAgent)
+        replied = {step.key: reply for step, reply in given}
+        weighted = [s for s in batch if s.key in probabilities and not isinstance(replied.get(s.key), Exception)]
+        results = call_batched(agent.probabilities, *_inputs(weighted, seed), Mapping) if weighted else None
+        if weighted and not gives_probabilities:
+            gives_probabilities = results is not None
+        missing = AgentFailed(NO_PROBABILITIES) if gives_probabilities else None
+        weights = dict(zip([step.key for step in weighted], results or repeat(missing), strict=False))
+        yield from (Generated(step, replied.get(step.key), weights.get(step.key)) for step in batch)
 
-    concurrency = _concurrency(agent)
+    concurrency: int = getattr(agent, "concurrency", 1)
     if concurrency == 1 or not isinstance(agent, BatchAgent):
         for batch in _gathered(steps, batches):
             yield from run(batch)
         return
     sessions = (deque([step] for step in group) for _, group in groupby(steps, key=lambda step: step.key[0]))
     try:
-        for results in map_in_threads(run, sessions, concurrency):
+        for results in map_in_threads(lambda batch: list(run(batch)), sessions, concurrency):
             yield from results
     except BaseException:  # Ctrl-C, most often: the process ends when its threads do
         if isinstance(agent, ServedAgent):
@@ -208,11 +182,6 @@ def _gathered(steps: Iterable[ScoredStep], batches: Iterable[Sequence[StepKey]])
             step = next(coming)
             waiting[step.key] = step
         yield [waiting.pop(key) for key in batch]
-
-
-def _concurrency(agent: Agent) -> int:
-    concurrency: int = getattr(agent, "concurrency", 1)
-    return concurrency
 
 
 def _inputs(steps: Sequence[ScoredStep], seed: int | None) -> tuple[list[Observation], list[int | None]]:
@@ -242,6 +211,12 @@ def map_in_threads(call: Callable[[Item], Result], queues: Iterator[deque[Item]]
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _replies(agent: Agent, observations: Sequence[Observation], seeds: Seeds) -> Iterator[ReplyOrError]:
+    if isinstance(agent, StreamingAgent):
+        return agent.act_each(observations, seeds=seeds)
+    return iter(generate_batch(agent, observations, seeds))
+
+
 def generate_batch(agent: Agent, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
     """For each observation the reply, or the exception in its place: one failure costs one step."""
     if isinstance(agent, BatchAgent) and observations:
@@ -265,9 +240,11 @@ def call_batched(
         results = list(returned)
         if len(results) != len(observations):
             raise ValueError(f"{method.__name__} gave {len(results)} answers to {len(observations)} observations")
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         logger.debug("an agent failed on %d steps at once", len(observations), exc_info=True)
-        return [error] * len(observations)
+        return [_as_exception(error)] * len(observations)
     return [
         result if isinstance(result, (kind, Exception)) else _wrong_type(method, result, kind) for result in results
     ]
@@ -277,9 +254,11 @@ def _act(agent: Agent, observation: Observation, seed: int | None) -> ReplyOrErr
     try:
         agent.reset(seed=seed)
         reply: object = agent.act(observation)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         logger.debug("an agent failed at step %d", observation["step"], exc_info=True)
-        return error
+        return _as_exception(error)
     return reply if isinstance(reply, str) else _wrong_type(agent.act, reply, str)
 
 
@@ -293,6 +272,27 @@ def _wrong_type(method: Callable[..., Any], result: object, kind: type) -> TypeE
     return TypeError(f"{method.__name__} returned {type(result).__name__}, not {expected}")
 
 
-def format_error(error: Exception) -> str:
-    """An exception as records hold it."""
-    return f"{type(error).__name__}: {error}"[:500]
+def format_error(error: BaseException) -> str:
+    """An exception as records hold it, whatever its message is made of."""
+    kind = type(error).__name__
+    try:
+        text = f"{kind}: {error}"
+    except Exception as unprintable:
+        text = f"{kind}: its message cannot be formatted ({type(unprintable).__name__})"
+    return text.encode("utf-8", "backslashreplace").decode()[:500]
+
+
+def named_failure(text: str) -> AgentFailed:
+    """An AgentFailed that `format_error` formats as this text.
+
+    >>> format_error(named_failure("SystemExit: 0"))
+    'SystemExit: 0'
+    """
+    kind, _, message = text.partition(": ")
+    failure: AgentFailed = type(kind, (AgentFailed,), {})(message) if kind.isidentifier() else AgentFailed(text)
+    return failure
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """SystemExit and CancelledError pass through `except Exception`; they are errors of their steps like any other."""
+    return error if isinstance(error, Exception) else named_failure(format_error(error))

@@ -10,30 +10,30 @@ DIR/agents/NAME/replies/DIGEST.jsonl   its replies, line by line as they came (r
 """
 
 import hashlib
-import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import replace_file, replace_json, working_alone_in
+from replay_sessions.foundation.durable_files import read_regular, replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
-from replay_sessions.foundation.progress import progress_bar
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.reply_cache import Identity, ReplyCache, merge_replies
+from shop_env.evaluation.reply_cache import UNREADABLE, Identity, ReplyCache
 from shop_env.evaluation.results import OrderCheck, ResultRow, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.metrics.step_table import StepRecord
+from shop_env.metrics.action_likelihood import checked_distribution
+from shop_env.metrics.step_table import StepRecord, rescore
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
 LOG_VERSION = 3  # of results.json and of the tables beside it, as files
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
-Process = Literal["evaluator's", "own", "own, sandboxed"]
+Process = Literal["evaluator's", "own, not sandboxed", "own, sandboxed"]
+SANDBOXED: Process = "own, sandboxed"
 TRUST = "SHOP_R1_TRUST_LOGS"
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
@@ -60,7 +60,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     spec: AgentSpec
     context: ContextConfig
     row: ResultRow
-    records: str
+    records: Annotated[str, msgspec.Meta(pattern=r"^agents/[\w.-]+/steps\.jsonl$")]
     records_digest: str
     identity: Identity
     runs: list[dict[str, Any]]
@@ -124,20 +124,9 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return sorted_rows([*(entry.row for entry in self.entries), *self.ceilings])
 
     @property
-    def remarks(self) -> list[str]:
-        """What a reader should know of the agents, a line each."""
-        remarks = [f"{entry.label}: {remark}" for entry in self.entries for remark in entry.remarks]
-        ceiling = max((row.figures["exact_accuracy"].value for row in self.ceilings), default=math.inf)
-        for entry in self.entries:
-            low = entry.row.figures["exact_accuracy"].low if "exact_accuracy" in entry.row.figures else None
-            if low is not None and low > ceiling:
-                remarks.append(
-                    f"{entry.label}: its interval lies above the ceiling of {ceiling:.1%}, the best that can be known "
-                    "from the observation: look for the answers in what it learnt from"
-                )
-            if entry.process != "evaluator's" and entry.order_check is None:
-                remarks.append(f"{entry.label}: whether it depends on more than the observation was not checked")
-        return remarks
+    def processes(self) -> dict[str, str]:
+        """Whose process somebody else's agents ran in, by label."""
+        return {entry.label: entry.process for entry in self.entries if "process" in entry.identity}
 
     def entry(self, label: str) -> Entry:
         """The entry of an agent by its label.
@@ -168,12 +157,10 @@ class AgentFiles:
         digest = hashlib.blake2b(msgspec.json.encode(identity, order="sorted"), digest_size=8)
         return self.folder / "replies" / f"{digest.hexdigest()}.jsonl"
 
-    def write(self, records: Sequence[StepRecord]) -> str:
-        """Writes steps.jsonl; returns its digest."""
-        content = msgspec.json.Encoder().encode_lines(records)
+    def write(self, records: Sequence[StepRecord]) -> None:
+        """Writes steps.jsonl."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.steps, content)
-        return _digest(content)
+        replace_file(self.steps, msgspec.json.Encoder().encode_lines(records))
 
     def read(self) -> list[StepRecord]:
         """All records.
@@ -183,10 +170,10 @@ class AgentFiles:
         """
         remedy = "run the same command again, which makes them anew from the replies"
         try:
-            return msgspec.json.Decoder(StepRecord).decode_lines(self.steps.read_bytes())
+            return msgspec.json.Decoder(StepRecord).decode_lines(read_regular(self.steps))
         except FileNotFoundError as error:
             raise BadSession(f"no records at '{self.steps}': {remedy}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise BadSession(f"the records '{self.steps}' cannot be read ({error}): {remedy}") from error
 
     def digest(self) -> str:
@@ -209,12 +196,12 @@ def read_log(folder: Path) -> EvaluationLog:
     path = folder / LOG_FILE
     resume = f"`python -m agents.llm_grpo.train --resume {folder}`"
     try:
-        content = msgspec.json.decode(path.read_bytes())
+        content = msgspec.json.decode(read_regular(path))
     except FileNotFoundError as error:
         if (folder / "run.json").is_file():
             raise BadConfig(f"'{folder}' is a training run that is not finished: {resume} goes on with it") from error
         raise BadConfig(f"No '{path}': is '{folder}' the --out of a finished leaderboard or training run?") from error
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise BadConfig(f"'{path}' is no JSON: {error}") from error
     content = content if isinstance(content, dict) else {}
     versions = {"results": content.get("version")} | (content.get("versions") or {})
@@ -230,9 +217,11 @@ def read_log(folder: Path) -> EvaluationLog:
         log = msgspec.convert(content, EvaluationLog)
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
+    if unknown := next(_unknown_keys(content, msgspec.json.decode(msgspec.json.encode(log)), ""), None):
+        raise BadConfig(f"'{path}' does not hold an evaluation: it has the unknown key `{unknown}`")
     for context in (log.config.context, *(entry.context for entry in log.entries)):
         # A stranger's file may name any function, and whoever observes a session under this context would call it.
-        if ":" in context.counter and TRUST not in os.environ:
+        if ":" in context.counter and os.environ.get(TRUST) != "1":
             raise BadConfig(
                 f"'{path}' names a function to load and call, context.counter '{context.counter}': set {TRUST}=1 if "
                 "you trust whoever made this folder"
@@ -240,8 +229,19 @@ def read_log(folder: Path) -> EvaluationLog:
     return log
 
 
-def read_records(folder: Path, entry: Entry) -> list[StepRecord]:
-    """An entry's records, which must be those that its figures were computed from.
+def _unknown_keys(content: Any, known: Any, name: str) -> Iterator[str]:
+    """Keys of what was read that what it was read as does not have."""
+    if isinstance(content, dict):
+        yield from (f"{name}.{key}".lstrip(".") for key in content.keys() - known.keys())
+        for key in content.keys() & known.keys():
+            yield from _unknown_keys(content[key], known[key], f"{name}.{key}")
+    elif isinstance(content, list):
+        for one, other in zip(content, known, strict=True):
+            yield from _unknown_keys(one, other, name)
+
+
+def read_records(folder: Path, log: EvaluationLog, entry: Entry) -> list[StepRecord]:
+    """An entry's records, which must be those that its figures were computed from, and follow from its replies.
 
     Raises:
         BadConfig: They were changed.
@@ -249,37 +249,26 @@ def read_records(folder: Path, entry: Entry) -> list[StepRecord]:
     """
     files = entry.files(folder)
     records = files.read()
-    if files.digest() != entry.records_digest:
+    with entry.cache(folder) as cache:
+        follow = all(record.error is not None or _follows(record, cache, log.config) for record in records)
+    if files.digest() != entry.records_digest or not follow:
         raise BadConfig(
-            f"'{files.steps}' is not what '{folder / LOG_FILE}' was computed from: "
+            f"'{files.steps}' is not what '{folder / LOG_FILE}' was computed from, or not what the replies earn: "
             f"`python -m benchmarks.leaderboard verify {folder}` finds what was changed"
         )
     return records
 
 
-def merge(folder: Path, other: Path) -> int:
-    """Merges the replies of the evaluation `other`, or of a series, into `folder`, whose next run scores them.
-
-    A file of replies is named by everything that decides a reply (store, context, seed, code, …), so replies that do
-    not belong to a run are never counted in it.
-
-    Returns:
-        How many of its files held something new.
-
-    Raises:
-        BadConfig: `other` holds no reply, or another run is at work in an evaluation of `folder`.
-    """
-    sources = sorted(other.rglob("agents/*/replies/*.jsonl"))
-    if not sources:
-        raise BadConfig(f"'{other}' holds no replies: is it the folder of a leaderboard?")
-    new = 0
-    with progress_bar("files of replies", len(sources)) as advance:
-        for source in sources:
-            path = folder / source.relative_to(other)
-            with working_alone_in(path.parents[3]):
-                new += merge_replies(source, path)
-            advance(1)
-    return new
+def _follows(record: StepRecord, cache: ReplyCache, config: EvaluationConfig) -> bool:
+    """Whether a record is what its reply earns and its probabilities say, as far as that is seen without the store."""
+    shares: dict[Any, float] = {}
+    if record.logged_probability is not None:
+        shares = checked_distribution(cache.probabilities(record.key) or {})
+    return (
+        record.reply == cache.reply(record.key)
+        and record == rescore(record, config.reward_config, config.extraction)
+        and record.logged_probability in (None, shares.get(tuple(record.logged.values()), 0.0))
+    )
 
 
 def folder_name(label: str) -> str:
@@ -292,6 +281,11 @@ def folder_name(label: str) -> str:
     if cleaned == label and len(label) <= 80:
         return cleaned
     return f"{cleaned[:80]}-{hashlib.blake2b(label.encode(), digest_size=3).hexdigest()}"
+
+
+def records_digest(records: Sequence[StepRecord]) -> str:
+    """The digest of the file that holds these records."""
+    return _digest(msgspec.json.Encoder().encode_lines(records))
 
 
 def _digest(content: bytes) -> str:

@@ -17,7 +17,7 @@ No base class is needed. A whole agent:
             return format_reply("I take the first one.", action)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from replay_sessions.schema import Action
@@ -62,6 +62,17 @@ class BatchAgent(Agent, Protocol):
             seeds: One for each observation, what `reset` takes. An agent that draws nothing may leave this parameter
                 out of its signature.
         """
+        ...
+
+
+@runtime_checkable
+class StreamingAgent(BatchAgent, Protocol):
+    """Gives each reply of a batch as soon as it is there, so that a run that is killed loses none."""
+
+    def act_each(
+        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
+    ) -> Iterator[str | Exception]:
+        """As `act_batch`, one after the other."""
         ...
 
 

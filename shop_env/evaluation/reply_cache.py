@@ -9,8 +9,7 @@
     {"session_id": "s1", "step_index": 2, "seconds": 2.4, "probabilities": [[{"type": "terminate"}, 0.2], …]}
 
 Of two lines about the same thing the later counts, but no error replaces a reply. A line is written in one call as soon
-as it is known; a last line that a kill cut off is dropped, and its step alone is run again. (A machine that loses power
-may lose the last seconds, unless each line is `synced` to the disk.)
+as it is known; a last line that a kill cut off is dropped, and its step alone is run again.
 
 Processes that share an agent's steps write a part each (FILE.part0, FILE.part1, …); `merge_parts` puts them together.
 """
@@ -36,6 +35,9 @@ from shop_env.metrics.action_likelihood import checked_distribution
 logger = logging.getLogger(__name__)
 
 Identity = dict[str, Any]  # everything that decides a reply: agent, code, store, context, seed
+
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -68,27 +70,34 @@ class ReplyCache:
 
     Args:
         path: The file, which need not exist; None: memory alone.
-        identity: What decides a reply (of a registered agent: agents.agent_code.reply_identity).
+        identity: What decides a reply, an attribute too (of a registered agent: agents.agent_code.reply_identity).
         synced: Wait for each line until it is on the disk: for replies that are acknowledged one by one.
         part: Write to this part of the file, which other processes read too.
+
+    Attributes:
+        failed: Steps that failed at least once.
+        unreadable: How many lines of the file cannot be read; their steps have no reply.
 
     Raises:
         BadSession: The file cannot be read, or has another identity.
     """
+
+    unreadable = 0
 
     def __init__(
         self, path: Path | None, identity: Identity | None = None, *, synced: bool = False, part: int | None = None
     ) -> None:
         self.path = path
         self._synced = synced
-        self._identity = msgspec.to_builtins(identity or {})
+        self.identity = msgspec.to_builtins(identity or {})
         self._runs: list[dict[str, Any]] = []
         self._replies: dict[StepKey, _Cached] = {}
         self._probabilities: dict[StepKey, _Cached] = {}
+        self.failed: set[StepKey] = set()
         self._complete_bytes = 0
         self._file: BinaryIO | None = None
         self._last = time.monotonic()
-        if path is not None and path.exists():
+        if path is not None and path.is_file():
             self._read(path)
         if path is not None and part is not None:
             self.path, self._complete_bytes = path.with_name(f"{path.name}.part{part}"), 0
@@ -119,7 +128,7 @@ class ReplyCache:
 
     def runs(self, keys: Iterable[StepKey]) -> list[dict[str, Any]]:
         """Commit, packages, machine and time of the runs of the command that gave the replies to these steps."""
-        return [self._runs[run] for run in sorted({cached.run for cached in self._cached(keys)})]
+        return [self._runs[run] for run in sorted({cached.run for cached in self._cached(keys)} - {-1})]
 
     def seconds(self, keys: Iterable[StepKey]) -> float:
         """How long the agent took for these steps."""
@@ -181,14 +190,13 @@ class ReplyCache:
         self._append(line)
 
     def _new_line(self, key: StepKey) -> _Line:
-        now, before = time.monotonic(), self._last
-        self._last = now
-        return _Line(session_id=key[0], step_index=key[1], seconds=round(now - before, 6))
+        before, self._last = self._last, time.monotonic()
+        return _Line(session_id=key[0], step_index=key[1], seconds=round(self._last - before, 6))
 
     def _read(self, path: Path) -> None:
-        content, lines = _complete_lines(path)
+        content, lines, self.unreadable = _complete_lines(path)
         self._complete_bytes = len(content)
-        if lines and lines[0].identity != self._identity:
+        if lines and lines[0].identity != self.identity:
             raise BadSession(f"the replies in '{path}' belong to {lines[0].identity}: move the file away")
         for line in lines[1:]:
             self._index(line)
@@ -200,6 +208,8 @@ class ReplyCache:
             has_probabilities = line.probabilities is not None or line.probabilities_error is not None
             table = self._probabilities if has_probabilities else self._replies
             key = (line.session_id, line.step_index)
+            if line.failed:
+                self.failed.add(key)
             if not line.failed or key not in table or table[key].line.failed:
                 table[key] = _Cached(line, len(self._runs) - 1)
 
@@ -213,7 +223,7 @@ class ReplyCache:
         except OSError as error:
             raise _not_writable(path, error) from error
         if self._complete_bytes == 0:
-            self._append(_Line(identity=self._identity))
+            self._append(_Line(identity=self.identity))
 
     def _append(self, line: _Line) -> None:
         if self.path is not None:
@@ -241,8 +251,10 @@ def _distribution_problem(probabilities: Probabilities) -> str:
     return ""
 
 
-def merge_replies(source: Path, path: Path) -> bool:
+def merge_replies(source: Path, path: Path, *, note: bool = False) -> bool:
     """Adds to the replies in `path` those that another file holds for the same identity; its own replies win.
+
+    With `note`, the provenance of the other's runs says that they were merged.
 
     Returns:
         Whether there was anything new.
@@ -250,8 +262,12 @@ def merge_replies(source: Path, path: Path) -> bool:
     Raises:
         BadSession: One of them cannot be read, or their identities differ.
     """
-    theirs, decoded = _complete_lines(source, strict=True)
-    ours, own_decoded = _complete_lines(path) if path.exists() else (b"", [])
+    theirs, decoded, _ = _complete_lines(source, strict=True)
+    if note:
+        for line in decoded:
+            line.run = line.run and line.run | {"merged": True}
+        theirs = msgspec.json.Encoder().encode_lines(decoded)
+    ours, own_decoded, _ = _complete_lines(path) if path.exists() else (b"", [], 0)
     if not decoded or set(theirs.splitlines()[1:]) <= set(ours.splitlines()[1:]):
         return False
     if own_decoded and own_decoded[0].identity != decoded[0].identity:
@@ -270,24 +286,24 @@ def merge_parts(path: Path) -> None:
         part.unlink()
 
 
-def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_Line]]:
-    """Without a last line that a kill cut off, and, unless strict, without lines that cannot be read."""
+def _complete_lines(path: Path, *, strict: bool = False) -> tuple[bytes, list[_Line], int]:
+    """Without a last line that a kill cut off, and, unless strict, without lines that cannot be read: so many."""
     content = path.read_bytes()
     complete = content[: content.rfind(b"\n") + 1]
     decoder = msgspec.json.Decoder(_Line)
     try:
-        return complete, decoder.decode_lines(complete)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return complete, decoder.decode_lines(complete), 0
+    except UNREADABLE as error:
         lines, bad = [], 0
         for line in complete.splitlines():
             try:
                 lines.append(decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 bad += 1
         if strict or not lines or lines[0].identity is None:
             raise BadSession(f"the replies in '{path}' cannot be read ({error}): move the file away") from error
-        logger.warning("%d lines of '%s' cannot be read (%s): their steps are run again", bad, path, error)
-        return complete, lines
+        logger.warning("%d lines of '%s' cannot be read (%s): their steps count as not run", bad, path, error)
+        return complete, lines, bad
 
 
 def _not_writable(path: Path, error: OSError) -> BadConfig:

@@ -12,6 +12,7 @@ likeliest action is right with probability max p; one that samples from p sharpe
 probability Σ p·q. No agent that sees the same observation can do better than the first.
 """
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +61,7 @@ METRIC_COLUMNS = (
         Column("coverage", "percent", "coverage"), Column("exact, errors as misses", "percent", ERRORS_AS_MISSES)
     )
 )
+MOSTLY_ONE = "mostly one answer: "  # how that remark begins
 DOMINANT_SHARE = 0.75  # of the replies
 DOMINANT_EXCESS = 0.3  # over the share of people's actions
 WITH_INTERVAL = ("exact_accuracy", ERRORS_AS_MISSES, "type_accuracy", "type_f1_macro", "mean_reward")
@@ -72,11 +74,13 @@ class OrderCheck(msgspec.Struct, frozen=True, kw_only=True):
         steps: At how many.
         different: At how many of them it gave another reply or other probabilities.
         first: The first of these.
+        seed: By which the steps were drawn, after the replies were there.
     """
 
     steps: int
     different: int
     first: StepKey | None = None
+    seed: int | None = None
 
     @property
     def caveat(self) -> str | None:
@@ -84,8 +88,8 @@ class OrderCheck(msgspec.Struct, frozen=True, kw_only=True):
         if not self.different:
             return None
         return (
-            f"depends on more than the observation: run again in another order, it replied otherwise at "
-            f"{self.different} of {self.steps} steps"
+            f"depends on more than the observation: run again in another order, it replied otherwise or not "
+            f"at all at {self.different} of {self.steps} steps"
         )
 
 
@@ -149,23 +153,17 @@ def summarise(
 def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
     """The records with each error as a reply that matches nothing and earns nothing.
 
-    Where the agent gives probabilities, an error has the worst: whoever fails where it is unsure must not gain by it.
+    An error has the worst probabilities: whoever fails where it is unsure must not gain by it.
     """
     misses: dict[str, Any] = {"error": None, "reward": 0.0}
     if any(record.logged_probability is not None for record in records):
         misses |= {"logged_probability": 0.0, "logged_rank": sys.maxsize}
     return [
-        msgspec.structs.replace(record, **misses, terminate_probability=_worst_of_terminate(record, misses))
+        msgspec.structs.replace(record, **misses, terminate_probability=float(record.logged["type"] != "terminate"))
         if record.error
         else record
         for record in records
     ]
-
-
-def _worst_of_terminate(record: StepRecord, misses: Mapping[str, Any]) -> float | None:
-    if "logged_probability" not in misses:
-        return None
-    return 0.0 if record.logged["type"] == "terminate" else 1.0
 
 
 def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
@@ -193,7 +191,7 @@ def results_table(
     """
     names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
-    further = further or {}
+    further = {heading: texts for heading, texts in (further or {}).items() if texts}
     return Table(
         name="ranking",
         title=title,
@@ -250,7 +248,7 @@ class DominantType(NamedTuple):
     @property
     def sentence(self) -> str:
         return (
-            f"mostly one answer: {self.action_type} in {self.share:.0%} of its replies, {self.logged:.0%} of people's "
+            f"{MOSTLY_ONE}{self.action_type} in {self.share:.0%} of its replies, {self.logged:.0%} of people's "
             "actions; read macro-F1 beside its exact match"
         )
 
@@ -278,15 +276,18 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
     """
     if not is_demo_store(store) or config.context.persona != "matched" or config.context.budget is not None:
         return []
-    greedy, sampled, types = [], [], []
+    greedy, sampled, types, entropies = [], [], [], []
     for step in steps_at(store, config.split, config.keys(store), config.context):
         policy = demo_shop.action_probabilities(step.observation)
         best = max(policy, key=policy.__getitem__)
         shares = sharpened(policy, temperature)
         greedy.append(policy[best])
+        entropies.append(-sum(probability * math.log(probability) for probability in policy.values() if probability))
         sampled.append(sum(probability * shares[action] for action, probability in policy.items()))
         types.append(sum(probability for action, probability in policy.items() if type(action) is type(best)))
     of_best = {"exact_accuracy": Estimate(fmean(greedy)), "type_accuracy": Estimate(fmean(types))}
+    if config.likelihood:
+        of_best |= {"nll": Estimate(fmean(entropies)), "top1_accuracy": Estimate(fmean(greedy))}
     of_sampled = {"exact_accuracy": Estimate(fmean(sampled))}
     sessions = len(store.session_ids(config.split)[: config.sessions])
     return [

@@ -149,7 +149,7 @@ class Bot:
     ("agent", "message"),
     [
         ("Fails", r"cannot be made: ValueError: no model here \(.*wrong\.py:3\)"),
-        ("Bot?concurrency=0", "concurrency 0, which must be a whole number of 1 or more"),
+        ("Bot?concurrency=0", "concurrency 0, which must be a whole number of 1 to 1024"),
         ("Bot?concurrency=-3", "concurrency -3, which"),
         ("Bot?concurrency=%228%22", "concurrency '8', which"),
         ("Bot?concurrency=true", "concurrency True, which"),

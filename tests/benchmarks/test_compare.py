@@ -82,7 +82,9 @@ def test_an_agent_that_did_not_answer_all_is_refused_or_its_errors_are_misses(
     assert main(call) == 2
     assert "--with-errors" in capsys.readouterr().err
     assert main([*call, "--with-errors", "--metrics", "exact_accuracy"]) == 0
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("exact ")).split()
+    shown = capsys.readouterr().out
+    assert "silent gave no reply at " in shown and "which count as misses" in shown
+    line = next(line for line in shown.splitlines() if line.startswith("exact ")).split()
     assert line[3].startswith("−")  # `majority` always leaves too, and is right where the other kept silent
 
 

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.compare import Compare, compare
 from replay_sessions.foundation.table import Estimate, format_cell
+from shop_env.evaluation.entries import remarks_of
 from shop_env.evaluation.log import read_log
 from tests.demo_stores import demo_store_at
 
@@ -158,7 +159,15 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
 ) -> None:
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
-    call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky", "--store", store_path, "--out", tmp_path / "out")
+    call = (
+        "--agents",
+        f"flaky={tmp_path}/flaky.py:Flaky",
+        "--store",
+        store_path,
+        "--out",
+        tmp_path / "out",
+        "--no-sandbox",
+    )
     assert run_main(*call) == 0
     assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
     row = by_label(tmp_path / "out")["flaky"]["row"]
@@ -179,21 +188,28 @@ def test_a_run_of_errors_alone_is_no_success(
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
     (tmp_path / "calls.txt").write_text("4", encoding="utf-8")
-    call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky,majority", "--store", store_path, "--out", tmp_path / "out")
+    call = (
+        "--agents",
+        f"flaky={tmp_path}/flaky.py:Flaky,majority",
+        "--store",
+        store_path,
+        "--out",
+        tmp_path / "out",
+        "--no-sandbox",
+    )
     assert run_main(*call) == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
 
 
 def test_verify_finds_that_figures_follow_from_records(finished: Path, store_path: Path) -> None:
-    assert run_main("verify", finished) == 0
     assert run_main("verify", finished, "--store", store_path) == 0
 
 
-def test_verify_finds_an_edited_figure(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_finds_an_edited_figure(copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = results_of(copied)
     results["entries"][0]["row"]["figures"]["exact_accuracy"]["value"] += 0.01
     (copied / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    assert run_main("verify", copied) == 1
+    assert run_main("verify", copied, "--store", store_path) == 1
     assert "row.figures.exact_accuracy.value: recorded" in capsys.readouterr().out
 
 
@@ -299,11 +315,11 @@ def test_a_truncated_store_is_one_line_and_exit_code_two(
 
 
 def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
-    copied: Path, capsys: pytest.CaptureFixture[str]
+    copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records = copied / "agents" / "random" / "steps.jsonl"
     records.write_bytes(records.read_bytes()[:-20])
-    assert run_main("verify", copied) == 2
+    assert run_main("verify", copied, "--store", store_path) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -360,11 +376,27 @@ def test_a_former_option_is_answered_with_what_replaced_it(
 
 def test_a_row_above_the_ceiling_says_so(finished: Path) -> None:
     log = read_log(finished)
-    assert not any("above the ceiling" in remark for remark in log.remarks)
+    assert not any("above the ceiling" in remark for remark in remarks_of(log))
     figures = log.entries[0].row.figures | {"exact_accuracy": Estimate(0.95, 0.9, 1.0)}
     row = msgspec.structs.replace(log.entries[0].row, figures=figures)
     entries = [msgspec.structs.replace(log.entries[0], row=row), *log.entries[1:]]
-    above = msgspec.structs.replace(log, entries=entries).remarks
-    [said] = [remark for remark in above if remark not in log.remarks]
+    above = remarks_of(msgspec.structs.replace(log, entries=entries))
+    [said] = [remark for remark in above if remark not in remarks_of(log)]
     ceiling = log.ceilings[0].figures["exact_accuracy"].value
-    assert said.startswith(f"{entries[0].label}: its interval lies above the ceiling of {ceiling:.1%}")
+    assert said.startswith(f"{entries[0].label}: beyond the ceiling") and f": exact_accuracy {ceiling:.3f}. " in said
+
+
+def test_a_label_is_no_markup_no_emoji_and_no_second_line(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FINDINGS A18."""
+    label = "<img src=x onerror=alert(1)>|\n# Heading :robot: \x1b[31m [bold]"
+    assert (
+        run_main("--agents", f"{label}=majority".replace(":robot: ", ""), "--store", store_path, "--out", tmp_path) == 0
+    )
+    text = (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
+    assert "<img" not in text and "\n# Heading" not in text and "\x1b" not in text
+    assert run_main("verify", tmp_path, "--store", store_path) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert run_main("compare", tmp_path, "\x1b[31m", "majority") == 2
+    assert "\x1b" not in capsys.readouterr().err

@@ -109,3 +109,26 @@ def test_the_shoppers_drawn_anew_are_nearer_than_another_policy(tmp_path: Path) 
 def test_a_bad_call_is_exit_code_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--agents", "radnom", "--out", str(tmp_path)]) == 2
     assert "Did you mean 'random'?" in capsys.readouterr().err
+
+
+def test_each_interval_holds_its_value() -> None:
+    """FINDINGS A13: a divergence of 0.048 had the interval (0.000 to 0.040)."""
+    visits = [copied(session) for session in SESSIONS[1:] + SESSIONS[:1]]
+    visits = [
+        LiveVisit(session_id=s.session_id, user_id=s.user_id, steps=v.steps, ending=v.ending)
+        for s, v in zip(SESSIONS, visits, strict=True)
+    ]
+    figures = compare_visits(SESSIONS, visits, label="others").figures
+    intervals = [(f.low, f.value, f.high) for f in figures.values() if f.low is not None and f.high is not None]
+    assert len(intervals) > 3
+    assert all(low <= value <= high for low, value, high in intervals)
+
+
+def test_an_agent_that_fails_in_all_visits_is_no_success(tmp_path: Path) -> None:
+    """FINDINGS A16."""
+    file = tmp_path / "fails.py"
+    file.write_text(
+        "class F:\n    def reset(self, *, seed): pass\n    def act(self, observation): raise SystemExit(0)\n"
+    )
+    assert main(["--agents", f"F={file}:F", "--sessions", "4", "--out", str(tmp_path / "out")]) == 1
+    assert "SystemExit: 0" in (tmp_path / "out" / "live.json").read_text(encoding="utf-8")

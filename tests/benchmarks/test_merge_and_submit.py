@@ -145,4 +145,4 @@ def test_an_agent_that_kept_silent_is_not_recorded(
     out = tmp_path / "out"
     assert rank(store_path, out, f"silent={tmp_path / 'refuses.py'}:Refuses", "random") == 1
     assert main(["submit", str(out), "mine", "--results", str(tmp_path / "r"), "--store", str(store_path)]) == 2
-    assert "silent gave no reply at some steps" in capsys.readouterr().err
+    assert "'silent' is not ranked: gave no reply at some steps" in capsys.readouterr().err

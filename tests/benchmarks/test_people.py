@@ -1,14 +1,19 @@
 """The command beside the leaderboard: what it writes follows from the board's records, and what does not is refused."""
 
+import dataclasses
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.people.__main__ import main
+from benchmarks.people.measuring import measure
+from benchmarks.people.tables import people_table
+from benchmarks.report.evidence import read_evidence
 from replay_sessions.demo_shop import SOURCE, generate_sessions
-from replay_sessions.store import StoreWriter
+from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.evaluation.log import AgentFiles
 from shop_env.metrics.people import people_figures
 from shop_env.observation import ContextConfig
@@ -134,3 +139,20 @@ def test_another_store_and_a_folder_that_is_no_run_are_refused(
     assert "has " in capsys.readouterr().err
     assert main([str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_an_agent_that_kept_silent_has_its_coverage_beside_all_its_metrics(board: Path, store_path: Path) -> None:
+    """FINDINGS A10, A17."""
+    evidence = read_evidence(board)
+    silent = [
+        msgspec.structs.replace(record, error="silent") if record.step_index > 1 else record
+        for record in evidence.records["majority"]
+    ]
+    records = {**evidence.records, "majority": silent}
+    log, rows = measure(dataclasses.replace(evidence, records=records), [], SessionStore.open(store_path))
+    table = people_table(log, rows)
+    replied = sum(record.error is None for record in records["majority"]) / len(records["majority"])
+    headings = [column.heading for column in table.columns]
+    assert f"majority (of {replied:.0%} of the steps)" in headings and "oracle" in headings
+    assert all(row.people.user_icc_ratio is None for row in rows)  # and it is said why
+    assert any("No ICC ratio and no agreement of users" in note for note in table.notes)

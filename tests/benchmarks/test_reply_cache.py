@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agents.agent_worker import AHEAD
 from benchmarks.leaderboard.__main__ import main
 from replay_sessions.schema import Terminate
 from shop_env.evaluation.reply_cache import ReplyCache
@@ -62,7 +63,10 @@ def calls(paid: Path) -> list[str]:
 
 def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") -> dict[str, Any]:
     agent = f"paid={paid}:Paid{arguments}"
-    assert main(["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", *more]) == 0
+    assert (
+        main(["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", "--no-sandbox", *more])
+        == 0
+    )
     found: dict[str, Any] = json.loads((out / "results.json").read_text(encoding="utf-8"))["entries"][0]
     return found
 
@@ -70,7 +74,7 @@ def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") ->
 def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subprocess.Popen[bytes]:
     """The same in a process of its own, which is at work until it is killed."""
     agent = f"paid={paid}:Paid?pause_s=0.01"
-    call = ["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0"]
+    call = ["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", "--no-sandbox"]
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.leaderboard", *call],
         cwd=ROOT,
@@ -110,7 +114,7 @@ def test_another_reward_metric_extraction_or_subset_asks_nothing(paid: Path, sto
     assert len(calls(paid)) == len(weighed) + first["row"]["sessions"]
 
 
-def test_a_kill_in_the_middle_costs_at_most_the_reply_under_way(paid: Path, store_path: Path, tmp_path: Path) -> None:
+def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid: Path, store_path: Path, tmp_path: Path) -> None:
     whole = rank(paid, store_path, tmp_path / "whole", arguments="?pause_s=0.01")
     steps = whole["row"]["steps"]
     paid.with_name("bill.txt").unlink()
@@ -120,7 +124,7 @@ def test_a_kill_in_the_middle_costs_at_most_the_reply_under_way(paid: Path, stor
     process.wait()
     assert 0 < len(calls(paid)) < steps
     resumed = rank(paid, store_path, out, arguments="?pause_s=0.01")
-    assert len(calls(paid)) <= steps + 1
+    assert len(calls(paid)) <= steps + AHEAD  # one, unless the evaluation gets no time to write
     assert resumed["row"] == whole["row"]
     assert resumed["records_digest"] == whole["records_digest"]
 

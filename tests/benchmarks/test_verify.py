@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
-from benchmarks.leaderboard.verify import FOLDER, verify
+from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
+from benchmarks.leaderboard.rerun import Rerun
+from benchmarks.leaderboard.verify import verify
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
@@ -52,8 +54,8 @@ def kept_replies(folder: Path, label: str) -> Path:
     return file
 
 
-def mismatches(folder: Path, store: SessionStore | None, label: str, *, rerun: int = 0) -> str:
-    return "\n".join(verify(folder, store, rerun=rerun)[label])
+def mismatches(folder: Path, store: SessionStore | None, label: str, *, rerun: int = 0, trust: str = "") -> str:
+    return "\n".join(verify(folder, store, rerun=Rerun(steps=rerun, trust=(trust,) if trust else ()))[label])
 
 
 def each(change: Callable[[Record], Record]) -> Callable[[list[Record]], list[Record]]:
@@ -65,11 +67,11 @@ def wrong_as_error(record: Record) -> Record:
 
 
 def test_what_a_run_wrote_is_as_it_should_be(finished: Path, store: SessionStore) -> None:
-    found = verify(finished, store, rerun=5)
+    found = verify(finished, store, rerun=Rerun(steps=5))
     assert list(found) == [FOLDER, "majority", "random", "oracle"]
     assert not any(found.values())
-    assert main(["verify", str(finished)]) == 0
-    assert main(["verify", str(finished), "--rerun", "3"]) == 0
+    assert main(["verify", str(finished), "--store", str(store.path)]) == 0
+    assert main(["verify", str(finished), "--rerun", "3", "--store", str(store.path)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -83,9 +85,9 @@ def test_what_a_run_wrote_is_as_it_should_be(finished: Path, store: SessionStore
         (each(wrong_as_error), "error: recorded 'AgentFailed: down'"),
         (each(lambda record: {"best_reward": 0.0}), "best_reward: recorded 0.0"),
         (each(lambda record: {"logged_rationale": "I wanted to."}), "logged_rationale: recorded"),
-        (lambda records: records[:7], "there is no record"),
+        (lambda records: records[:7], "recorded 'nothing', recomputed {"),
         (lambda records: [*records, records[0]], "1 steps stand there twice"),
-        (lambda records: [*records, records[0] | {"step_index": 40}], "the run does not score it"),
+        (lambda records: [*records, records[0] | {"step_index": 40}], "recomputed 'nothing'"),
     ],
 )
 def test_an_edited_record_is_found(
@@ -94,16 +96,17 @@ def test_an_edited_record_is_found(
     edit_lines(copied / "agents" / "random" / "steps.jsonl", edit)
     found = mismatches(copied, store, "random")
     assert said in found
-    assert "its digest is not the one in results.json" in found
-    assert "digest" in mismatches(copied, None, "random")  # also without the store
-    assert main(["verify", str(copied)]) == 1
+    assert "entries.records_digest: recorded" in found
+    without = mismatches(copied, None, "random")
+    assert "digest" in without or "a logged action is none" in without
+    assert main(["verify", str(copied), "--store", str(store.path)]) == 1
 
 
 def test_the_first_sessions_alone_are_found_though_the_config_was_edited_too(copied: Path, store: SessionStore) -> None:
     kept = store.session_ids("test")[:3]
     steps = copied / "agents" / "random" / "steps.jsonl"
     edit_lines(steps, lambda records: [record for record in records if record["session_id"] in kept])
-    assert "there is no record" in mismatches(copied, store, "random")
+    assert "recorded 'nothing', recomputed {" in mismatches(copied, store, "random")
     edit_json(copied / "results.json", lambda results: results["config"].update(sessions=3))
     found = verify(copied, store)[FOLDER]
     assert "config.sessions: recorded 3, recomputed None" in found
@@ -150,11 +153,11 @@ def _count_fewer_errors(results: Record) -> None:
     ("edit", "said"),
     [
         (_set_spec, "identity.target: recorded 'majority', recomputed 'repeat_last'"),
-        (_set_commit, "commit, machine or times are not those that stand among the replies"),
-        (_set_time, "commit, machine or times are not those that stand among the replies"),
+        (_set_commit, "entries.runs[0].commit: recorded '00000000"),
+        (_set_time, "entries.time_s: recorded 0.001"),
         (_set_ceiling, "ceilings[0].figures.exact_accuracy.value: recorded 0.5"),
         (_drop_entry, "entries: they are not the agents of the config"),
-        (_drop_figure, "row.figures.type_accuracy: recorded None"),
+        (_drop_figure, "row.figures.type_accuracy: recorded 'nothing'"),
         (_count_fewer_errors, "row.errors: recorded 2, recomputed 0"),
     ],
 )
@@ -210,6 +213,7 @@ def test_replies_edited_to_the_logged_ones_are_found_by_asking_again_and_by_noth
         each(lambda line: {"reply": logged[line["session_id"], line["step_index"]]} if "reply" in line else {}),
     )
     assert mismatches(copied, store, "random")  # the other files do not fit
+    (copied / "results.json").unlink()
     assert main([*AGENTS, "--store", str(store_path), "--out", str(copied)]) == 0  # makes them fit
     rows = {
         entry["spec"]["label"]: entry["row"] for entry in json.loads((copied / "results.json").read_text())["entries"]
@@ -217,7 +221,7 @@ def test_replies_edited_to_the_logged_ones_are_found_by_asking_again_and_by_noth
     assert rows["random"]["figures"]["exact_accuracy"]["value"] == 1.0
     assert not any(verify(copied, store).values())
     assert "run again, the agent replies" in mismatches(copied, store, "random", rerun=5)
-    assert main(["verify", str(copied), "--rerun", "5"]) == 1
+    assert main(["verify", str(copied), "--rerun", "5", "--store", str(store.path)]) == 1
 
 
 def test_another_agent_under_the_same_name_is_found_by_asking_again(
@@ -231,7 +235,7 @@ def test_another_agent_under_the_same_name_is_found_by_asking_again(
     agent.write_text(source + "# edited\n", encoding="utf-8")
     assert not any(verify(tmp_path / "out", store).values())
     assert "code: the agent's source or checkpoint is not the one that gave the replies" in mismatches(
-        tmp_path / "out", store, "mine", rerun=1
+        tmp_path / "out", store, "mine", rerun=1, trust=f"{agent}:Mine"
     )
 
 
@@ -246,7 +250,7 @@ def test_a_metric_that_came_later_breaks_no_entry(copied: Path, store: SessionSt
 
 def test_without_the_store_a_bad_logged_type_is_a_mismatch_and_no_traceback(copied: Path) -> None:
     edit_lines(copied / "agents" / "random" / "steps.jsonl", each(lambda record: {"logged": {"type": "hover"}}))
-    assert "its logged action is none" in mismatches(copied, None, "random")
+    assert "records: a logged action is none" in mismatches(copied, None, "random")
 
 
 def test_a_leaderboard_of_an_earlier_version_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,7 +296,9 @@ def test_code_that_is_not_what_gave_the_replies_is_not_run(tmp_path: Path, store
     file.write_text(agent, encoding="utf-8")
     out = tmp_path / "out"
     assert main(["--agents", f"theirs={file}:A", "--store", str(store.path), "--out", str(out), "--sessions", "3"]) == 0
-    assert mismatches(out, store, "theirs", rerun=2) == ""
+    trust = f"{file}:A"
+    assert f"to run what this folder names, add --trust '{trust}'" in mismatches(out, store, "theirs", rerun=2)
+    assert mismatches(out, store, "theirs", rerun=2, trust=trust) == ""
     file.write_text(f"open({str(marker)!r}, 'w').close()\n{agent}", encoding="utf-8")
-    assert "so it was not run again" in mismatches(out, store, "theirs", rerun=2)
+    assert "so it was not run again" in mismatches(out, store, "theirs", rerun=2, trust=trust)
     assert not marker.exists()

@@ -13,7 +13,9 @@ import pytest
 
 from agents.llm_grpo.train import main as train
 from benchmarks.leaderboard.__main__ import main as leaderboard
-from benchmarks.leaderboard.verify import FOLDER, verify
+from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
+from benchmarks.leaderboard.rerun import Rerun
+from benchmarks.leaderboard.verify import verify
 from benchmarks.people.__main__ import main as people
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
@@ -64,9 +66,9 @@ def test_verify_passes_with_and_without_the_store_and_after_a_move(
     kind: str, folders: dict[str, Path], store: Path, tmp_path: Path
 ) -> None:
     moved = Path(shutil.copytree(folders[kind], tmp_path / "moved"))
-    assert not any(verify(moved, SessionStore.open(store), rerun=3).values())
+    assert not any(verify(moved, SessionStore.open(store), rerun=Rerun(steps=3)).values())
     assert not any(verify(moved).values())
-    assert leaderboard(["verify", str(folders[kind])]) == 0
+    assert leaderboard(["verify", str(folders[kind]), "--store", str(store)]) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,9 +109,9 @@ def _drop_row(results: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("edit", "part", "message"),
     [
-        (_set_temperature, "SFT, T 0.6", "identity.arguments.temperature: recorded 0.6, recomputed 0.1"),
-        (_set_difference, FOLDER, "comparisons[0].difference: recorded"),
-        (_set_over_best, FOLDER, "over_best_agent[0].difference: recorded"),
+        (_set_temperature, "SFT, T 0.6", "entries.identity.arguments.temperature: recorded 0.6, recomputed 0.1"),
+        (_set_difference, FOLDER, "training.comparisons[0].difference: recorded"),
+        (_set_over_best, FOLDER, "training.over_best_agent[0].difference: recorded"),
         (_set_reward, FOLDER, "config.reward: recorded 'binary', recomputed 'shop_r1'"),
         (_drop_row, FOLDER, "entries: they are not the agents of the config"),
     ],
@@ -133,6 +135,6 @@ def test_a_rerun_finds_a_checkpoint_that_was_exchanged(run: Path, store: Path, t
     copied = Path(shutil.copytree(run, tmp_path / "copied"))
     shutil.rmtree(copied / "sft")
     shutil.copytree(copied / "shop_r1", copied / "sft")
-    found = verify(copied, SessionStore.open(store), rerun=3)
+    found = verify(copied, SessionStore.open(store), rerun=Rerun(steps=3))
     assert any("code: the agent's source or checkpoint" in line for line in found["SFT, greedy"])
     assert not any(found["Shop-R1, greedy"])

@@ -51,7 +51,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 
 def records_of(folders: Folders) -> dict[str, list[StepRecord]]:
-    return {entry.label: read_records(folders["board"], entry) for entry in read_log(folders["board"]).entries}
+    log = read_log(folders["board"])
+    return {entry.label: read_records(folders["board"], log, entry) for entry in log.entries}
 
 
 def series_table(folders: Folders) -> dict[str, Any]:

@@ -78,3 +78,13 @@ def test_unreadable_replies_are_a_kind_of_their_own() -> None:
 
 def test_no_visits_no_figures() -> None:
     assert population_fidelity([], []) == []
+
+
+def test_nothing_differs_from_something_as_much_as_can_be() -> None:
+    """FINDINGS A13: an empty side was half a bit away, so that an agent that leaves at once beat one that copies."""
+    logged = [trace_of(["click", "purchase"]), trace_of(["search", "click", "terminate"])]
+    at_once, copied = [trace_of(["terminate"])] * 2, [trace_of(["click", "terminate"])] * 2
+    assert js_divergence({"a": 3}, {}) == js_divergence({}, {"a": 3}) == 1.0
+    assert js_divergence({}, {}) == 0.0
+    leaves, copies = (population_fidelity(logged, side)[0].transition_divergence for side in (at_once, copied))
+    assert leaves == 1.0 > copies

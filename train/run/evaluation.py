@@ -24,9 +24,10 @@ from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
-from shop_env.evaluation.evaluate import AgentToEvaluate, build_entry, evaluate, fill_entry_cache
+from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
+from shop_env.evaluation.log import Entry, EvaluationLog, Process, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reply_cache import Identity, merge_parts
 from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
@@ -60,6 +61,10 @@ class RunAgents(Protocol):
 
     def make(self, spec: AgentSpec, store: SessionStore) -> Agent:
         """The agent, made for the store."""
+        ...
+
+    def process(self, spec: AgentSpec) -> Process:
+        """Whose process it runs in."""
         ...
 
     def policy(self, model: Any, tokenizer: Any, info: CheckpointInfo) -> Agent:
@@ -126,6 +131,8 @@ def evaluate_rows(
             config=evaluation,
             store=store,
             folder=folder,
+            process=agents.process(runnable),
+            order_check=0 if agents.process(runnable) == "evaluator's" else ORDER_CHECK,
         )
         if ranks.is_main:
             merge_parts(agent.replies)  # of a run that was stopped
@@ -158,12 +165,11 @@ def evaluate_run(
         return
     entries = [entry for entry, _ in results.values()]
     comparisons, over_best = compare_rows({label: records for label, (_, records) in results.items()}, entries, config)
-    trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
     training = TrainingPart(
         phases=msgspec.to_builtins(phases),
         comparisons=comparisons,
         over_best_agent=over_best,
-        users_held_out=trained.isdisjoint(tested),
+        users_held_out=users_are_held_out(store),
     )
     log = EvaluationLog(
         provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
@@ -180,6 +186,12 @@ def evaluate_run(
     written = f"Written: {folder}/results.md, results.json"
     print_results(results_table(rows, title=title), *_sentences(log, config), written)
     write_log(folder, log, markdown(log, config))
+
+
+def users_are_held_out(store: SessionStore) -> bool:
+    """Whether no user of the test split is in the train split."""
+    trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
+    return trained.isdisjoint(tested)
 
 
 def compare_rows(

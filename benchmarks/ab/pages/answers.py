@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.agent_code import reply_identity
-from agents.registry import gives_probabilities, make_agent
+from agents.agent_code import gives_probabilities, reply_identity
+from agents.registry import is_own, make_agent
 from benchmarks.ab.pages.changed import ChangedSteps, PagesConfig, PageVersion
 from benchmarks.ab.pages.shifts import Distribution, Kinds
 from replay_sessions.elements import page_names
@@ -28,8 +28,8 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import NOT_RUN, fill_cache
-from shop_env.evaluation.generate import NO_PROBABILITIES, AgentSpec, LazyAgent
+from shop_env.evaluation.evaluate import NOT_RUN, LazyAgent, fill_cache
+from shop_env.evaluation.generate import NO_PROBABILITIES, AgentSpec
 from shop_env.evaluation.log import AgentFiles
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import StepKey
@@ -74,6 +74,8 @@ def ask_agent(
     """Generates what is not cached yet."""
     # What decides a reply to A, as in a leaderboard; computed once, since it reads the agent's code.
     identity = reply_identity(spec, config.context, store, config.seed)
+    if not is_own(spec):
+        identity["process"] = "evaluator's"  # those of a leaderboard's run --in-process
     agent = _Agent(spec, config, changed, kinds, identity, LazyAgent(lambda: make_agent(spec, store=store)))
     answers = agent.answers(by_probabilities=not config.by_replies and gives_probabilities(spec))
     answers.remarks = agent.lazy.close()

@@ -25,7 +25,6 @@ from urllib.parse import urlencode
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -35,7 +34,7 @@ from replay_sessions.demo_shop.shop import PageSize, Shop
 from replay_sessions.demo_shop.web.dressing import study_page, web_page
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
-from replay_sessions.foundation.serving import Server
+from replay_sessions.foundation.serving import Guard, Server
 from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.recorder.collector import Collector
@@ -153,7 +152,7 @@ def shop_server(visits: Visits, journal: Journal, token: str, *, script: bytes, 
     collector = Collector(journal, token, most_bytes=_MOST_BATCH_BYTES, script=script)
     application = Starlette(
         routes=[*_Pages(visits, journal, token).routes, *collector.routes],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
+        middleware=[Middleware(Guard)],
         exception_handlers={HTTPException: collector.refusal},
     )
     return Server(application, HOST, port)

@@ -1,5 +1,6 @@
 """The options of the server, which need nothing of the extra `openenv`."""
 
+import re
 from typing import Literal
 
 import msgspec
@@ -41,7 +42,10 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         prompt: How it is put into words.
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
             fences, behind <think>, or between other words.
-        host: The address to listen on. Whoever reaches it can read the store: there is no password.
+        host: The address to listen on. Whoever reaches it can read the store, unless there is a token.
+        hosts: Names by which clients reach it beside localhost and numeric addresses. Pages of other sites are refused.
+        token: The first part of every path (http://HOST:PORT/TOKEN); who does not know it gets nothing.
+        mcp: Serve `/mcp` too, OpenEnv's tool interface: each call without a session holds a place until it is idle.
         port: The port; 0 takes a free one.
         max_sessions: How many clients may be connected at once.
         idle_timeout_s: A client that asks nothing for so many seconds loses its session.
@@ -59,6 +63,9 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     prompt: PromptConfig = PromptConfig()
     extraction: Extraction = "strict"
     host: str = "127.0.0.1"
+    hosts: tuple[str, ...] = ()
+    token: str | None = None
+    mcp: bool = False
     port: int = 8000
     max_sessions: int = 64
     idle_timeout_s: float = 1800.0
@@ -69,6 +76,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 raise BadConfig(f"--splits names {split!r}. {did_you_mean(split, SPLIT_CHOICES)}")
         if not self.splits:
             raise BadConfig("--splits names no split; for example --splits train validation")
+        if self.token is not None and not re.fullmatch(r"[\w-]{16,}", self.token):
+            raise BadConfig("--token must be 16 or more letters, digits, - or _, for it is a part of an address")
         check_at_least(1, max_replies=self.max_replies, max_sessions=self.max_sessions)
         if not 0 < self.idle_timeout_s < float("inf"):
             raise BadConfig(f"--idle-timeout-s is {self.idle_timeout_s}; it must be a number of seconds above 0")

@@ -20,7 +20,7 @@ from openenv.core.env_server.types import ConcurrencyConfig
 
 import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
-from replay_sessions.foundation.serving import bounded_connections
+from replay_sessions.foundation.serving import Guard, bounded_connections
 from shop_env.reward.score import reward_preset
 from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps, ShopAction, ShopObservation
 from shop_env.serving.openenv.options import ServerOptions
@@ -45,6 +45,8 @@ def build_app(options: ServerOptions) -> FastAPI:
         ),
     )
     app.add_exception_handler(ShopR1Error, _bad_request)
+    closed = () if options.mcp else ("/mcp",)
+    app.add_middleware(Guard, hosts=(options.host, *options.hosts), token=options.token, closed=closed)
     return app
 
 
@@ -87,6 +89,7 @@ def serve(options: ServerOptions) -> int:
     listening = _listen(options.host, options.port)
     host, port = listening.getsockname()[:2]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address += f"/{options.token}" if options.token else ""
     sys.stdout.write(f"serving {options.env} at http://{address} (WebSocket /ws); Ctrl-C stops\n")
     sys.stdout.flush()
     config = uvicorn.Config(

@@ -73,7 +73,8 @@ def test_the_leaderboard_ranks_people_beside_agents_and_verifies_them(
     table = (tmp_path / "board" / "leaderboard.md").read_text()
     rows = {row.split(" | ")[0].strip("| "): row.split(" | ")[1:4] for row in table.splitlines() if row[:1] == "|"}
     assert rows["ada"] == rows["copy_match"]
-    assert leaderboard(["verify", str(tmp_path / "board"), "--rerun", "5"]) == 0
+    verify = ["verify", str(tmp_path / "board"), "--store", str(shop_store.path), "--rerun", "5"]
+    assert leaderboard([*verify, "--trust", given]) == 0
 
 
 def test_the_same_page_answered_twice_is_drawn_by_the_step_s_seed(serve: Serve, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from agents.prompting.agent import PromptingAgent
 from agents.prompting.answers import CAUSES, NoAnswer
+from agents.prompting.options import read_options
+from agents.registry import parse_spec
 from shop_env.evaluation.generate import format_error, generate_batch
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import REPLY, Said, Script, ScriptedServer, completion, error
@@ -225,3 +227,10 @@ def test_a_server_that_is_away_is_given_up_and_costs_nothing(make_prompting: Mak
 
 def test_every_failure_is_of_the_vocabulary() -> None:
     assert len(set(CAUSES)) == len(CAUSES) == 13
+
+
+def test_a_model_whose_name_is_a_number_is_a_text() -> None:
+    """FINDINGS A18."""
+    spec = parse_spec("prompting?base_url=http://localhost:1/v1&model=404&max_new_tokens=9")
+    options = read_options(None, spec.arguments)
+    assert (options.model, options.max_new_tokens) == ("404", 9)

@@ -273,7 +273,10 @@ def test_the_leaderboard_counts_anew_from_kept_replies_and_from_kept_answers(
         assert len(server.heard) == first
         assert leaderboard([*words, "--fresh"]) == 0
         assert len(server.heard) == 2 * first
-        assert leaderboard(["verify", str(tmp_path / "board"), "--rerun", "3"]) == 0
+        verify = ["verify", str(tmp_path / "board"), "--rerun", "3", "--store", str(demo_store.path)]
+        assert leaderboard(verify) == 1  # the address that the folder names is asked only if the caller names it too
+        assert len(server.heard) == 2 * first
+        assert leaderboard([*verify, "--trust", words[words.index("--agents") + 1]]) == 0
         assert len(server.heard) == 2 * first + 3  # what the agent keeps proves nothing
 
 

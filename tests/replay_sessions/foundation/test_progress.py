@@ -83,3 +83,13 @@ def test_on_a_terminal_it_is_a_bar(log: Log, monkeypatch: pytest.MonkeyPatch) ->
         time.sleep(0.3)
     assert "visits of SFT" in log.getvalue()
     assert "5/12" in log.getvalue()
+
+
+def test_a_title_is_no_markup_no_emoji_and_moves_no_cursor(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("robot.py:robot: [red] \x1b[7m", 1):
+        pass
+    assert "robot.py:robot: [red] \N{REPLACEMENT CHARACTER}[7m" in capsys.readouterr().err

@@ -1,9 +1,14 @@
 """The one way to ask an agent: what a failure costs, what a reply depends on, and who waits for whom."""
 
+import math
 import random
 import threading
 import time
+from asyncio import CancelledError
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +17,7 @@ from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import generate_batch, generate_replies
+from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import ERRORS_AS_MISSES, sorted_rows, summarise
 from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.observation import Observation
@@ -145,6 +151,99 @@ def test_who_keeps_silent_when_unsure_is_not_ranked_above_who_answers(planted_st
     assert [row.label for row in sorted_rows([silent, honest])] == ["honest", "silent"]
     assert silent.figures["coverage"].value == pytest.approx(2 / 5)
     assert silent.figures[ERRORS_AS_MISSES].value == honest.figures["exact_accuracy"].value == pytest.approx(2 / 5)
+
+
+class _Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (SystemExit(0), "SystemExit: 0"),
+        (CancelledError(), "CancelledError: "),
+        (GeneratorExit(), "GeneratorExit: "),
+        (ValueError("half a pair: \ud800"), "ValueError: half a pair: \\ud800"),
+        (_Unprintable(), "_Unprintable: its message cannot be formatted (ValueError)"),
+    ],
+)
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_whatever_an_agent_raises_is_the_error_of_its_steps(
+    planted_store: SessionStore, tmp_path: Path, error: BaseException, text: str, in_batches: bool
+) -> None:
+    """FINDINGS A8, A9: some ended the program with exit code 0, others all agents' runs with a traceback."""
+
+    class Raises(Draws):
+        def act(self, observation: Observation) -> str:
+            if observation["step"] == 2:
+                raise error
+            return RED
+
+    class RaisesInBatches(Raises):
+        def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+            return [self.act(observation) for observation in observations]
+
+    agent = RaisesInBatches() if in_batches else Raises()
+    with ReplyCache(tmp_path / "replies.jsonl", {}) as cache:
+        evaluate(agent, planted_store, "test", cache=cache)
+    again = evaluate(Draws(), planted_store, "test", cache=ReplyCache(tmp_path / "replies.jsonl", {}))
+    assert [record.error for record in again] == [None, text, None, None, text]
+
+
+def test_ctrl_c_is_not_an_agent_s_error(planted_store: SessionStore) -> None:
+    class Stopped(Draws):
+        def act(self, observation: Observation) -> str:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(Stopped(), planted_store, "test")
+
+
+@pytest.mark.parametrize(
+    "weights", [math.nan, math.inf, -1.0, None, "much", 1e400], ids=["nan", "inf", "negative", "none", "text", "huge"]
+)
+def test_probabilities_that_are_none_cost_their_own_step_and_no_other_line(
+    planted_store: SessionStore, tmp_path: Path, weights: Any
+) -> None:
+    """FINDINGS A7: they were written as a line that nothing could read again, paid replies with it."""
+
+    class Odd(Draws):
+        def act(self, observation: Observation) -> str:
+            return RED
+
+        def probabilities(self, observations: Sequence[Observation]) -> list[dict[Any, Any]]:
+            return [{Terminate(): weights if one["step"] == 2 else 1.0} for one in observations]
+
+    class WrongKeys(Odd):
+        def probabilities(self, observations: Sequence[Observation]) -> list[dict[Any, Any]]:
+            return [{"terminate" if one["step"] == 2 else Terminate(): 1.0} for one in observations]
+
+    for number, agent in enumerate((Odd(), WrongKeys())):
+        path = tmp_path / f"{number}.jsonl"
+        with ReplyCache(path, {}) as cache:
+            evaluate(agent, planted_store, "test", likelihood=True, cache=cache)
+        again = ReplyCache(path, {})
+        assert again.unreadable == 0
+        records = evaluate(Draws(), planted_store, "test", likelihood=True, cache=again)
+        assert [record.error is None for record in records] == [True, False, True, True, False]
+        assert [record.reply for record in records if record.error is None] == [RED] * 3
+
+
+class _CoClick(Draws):
+    """Clicks what others in this batch clicked."""
+
+    def act_batch(self, observations: Sequence[Observation]) -> list[str]:
+        clicked = Counter(past["action"] for one in observations for past in one["history"])
+        reply = f'{{"rationale": "", "action": {clicked.most_common(1)[0][0]}}}' if clicked else RED
+        return [reply] * len(observations)
+
+
+def test_what_is_in_a_batch_does_not_follow_from_its_size(demo_store: SessionStore) -> None:
+    """FINDINGS A1: 39.6% of an agent's clicks were right at batch size 64, and 10.1% at 1."""
+    records = [evaluate(_CoClick(), demo_store, "test", batch_size=size) for size in (1, 3, 64)]
+    assert records[0] == records[1] == records[2]
+    assert len({record.reply for record in records[0]}) > 2  # it does see what the others in its batch clicked
 
 
 class _LooksAhead(Draws):

@@ -1,6 +1,7 @@
 """The server as OpenEnv's own client meets it."""
 
 import asyncio
+import http.client
 import json
 import os
 import signal
@@ -290,8 +291,10 @@ def test_plain_http_says_that_it_has_no_sessions(server: Server) -> None:
     assert (status, "WebSocket" in told["detail"]) == (400, True)
 
 
-def test_a_running_server_passes_openenvs_own_check(server: Server) -> None:
+def test_a_running_server_passes_openenvs_own_check(store_path: str) -> None:
+    server = Server("--store", store_path, "--mcp")
     done = subprocess.run([sys.executable, "-m", "openenv.cli", "validate", "--url", server.url], capture_output=True)
+    server.stop()
     assert done.returncode == 0, done.stdout
 
 
@@ -313,7 +316,7 @@ def test_the_manifest_names_the_package_and_an_app_that_answers() -> None:
 
     manifest = yaml.safe_load((ROOT / "shop_env" / "serving" / "openenv.yaml").read_text(encoding="utf-8"))
     assert manifest["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    answered = TestClient(load(manifest["app"])).get(f"/{manifest['name']}/splits")
+    answered = TestClient(load(manifest["app"]), base_url="http://localhost").get(f"/{manifest['name']}/splits")
     assert [split["name"] for split in answered.json()] == ["train", "validation", "test"]
 
 
@@ -403,6 +406,32 @@ def test_a_full_server_says_so(store_path: str) -> None:
         with pytest.raises(RuntimeError, match="CAPACITY_REACHED"), server.client() as second:
             second.reset(index=0)
         assert first.step({"reply": TERMINATE}).done
+    server.stop()
+
+
+def test_pages_of_other_sites_cannot_connect_and_mcp_is_closed(store_path: str) -> None:
+    """FINDINGS A11: any Origin and Host were served, and 64 POSTs to /mcp took every place for half an hour."""
+    server = Server("--store", store_path, "--max-sessions", "1", "--token", "0123456789abcdef")
+    address, _, token = server.url.removeprefix("http://").partition("/")
+    for headers, prefix, status in (
+        ({"Origin": "https://evil.example"}, f"/{token}", 403),
+        ({"Host": "evil.example"}, f"/{token}", 421),
+        ({}, "", 403),
+    ):
+        connection = http.client.HTTPConnection(address)
+        connection.request("GET", f"{prefix}/shop_r1/splits", headers=headers)
+        assert connection.getresponse().status == status
+        handshake = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+        connection = http.client.HTTPConnection(address)
+        connection.request("GET", f"{prefix}/ws", headers=headers | handshake | {"Sec-WebSocket-Key": "a" * 22 + "=="})
+        assert connection.getresponse().status == 403
+    for _ in range(3):
+        connection = http.client.HTTPConnection(address)
+        body = '{"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create"}'
+        connection.request("POST", f"/{token}/mcp", body, {"Content-Type": "application/json"})
+        assert connection.getresponse().status == 404
+    with server.client() as client:
+        assert answered(client, TERMINATE, index=0).done
     server.stop()
 
 

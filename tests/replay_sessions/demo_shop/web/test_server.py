@@ -85,7 +85,7 @@ def test_what_a_page_does_not_have_leads_nowhere(browser: Browser) -> None:
     visit = start.rpartition("/")[0]
     for path in (f"{start}/do/product.buy_now", f"{start}/do/x", f"{visit}/1", "/visit/x/0", f"{visit}/99999999", "/x"):
         assert browser.ask(path)[0] == 404, path
-    assert browser.ask("/", host="evil.example")[0] == 400
+    assert browser.ask("/", host="evil.example")[0] == 421
 
 
 def test_a_visit_is_shown_as_the_env_shows_it_once_it_is_recorded(browser: Browser) -> None:
