@@ -26,7 +26,7 @@ from replay_sessions.private_data.addresses import find_addresses
 from replay_sessions.private_data.announced import find_announced, find_shopper, find_spoken
 from replay_sessions.private_data.numbers import find_numbers
 from replay_sessions.private_data.spans import PageText, Span
-from replay_sessions.private_data.urls import without_private_parts
+from replay_sessions.private_data.urls import find_credentials, without_credentials, without_private_parts
 
 __all__ = [
     "Removal",
@@ -38,18 +38,22 @@ __all__ = [
     "remove_from_url",
     "remove_private_data",
     "remove_repeated",
+    "without_credentials",
 ]
 
 _MIN_REPEATED = 3  # shorter ones are taken out only where they were found
 _TAG = re.compile("(<[^<>]*>)")
-_PUT_IN = re.compile(r"\[(name|email|phone|card|order|address)\]")  # what stands in the place of what was taken out
+_PUT_IN = re.compile(
+    r"\[(name|email|phone|card|order|address|birth_date|id_number|secret)\]"
+)  # what stands in the place of what was taken out
 
 
 class Removal(msgspec.Struct, frozen=True):
     """Something private that was taken out.
 
     Attributes:
-        kind: "name", "email", "phone", "card", "order" or "address"; `[kind]` stands in its place.
+        kind: "name", "email", "phone", "card" (and bank accounts), "order", "address", "birth_date", "id_number" or
+            "secret"; `[kind]` stands in its place.
         text: What it was. Keep it out of logs.
         found_by: What said so: the recipe's word for its place, a label on the page, or its pattern.
     """
@@ -156,7 +160,8 @@ def _removal(page: PageText, span: Span) -> Removal:
 
 
 def _find_labelled(page: PageText, *, is_speech: bool = False) -> list[Span]:
-    return [*find_announced(page), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
+    secrets = find_credentials(page.joined)
+    return [*secrets, *find_announced(page), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
 
 
 def _without_overlaps(spans: list[Span]) -> list[Span]:

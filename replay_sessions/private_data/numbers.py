@@ -1,4 +1,8 @@
-"""E-mail addresses, and phone, card and order numbers by their digits, their grouping and their label."""
+"""E-mail addresses, birth dates, and phone, card, order and identity numbers: by digits, grouping, label, check digit.
+
+Identity numbers of a state are taken by their label in any form. Without one only those go whose form and check digits
+no other number has: the French and Brazilian ones and Italy's tax code.
+"""
 
 import functools
 import re
@@ -22,13 +26,17 @@ _CARD = re.compile(r"(?:4|5|6|2[2-7]|3[04-9]|1800|2131)\d{11,18}")
 _CARD_GROUPS = re.compile(r"\d{12,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
 _GTIN_LENGTHS = (12, 13, 14)  # of bar codes: a card number of such a length must stand alone or be labelled
 # What is left of a card number that is shown in part: four digits after at least two dots or stars, or four x.
-_LAST_FOUR = re.compile(r"(?:(?:[•*·∙●][. -]{0,3}){2,40}+|(?:[xX][. -]{0,3}){4,40}+)[0-9]{4}(?![\w.,%])")
-_MASK_CLUES = (*"•*·∙●", "xxxx", "XXXX")
+_LAST_FOUR = (
+    re.compile(r"[•*·∙●][. -]{0,3}(?:[•*·∙●][. -]{0,3}){1,39}+[0-9]{4}(?![\w.,%])"),
+    re.compile(r"[xX][. -]{0,3}(?:[xX][. -]{0,3}){3,39}+[0-9]{4}(?![\w.,%])"),
+)
 _ENDING = re.compile(
     r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
-    r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)"
+    r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na)"
     r"[ :]{0,2}\d{4}(?![\w.,%])"
 )
+_EAST_ASIAN_ENDING = re.compile(r"(?:末尾|尾号)[ :：]{0,2}\d{4}(?![\w.,%])")
+_LONGEST_ENDING = 40  # with what stands before its longest word
 _ENDING_WORDS = frozenset({
     "ending", "ends", "Ending", "endet", "Endziffer", "Endziffern", "terminant", "terminada", "termina", "final",
     "beindigend", "slutar", "kończąca",
@@ -38,8 +46,22 @@ _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
 _AFTER_LABEL = re.compile(
     rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9])[A-Z0-9]{{1,40}}+){{0,8}})(?!\w)"
 )
+_AFTER_ID_LABEL = re.compile(
+    rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr)[ :.]{{1,2}})?"
+    r"((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}(?:-?[A-Z](?!\w))?)(?!\w)"
+)
+_BIRTH_DATE = re.compile(
+    rf"[ .:：>{SEPARATOR}]{{0,6}}(?:(?:on|am|le|el|il|em|op|la|den|dnia) )?((?:19|20)\d\d ?[./年년-] ?\d{{1,2}} ?[./月월-] ?\d{{1,2}}[日일]?"
+    r"|\d{1,2}(?:st|nd|rd|th|er|º)?[., /-]{1,2}(?:de )?(?:\d{1,2}|[^\W\d_]{3,12})[., /-]{1,2}(?:de )?(?:19|20)?\d\d"
+    r"|[^\W\d_]{3,12} \d{1,2},? (?:19|20)\d\d)(?!\w)"
+)
+# Identity numbers that need no label: Brazil's and France's, with their check digits, and Italy's by its form.
+_BRAZILIAN_ID = re.compile(r"\d{3}\.\d{3}\.\d{3}-\d\d")
+_FRENCH_ID = re.compile(r"([12] ?\d\d ?(?:0[1-9]|1[0-2]) ?\d\d ?\d{3} ?\d{3}) ?(\d\d)")
+_ITALIAN_ID = re.compile(r"\n([A-Z]{6}\d\d[A-EHLMPR-T]\d\d[A-Z]\d{3}[A-Z])(?=\n)")
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
-_MIN_ORDER_DIGITS = 5
+_MIN_DIGITS = 5
+_PRICE = re.compile(r"\d+[.,]\d\d")
 _AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
 _NORTH_AMERICAN = re.compile(r"(?:(?:00)?1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
 _DATE = re.compile(
@@ -79,12 +101,13 @@ def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
     """
     text = page.joined
     yield from _emails(text)
+    yield from _labelled(page)
+    yield from (Span(start, start + len(code), "id_number") for start, code in page.offsets_of(page.clues(_ITALIAN_ID)))
     judge = _Judge(text, _SPEECH_REACH if is_speech else 0)
     for match in _DIGITS.finditer(text):
         start = _number_start(text, match.start())
         if start >= 0 and (kind := judge.kind(start, match.end())):
             yield Span(start, match.end(), kind)
-    yield from _orders(page)
     yield from _shortened_cards(page)
     yield from _bank_accounts(page)
 
@@ -112,14 +135,13 @@ def _number_start(text: str, start: int) -> int:
 def _shortened_cards(page: PageText) -> Iterator[Span]:
     """What is left of card numbers that are shown in part."""
     text = page.joined
-    if any(clue in text for clue in _MASK_CLUES):
-        yield from _card_spans(_LAST_FOUR, text)
-    if page.is_east_asian or not _ENDING_WORDS.isdisjoint(page.words):
-        yield from _card_spans(_ENDING, text)
-
-
-def _card_spans(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
-    return (Span(*match.span(), "card") for match in pattern.finditer(text))
+    matches = [match for pattern in _LAST_FOUR for match in pattern.finditer(text)]
+    for word in _ENDING_WORDS & page.words:
+        for start in page.offsets(word):
+            matches += _ENDING.finditer(text, max(0, start - _LONGEST_ENDING), start + _LONGEST_ENDING)
+    if page.is_east_asian:
+        matches += _EAST_ASIAN_ENDING.finditer(text)
+    return (Span(*match.span(), "card") for match in matches)
 
 
 def _bank_accounts(page: PageText) -> Iterator[Span]:
@@ -139,10 +161,12 @@ class _Judge:
         self._asked: set[str] = set()  # the numbers that libphonenumber was asked about
 
     def kind(self, start: int, end: int) -> str:
-        """What a run of digits is: "order", "card", "phone" or ""."""
+        """What a run of digits is: "order", "id_number", "card", "phone" or ""."""
         written = self._text[start:end]
         if _KNOWN_ORDER.fullmatch(written):
             return "order"
+        if _is_identity_number(written):
+            return "id_number"
         if self._is_card(written, start, end):
             return "card"
         return "phone" if self._is_phone(written, start, end) else ""
@@ -216,24 +240,40 @@ def _phone_words() -> frozenset[str]:
     return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels") if " " not in label)
 
 
-def _orders(page: PageText) -> Iterator[Span]:
-    """Numbers of five digits and more that a label calls an order, an invoice, a delivery."""
+_LABELLED = (("order", _AFTER_LABEL), ("id_number", _AFTER_ID_LABEL), ("birth_date", _BIRTH_DATE))
+
+
+def _labelled(page: PageText) -> Iterator[Span]:
+    """Numbers of five digits and more that a label calls an order, an identity card or the like, and dates of birth."""
     text = page.joined
-    for word in _order_words() if page.is_east_asian else page.words & _order_words():
-        for start in page.offsets(word):
-            code = _AFTER_LABEL.match(text, start + len(word))
-            if code is None or sum(map(str.isdigit, code[1])) < _MIN_ORDER_DIGITS or _AMOUNT.fullmatch(code[1]):
-                continue
-            if _is_labelled(text, code.start(1), "order_labels"):
-                yield Span(*code.span(1), "order")
+    for kind, pattern in _LABELLED:
+        labels = f"{kind}_labels"
+        for word in _last_words(labels) if page.is_east_asian else page.words & _last_words(labels):
+            for start in page.offsets(word):
+                code = pattern.match(text, start + len(word))
+                if code is None or (_AMOUNT if kind == "order" else _PRICE).fullmatch(code[1]):
+                    continue
+                # "is" may stand between the others and their label.
+                end = code.start(1) if kind == "order" else start + len(word)
+                if sum(map(str.isdigit, code[1])) >= _MIN_DIGITS and _is_labelled(text, end, labels):
+                    yield Span(*code.span(1), kind)
+
+
+def _is_identity_number(written: str) -> bool:
+    if _BRAZILIAN_ID.fullmatch(written):
+        digits = [int(digit) for digit in written if digit.isdigit()]
+        sums = [sum(digit * (count + 1 - at) for at, digit in enumerate(digits[:count])) for count in (9, 10)]
+        return [total * 10 % 11 % 10 for total in sums] == digits[9:]
+    french = _FRENCH_ID.fullmatch(written)
+    return french is not None and int(french[1].replace(" ", "")) % 97 == 97 - int(french[2])
 
 
 @functools.cache
-def _order_words() -> frozenset[str]:
-    """The last words of the labels of orders, in each way to write them."""
-    last = {label.split()[-1].lower() for label in word_list("order_labels")}
+def _last_words(labels: str) -> frozenset[str]:
+    """The last words of labels, in each way to write them."""
+    last = {label.split()[-1] for label in word_list(labels)}
     last |= {word.strip(AROUND_WORDS) for word in last} - {""}
-    return frozenset(written for word in last for written in (word, word.capitalize(), word.upper()))
+    return frozenset(written for word in last for written in (word, word.lower(), word.capitalize(), word.upper()))
 
 
 @functools.cache
