@@ -111,8 +111,7 @@ def build_session(
         yield Rejected(where=location, reason=str(error))
         return
     if pages.removes_private_data:
-        are_simplified = pages.are_simplified
-        session = without_private_data(session) if are_simplified else without_private_words(session, tuple(removed))
+        session = without_private_data(session) if pages.are_simplified else without_removed(session, tuple(removed))
     yield session
 
 
@@ -189,8 +188,15 @@ def without_private_data(session: Session) -> Session:
     """The session with `[kind]` in the place of whatever looks private in it."""
     cleaned = [_page_without(step.page) for step in session.steps]
     removed = tuple(dict.fromkeys(removal for _, removals in cleaned for removal in removals))
-    steps = (_clean_step(step, page, removed) for step, (page, _) in zip(session.steps, cleaned, strict=True))
-    return without_private_words(msgspec.structs.replace(session, steps=tuple(steps)), removed)
+    pages = (msgspec.structs.replace(step, page=page) for step, (page, _) in zip(session.steps, cleaned, strict=True))
+    return without_removed(msgspec.structs.replace(session, steps=tuple(pages)), removed)
+
+
+def without_removed(session: Session, removed: Sequence[Removal]) -> Session:
+    """The session without what was removed from any of its pages: from the others too, from the names of elements, and
+    from what the shopper said and typed."""
+    steps = tuple(_clean_step(step, removed) for step in session.steps)
+    return without_private_words(msgspec.structs.replace(session, steps=steps), removed)
 
 
 def without_private_words(session: Session, removed: Sequence[Removal]) -> Session:
@@ -226,8 +232,8 @@ def _page_without(page: str) -> tuple[str, tuple[Removal, ...]]:
     return "".join(pieces), removed
 
 
-def _clean_step(step: Step, page: str, removed: Sequence[Removal]) -> Step:
-    pieces, _ = html_pieces(page)
+def _clean_step(step: Step, removed: Sequence[Removal]) -> Step:
+    pieces, _ = html_pieces(step.page)
     for position, piece in remove_repeated(pieces, removed).items():
         pieces[position] = piece
     words = words_of_names(removed)

@@ -24,8 +24,10 @@ import msgspec
 
 from replay_sessions.private_data.addresses import find_addresses
 from replay_sessions.private_data.announced import find_announced, find_shopper, find_spoken
+from replay_sessions.private_data.fields import find_fields
 from replay_sessions.private_data.numbers import find_numbers
-from replay_sessions.private_data.spans import PageText, Span
+from replay_sessions.private_data.people import is_brand, name_parts
+from replay_sessions.private_data.spans import SURE, PageText, Span
 from replay_sessions.private_data.urls import find_credentials, without_credentials, without_private_parts
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "remove_from_url",
     "remove_private_data",
     "remove_repeated",
+    "repeated_texts",
     "without_credentials",
 ]
 
@@ -55,20 +58,30 @@ class Removal(msgspec.Struct, frozen=True):
         kind: "name", "email", "phone", "card" (and bank accounts), "order", "address", "birth_date", "id_number" or
             "secret"; `[kind]` stands in its place.
         text: What it was. Keep it out of logs.
-        found_by: What said so: the recipe's word for its place, a label on the page, or its pattern.
+        found_by: What said so: the recipe's word for its place, a label on the page, its pattern, or a form's field.
+        signs: Of a name, how much says that it is a person's.
     """
 
     kind: str
     text: str
-    found_by: Literal["place", "label", "pattern"]
+    found_by: Literal["place", "label", "pattern", "field"]
+    signs: int = SURE
 
     @property
-    def is_repeated(self) -> bool:
-        """Whether it is taken out wherever it stands. Not so are countries, which pages are full of, and the names of
-        reviewers, who may call themselves anything."""
-        if len(self.text) < _MIN_REPEATED or (self.kind == "name" and self.found_by == "place"):
-            return False
-        return self.kind != "address" or any(map(str.isdigit, self.text))
+    def repeated(self) -> tuple[str, ...]:
+        """What is taken out wherever it stands: of a name its parts too. Nothing of countries, which pages are full of,
+        of the names of reviewers, who may call themselves anything, and of what may be no person's name."""
+        if self.kind == "name":
+            if self.found_by == "place" or self.signs < SURE or is_brand(self.text):
+                return ()
+            return tuple(dict.fromkeys([self.text, *name_parts(self.text)]))
+        is_long = len(self.text) >= _MIN_REPEATED and (self.kind != "address" or any(map(str.isdigit, self.text)))
+        return (self.text,) if is_long else ()
+
+
+def repeated_texts(removed: Iterable[Removal]) -> dict[str, str]:
+    """What is taken out wherever a session repeats it, and its kind."""
+    return {text: removal.kind for removal in removed for text in removal.repeated}
 
 
 def find_private_data(text: str) -> list[Removal]:
@@ -151,17 +164,17 @@ def _find_in_speech(page: PageText, removed: Sequence[Removal] = ()) -> list[Spa
 
 def _find_repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:
     """Wherever on a page something stands that was found private."""
-    kinds = {removal.text: removal.kind for removal in removed if removal.is_repeated}
+    kinds = repeated_texts(removed)
     return [Span(start, start + len(text), kinds[text]) for start, text in page.offsets_of(kinds)]
 
 
 def _removal(page: PageText, span: Span) -> Removal:
-    return Removal(span.kind, page.joined[span.start : span.end], span.found_by)
+    return Removal(span.kind, page.joined[span.start : span.end], span.found_by, span.signs)
 
 
 def _find_labelled(page: PageText, *, is_speech: bool = False) -> list[Span]:
-    secrets = find_credentials(page.joined)
-    return [*secrets, *find_announced(page), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
+    others = [*find_credentials(page.joined), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
+    return [*find_fields(page), *find_announced(page, others), *others]
 
 
 def _without_overlaps(spans: list[Span]) -> list[Span]:

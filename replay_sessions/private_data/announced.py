@@ -1,68 +1,142 @@
 """Private data that words announce, on a page and in what a shopper says or types.
 
-On a page labels and greetings do: "Deliver to …", "Hello, Anna", "Account menu for …", "Recipient: …". Rationales,
-goals and searches have no labels and cells; there the words before a name or an address announce it ("I live at …",
-"a gift for Anna"; `told_before_…` in words.toml). Some of those take any name, others ("for", "to", "with") only what
-people are called. An address goes on as long as its words are numbers, capitalised, or small words of streets, and must
-hold a number.
+Greetings, labels and phrases stand before a name ("Hello, Anna", "Recipient: …", "signed for by …"), what somebody owns
+or a form of address behind it ("Anna's wish list", "アンナさん"), an address or a member's number beside it. None of them
+is sure: shops greet products too, and brands are named like people. So signs are counted: the words that announce, the
+comma or colon between, whether a text says no more, whether people are called so, whether it has the shape of a full
+name. Two signs take a name out where it stands, three wherever the session repeats it.
+
+Rationales, goals and searches have no labels and cells; there weaker words do before what people are called ("for",
+"to", "with").
 """
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from replay_sessions.private_data.people import PARTICLES, is_person, leading_name
+from replay_sessions.private_data.people import PARTICLES, is_brand, is_person, leading_name, small_name
 from replay_sessions.private_data.spans import (
     AROUND_WORDS,
-    EAST_ASIAN,
     GAP,
     SEPARATOR,
     PageText,
     Span,
+    is_unspaced,
     word_list,
     word_set,
 )
 
-_WORD = re.compile(r"[^\W\d_][\w’'.-]*")
-_PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
-_PIECE = re.compile(rf"[^{GAP}]+")
-# Between a label and what it labels: a colon, or the end of a text and the beginning of the next.
+# Between words that announce and a name: "Hello, ", "Recipient: ", "Log out (", or the end of a text.
+_JOINT = re.compile(rf"(?: ?[,，、:：–—(·•.!-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
+_PUNCTUATION = frozenset(",，、:：–—(")
+# What ends a name: the punctuation after it, or the end of its text.
+_AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;]|[,，.。、](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
+_BEFORE_CLAUSE = f"{GAP}.!?;:,·•|–—(¿¡…！。、-"
+_BEFORE_LABEL = f"{GAP}·•|.;–—¿"
+_BEFORE_TEXT = f"{GAP}¿¡"
 _COLON = re.compile(rf"\s*+(?:[:：]\s*+)?{SEPARATOR}\s*+|\s*+[:：]\s*+")
-_FIRST_WORD = re.compile(r"[^\s,:：、，]*")
 _SENTENCE_WORDS = 14
 _LONGEST_NAME = 80
-_MOST_OWNER_WORDS = 3
-_MOST_GREETED = 2  # words of a name that is greeted and unknown: products greet too ("Hi Bio Green Tea")
-# What may follow a name: a degree, or which of several of the name.
+_TO_REMOVE = 2  # signs
+_FULL_NAME = range(2, 5)  # words of one
+# What may follow a name in a text of its own: a degree, or which of several of the name.
 _SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\.?\s?Sc|B\.?A|M\.?A|MBA)?\W*")
+_PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
+_PIECE = re.compile(rf"[^{GAP}]+")
 # What says where something goes: a word that is no small one, or a postcode.
 _PLACE = re.compile(r"[^\W\d_a-zà-öø-ÿ]|\d{3}")
-_OWNERS = ("'s ", "’s ", "さん", "様", "님")  # what stands between an owner and what is owned
-_KINDS = ("name", "weak_name", "address", "weak_address")
+_WORD = re.compile(r"[^\W\d_][\w’'.-]*|&")
+_POSSESSIVE = re.compile(r"['’]s?\Z")
+_MOST_BETWEEN = 2  # words between an owner and what is owned
+_FORM_OF_ADDRESS = re.compile("[ 　]?(?:さん|様|さま|ちゃん|くん|님|씨|先生|女士|小姐)")
+_NOBODYS = re.compile("[お御皆客]|고객|회원|손님|선생")
+_UNSPACED_NAME = re.compile(r"[^\W\d_a-zA-Z]{1,6}(?:[ 　・·][^\W\d_a-zA-Z]{1,6})?\Z")
+_LONGEST_UNSPACED = 12
+# Beside these somebody's name may stand; beside the others only what people are called.
+_BESIDE_NAMES = frozenset({"address", "order", "birth_date", "id_number"})
+_MOST_LINES = 2  # between it and the name
 _WORD_OF_ADDRESS = (
     r"(?:[#(]?\d[\w/.ºª°-]*|[^\W\d_a-zà-öø-ÿ][^\s,;]*|['’][\w-]+|(?:de|la|las|los|du|des|del|della|di|da|do|dos|das|van|den|der|von|the|of|le|el|y|e|am|an|im|bis|ter"
     r"|rue|avenue|boulevard|place|chemin|plac|ul\.?|al\.?|os\.?|pl\.?|calle|via|rua|n[º°o]|nr\.?|apt\.?|piso|top|kw|m\.|/|-)(?=[\s,]))[)]?"
 )
 _ADDRESS = re.compile(rf"{_WORD_OF_ADDRESS}(?:(?: ?, ?| |/| / ){_WORD_OF_ADDRESS})*")
-_LONGEST_SPOKEN_NAME = 100
 _DIGIT = re.compile(r"\d")
+# How many signs the words of each list are. After labels there is a colon, or the end of their text.
+_SIGNS = {
+    "greetings": 1, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 0,
+    "name_labels": 2, "changed_names": 2, "weak_name_labels": 1, "told_before_people": 1,
+    "address_labels": 0, "weak_address_labels": 0, "changed_addresses": 0,
+}  # fmt: skip
+_LABELS = frozenset({"name_labels", "changed_names", "weak_name_labels"})
+_SPOKEN = frozenset({"person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
 
 
-def find_announced(page: PageText) -> Iterator[Span]:
-    """What a page says itself to be a name or an address."""
-    words = _words()
-    for start, labels in _beginnings(page, words):
-        for label in labels:
-            if page.joined[start : start + len(label.words)].lower() == label.words:
-                yield from label.find(page.joined, start + len(label.words))
-                break
-    for mark in _OWNERS:
-        start = page.joined.find(mark)
-        while start >= 0:
-            if words.ending.match(page.joined, start):
-                yield from _owner(page.joined, start)
-            start = page.joined.find(mark, start + len(mark))
+class _Phrase(NamedTuple):
+    """Words that announce something, the list they are in, and where the longest of them begins."""
+
+    words: str
+    kind: str
+    key: int
+
+
+class _Hit(NamedTuple):
+    """A name, how many signs there are of it, and the words that announce it."""
+
+    start: int
+    name: str
+    signs: int
+    words: str
+
+
+def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span]:
+    """What a page says itself to be a name or an address.
+
+    Args:
+        others: What else is private on it: the name of whose it is may stand before it.
+    """
+    hits: list[_Hit] = []
+    for phrase, start in _phrases_on(page):
+        end = start + len(phrase.words)
+        if phrase.kind.endswith(("address_labels", "addresses")):
+            if _is_at(page.joined, start, _BEFORE_LABEL):
+                yield from _address(page.joined, end, weak=phrase.kind != "address_labels")
+        elif phrase.kind != "told_before_people" and (hit := _announced(page, phrase, start, end)):
+            hits.append(hit)
+    hits += _owners(page)
+    hits += _beside(page, others)
+    ways: dict[str, set[str]] = defaultdict(set)
+    for hit in hits:
+        ways[hit.name].add(hit.words)
+    for hit in hits:
+        signs = hit.signs + len(ways[hit.name]) - 1
+        if signs >= _TO_REMOVE:
+            yield Span(hit.start, hit.start + len(hit.name), "name", "label", signs)
+            yield from _companion(page, hit, signs)
+
+
+def find_spoken(page: PageText) -> Iterator[Span]:
+    """Names and addresses that the words before them announce."""
+    text = page.joined
+    for match in _announcing_addresses().finditer(text):
+        address = _ADDRESS.match(text, match.end())
+        if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
+            yield Span(match.end(), match.end() + len(written), "address")
+    for phrase, start in _phrases_on(page):
+        if phrase.kind in _SPOKEN:
+            begin = text[start + len(phrase.words) :]
+            joint = re.match("[ :]*", begin)
+            name = leading_name(begin[joint.end() : joint.end() + _LONGEST_NAME]) if joint else ""
+            if name and (_SIGNS[phrase.kind] >= _TO_REMOVE or is_person(name)):
+                end = start + len(phrase.words) + (joint.end() if joint else 0)
+                yield Span(end, end + len(name), "name")
+
+
+@functools.cache
+def _announcing_addresses() -> re.Pattern[str]:
+    alternatives = "|".join(map(re.escape, sorted(word_list("told_before_addresses"), key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?i:{alternatives})(?: ?:)? +")
 
 
 def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
@@ -78,95 +152,217 @@ def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
                 span = Span(begin, begin + len(name), "name", "label")
                 if is_person(name):
                     yield span
-                elif not _is_in_menu(name, page):
+                elif _signs_of(page, name) > 0:
                     likely.setdefault(name, []).append(span)
             elif _PHONE.fullmatch(piece):
                 yield Span(begin, begin + len(piece), "phone", "label")
-    if len(likely) == 1:
+    if len(likely) == 1 and _says_who_it_is(page):
         yield from likely.popitem()[1]
 
 
-def _is_in_menu(name: str, page: PageText) -> bool:
-    """Whether a name may be a link that stands beside the account: "Order History", "Gift Cards"."""
-    words = [word.lower() for word in name.split() if word.lower() not in PARTICLES]
-    menu_words = word_set("menu_words", "not_private", "after_names")
-    is_word = not page.words.isdisjoint(words) or not menu_words.isdisjoint(words)
-    return is_word or len(words) < 2 or not name[0].isupper()
+def _says_who_it_is(page: PageText) -> bool:
+    """Whether a page asks nobody to sign in, so that it may show who did."""
+    return not any(phrase.kind == "entries" for phrase, _ in _phrases_on(page))
 
 
-def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
-    """Where a text or an attribute begins with a word that labels begin with, and those labels."""
+def _phrases_on(page: PageText) -> Iterator[tuple[_Phrase, int]]:
+    """The phrases on a page, of those around one word the longest, and where they begin."""
+    spaced, unspaced = _phrases()
     text = page.joined
-    for word in page.words & words.first_words.keys():
-        for start in page.offsets(word):
-            before = start - 1 if text[start - 1 : start] != " " else start - 2
-            if before < 0 or text[before] in GAP or text[before] == "¿":
-                yield start, words.first_words[word]
-    if page.is_east_asian:
-        for piece, start in zip(page.texts, page.starts, strict=True):
-            if labels := words.labels.get(piece.lstrip()[:1], []):
-                yield start + len(piece) - len(piece.lstrip()), labels
-
-
-def _key(label: str) -> str:
-    """What labels are filed under: their first word, or the first letter where words are not apart."""
-    first_word = _FIRST_WORD.match(label)
-    return label[0] if label[0] >= EAST_ASIAN or first_word is None else first_word[0].strip(AROUND_WORDS)
-
-
-class _Label(NamedTuple):
-    """Words that announce something; `suffix` must come after it."""
-
-    words: str
-    kind: str
-    suffix: str
-
-    def find(self, text: str, end: int) -> Iterator[Span]:
-        if text[end : end + 1].isalnum() and self.words[-1] < EAST_ASIAN:
-            return iter(())
-        if self.kind == "greeting":
-            return _greeted(text, end, self)
-        find = _address if self.kind.endswith("address") else _labelled_name
-        return find(text, end, weak=self.kind.startswith("weak"))
-
-
-class _Words:
-    """The words of words.toml, ready to be looked up."""
-
-    def __init__(self) -> None:
-        endings: list[str] = []
-        labels: list[_Label] = []
-        for template in word_list("greetings"):
-            before, after = template.split("{}")
-            if before:
-                labels.append(_Label(before.strip().lower(), "greeting", after.strip()))
-            else:
-                endings.append(after)
-        labels += (
-            _Label(f"{verb} {words}".lower(), kind, "")
-            for kind, list_name in (("weak_address", "changed_addresses"), ("name", "changed_names"))
-            for words in word_list(list_name)
-            for verb in word_list("verbs_before_labels")
-        )
-        labels += (_Label(words.lower(), kind, "") for kind in _KINDS for words in word_list(f"{kind}_labels"))
-        self.labels: dict[str, list[_Label]] = {}
-        for label in sorted(labels, key=lambda label: -len(label.words)):
-            self.labels.setdefault(_key(label.words), []).append(label)
-        # The first words as they may be written at the beginning of a text.
-        self.first_words = {
-            written: label_list
-            for word, label_list in self.labels.items()
-            for written in (word, word.capitalize(), word.upper())
-            if not written[:1].islower()
-        }
-        written_endings = [re.escape(ending).replace("'", "['’]") for ending in endings]
-        self.ending = re.compile(rf"(?:{'|'.join(written_endings)})(?!\w)")
-        self.all_labels = frozenset(label.words for label in labels)
+    for word in page.words & spaced.keys():
+        for offset in page.offsets(word):
+            longest = 0
+            for phrase in spaced[word]:
+                start = offset - phrase.key
+                end = start + len(phrase.words)
+                if len(phrase.words) < longest:
+                    break
+                is_whole = start >= 0 and not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
+                if is_whole and text[start:end].lower() == phrase.words:
+                    longest = len(phrase.words)
+                    yield phrase, start
+    for phrase in unspaced if page.is_unspaced else ():
+        start = text.find(phrase.words)
+        while start >= 0:
+            yield phrase, start
+            start = text.find(phrase.words, start + 1)
 
 
 @functools.cache
-def _words() -> _Words:
-    return _Words()
+def _phrases() -> tuple[dict[str, list[_Phrase]], list[_Phrase]]:
+    """All phrases by their longest word as it may be written, the longest first; and those without blanks."""
+    lists = {kind: word_list(kind) for kind in (*_SIGNS, "entries")}
+    for kind in ("changed_names", "changed_addresses"):
+        lists[kind] = [f"{verb} {words}" for verb in word_list("verbs_before_labels") for words in lists[kind]]
+    weak = word_set("told_before_people")
+    phrases = {(words.lower(), kind) for kind, listed in lists.items() for words in listed}
+    spaced: dict[str, list[_Phrase]] = defaultdict(list)
+    unspaced = []
+    for words, kind in sorted(phrases, key=lambda pair: (-len(pair[0]), pair)):
+        if is_unspaced(words[0]):
+            unspaced.append(_Phrase(words, kind, 0))
+        elif kind == "told_before_people" or words not in weak:
+            for written, key in _keys(words):
+                spaced[written].append(_Phrase(words, kind, key))
+    return dict(spaced), unspaced
+
+
+def _keys(words: str) -> Iterator[tuple[str, int]]:
+    """The longest of some words in each way to write it, and where it begins."""
+    bare = max((word.strip(AROUND_WORDS) or word for word in words.split()), key=len)
+    for written in sorted({bare, bare.capitalize(), bare.upper()}):
+        yield written, words.index(bare)
+
+
+def _is_at(text: str, start: int, marks: str) -> bool:
+    """Whether a place is where a text begins or comes after one of some marks."""
+    before = text[max(0, start - 3) : start].rstrip(" ")
+    return not before or before[-1] in marks
+
+
+def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | None:
+    """The name that words announce, if one follows them."""
+    text = page.joined
+    joint = _JOINT.match(text, end)
+    between = joint[0] if joint else ""
+    begin = end + len(between)
+    if not between and not is_unspaced(text[begin : begin + 1]):
+        return None
+    is_apart, is_marked = SEPARATOR in between, not _PUNCTUATION.isdisjoint(between)
+    is_clause, is_text = _is_at(text, start, _BEFORE_CLAUSE), _is_at(text, start, _BEFORE_TEXT)
+    is_label = phrase.kind in _LABELS
+    if is_label and not (is_clause and (is_marked or is_apart)):
+        return None
+    if is_apart and not (is_text and (is_label or is_marked or phrase.kind in _SPOKEN)):
+        return None
+    piece = text[begin : begin + _LONGEST_NAME].partition(SEPARATOR)[0]
+    name = leading_name(piece)
+    signs = _SIGNS[phrase.kind]
+    if not name and phrase.kind in _SPOKEN and (name := small_name(piece)):
+        return _Hit(begin, name, signs + is_person(name.title()), phrase.words)
+    after = _AFTER.match(text, begin + len(name)) if name else None
+    if not name or (after is None and not name[0].isupper()):  # a script without capitals: words of a sentence
+        return None
+    if phrase.kind in ("exits", "accounts"):
+        if not is_text or after is None or is_apart or not (is_marked or phrase.kind == "accounts"):
+            return None
+        signs += is_marked
+    elif phrase.kind == "greetings":
+        if not is_clause:
+            return None
+        is_end = after is not None and (is_marked or after["mark"] is not None)
+        signs += is_marked + (is_end and is_text)
+        if not is_end and not is_person(name):
+            return None  # "Hey Google Smart Speaker"
+    elif not is_label and not is_marked and not is_text and text[start:end] != phrase.words:
+        signs -= 1  # in a heading: "Ask For Help"
+    return _Hit(begin, name, signs + _signs_of(page, name), phrase.words)
+
+
+def _signs_of(page: PageText, name: str) -> int:
+    """How many signs are in a name itself: that people are called so, and that it has the shape of a full one."""
+    is_full = len(name.split()) in _FULL_NAME
+    if is_brand(name):
+        return -2
+    if is_person(name):
+        return 1 + is_full
+    words = [word.strip(".") for word in name.split() if word.lower() not in PARTICLES]
+    lowered = [word.lower() for word in words]
+    if not word_set("menu_words", "not_private", "after_names", "and_words").isdisjoint(lowered):
+        return -2
+    if name[0].lower() == name[0]:
+        return 0  # a script without capitals
+    is_ordinary = any(word in page.words for word in lowered)  # the page has it with a small letter too
+    return -1 if is_ordinary else int(is_full and not (name.isupper() or any(map(str.isdigit, name))))
+
+
+def _owners(page: PageText) -> Iterator[_Hit]:
+    """Names before what somebody owns, or before a form of address."""
+    text = page.joined
+    owned = _owned()
+    for word in page.words & owned.keys():
+        for offset in page.offsets(word):
+            for words, key in owned[word]:
+                start = offset - key
+                if text[start : start + len(words)].lower() == words:
+                    yield from _owner(page, start, words)
+                    break
+    for match in _FORM_OF_ADDRESS.finditer(text) if page.is_unspaced else ():
+        name = _UNSPACED_NAME.search(text, max(0, match.start() - _LONGEST_UNSPACED), match.start())
+        if name and not _NOBODYS.search(name[0]):
+            yield _Hit(name.start(), name[0], 2 + is_person(name[0]), match[0])
+
+
+@functools.cache
+def _owned() -> dict[str, list[tuple[str, int]]]:
+    """What is owned, by its longest word as it may be written."""
+    owned: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for words in sorted(map(str.lower, word_list("owned", "owned_after_s")), key=len, reverse=True):
+        for written, key in _keys(words):
+            owned[written].append((words, key))
+    return owned
+
+
+def _owner(page: PageText, end: int, words: str) -> Iterator[_Hit]:
+    """The name with which a text begins, before what is owned."""
+    text = page.joined
+    start, _ = page.piece_around(end)
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    name = _POSSESSIVE.sub("", leading_name(piece.strip()))
+    between = text[start + len(name) : end]
+    is_marked = between.startswith(("'", "’")) or between.strip() in ("–", "—", "-")
+    if name and (is_marked or (not between.strip() and words in word_set("owned"))) and len(between.split()) <= _MOST_BETWEEN:
+        yield _Hit(start, name, is_marked + 1 + _signs_of(page, name), words)
+
+
+def _beside(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:
+    """Names that are all that is said before an address, or in the lines before what else is somebody's."""
+    text = page.joined
+    for span in others:
+        start, _ = page.piece_around(span.start)
+        lines = [(start, span.start)] if span.kind == "address" else []
+        for _ in range(_MOST_LINES):
+            if start > 1:
+                end = start - 1
+                start, _ = page.piece_around(end - 1)
+                lines.append((start, end))
+        for line_start, line_end in lines:
+            line = text[line_start:line_end].strip(" ,:–—-")
+            name = leading_name(line.title() if line.isupper() else line)
+            if not line or len(name) != len(line):
+                continue
+            begin = text.index(line, line_start)
+            signs = 1 + _signs_of(page, name)
+            if is_person(name) or (span.kind in _BESIDE_NAMES and signs >= _TO_REMOVE):
+                yield _Hit(begin, line, signs, span.kind)
+            break
+
+
+def _companion(page: PageText, hit: _Hit, signs: int) -> Iterator[Span]:
+    """Who is named with somebody: "Anna and Bo"."""
+    text = page.joined
+    conjunction = _WORD.match(text, hit.start + len(hit.name) + 1)
+    if conjunction and conjunction[0] in word_set("and_words"):
+        start = conjunction.end() + 1
+        name = leading_name(text[start : start + _LONGEST_NAME].partition(SEPARATOR)[0])
+        if name[:1].isupper() and _signs_of(page, name) >= 0:
+            yield Span(start, start + len(name), "name", "label", signs)
+
+
+def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
+    start = _value_start(text, end, blank_enough=not weak)
+    match = _PIECE.match(text, start) if start >= 0 else None
+    piece = re.split(r" [·•|]|\[|\. ", match[0])[0].rstrip() if match else ""  # [address] stands there already
+    words = piece.split()
+    if not piece or piece[0].islower() or len(words) > _SENTENCE_WORDS:
+        return
+    if weak and SEPARATOR in text[end:start] and not any(map(str.isdigit, piece)):
+        return
+    is_sentence = 2 * sum(word[0].islower() for word in words) > len(words)
+    first = _WORD.match(piece)
+    if not is_sentence and _PLACE.search(piece) and (first is None or first[0].lower() not in word_set("not_private")):
+        yield Span(start, start + len(piece), "address", "label")
 
 
 def _value_start(text: str, end: int, *, blank_enough: bool) -> int:
@@ -177,80 +373,3 @@ def _value_start(text: str, end: int, *, blank_enough: bool) -> int:
     if blank_enough and end < len(text):
         return end + 1 if text[end] == " " else end
     return -1
-
-
-def _piece(text: str, start: int) -> str:
-    """The text from a place up to the next tag, quote or label."""
-    match = _PIECE.match(text, start)
-    return match[0].rstrip() if match else ""
-
-
-def _greeted(text: str, end: int, greeting: _Label) -> Iterator[Span]:
-    start = _value_start(text, end, blank_enough=True)
-    if SEPARATOR in text[end:start] and greeting.words[-1] not in ",，、":
-        return  # a menu with "Hi" in it, say
-    piece = _piece(text, start)
-    name = leading_name(piece)
-    rest = piece[len(name) :].lstrip()
-    if not name or not rest.startswith(greeting.suffix) or (len(name.split()) > _MOST_GREETED and not is_person(name)):
-        return
-    following = _WORD.search(rest)
-    if greeting.suffix or following is None or following[0].lower() in word_set("after_names") or rest[0] in "!.,。！":
-        yield Span(start, start + len(name), "name", "label")
-
-
-def _labelled_name(text: str, end: int, *, weak: bool) -> Iterator[Span]:
-    start = _value_start(text, end, blank_enough=False)
-    piece = _piece(text, start) if start >= 0 else ""
-    name = leading_name(piece)
-    if not name or not _SUFFIX.fullmatch(piece, len(name)) or name.lower() in _words().all_labels:
-        return
-    if not weak or is_person(name):
-        yield Span(start, start + len(name), "name", "label")
-
-
-def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
-    start = _value_start(text, end, blank_enough=not weak)
-    piece = _piece(text, start).partition("[")[0].rstrip() if start >= 0 else ""  # [address] stands there already
-    if not piece or piece[0].islower() or len(piece.split()) > _SENTENCE_WORDS:
-        return
-    if weak and SEPARATOR in text[end:start] and not any(map(str.isdigit, piece)):
-        return
-    if not _PLACE.search(piece):
-        return
-    first = _WORD.match(piece)
-    if first is None or first[0].lower() not in word_set("not_private"):
-        yield Span(start, start + len(piece), "address", "label")
-
-
-def _owner(text: str, end: int) -> Iterator[Span]:
-    """The name before "'s Orders" or "さん", if its text begins with it."""
-    first = max(0, end - _LONGEST_NAME)
-    start = max(text.rfind(mark, first, end) for mark in GAP) + 1
-    if start == 0 and first > 0:
-        return
-    piece = text[start:end]
-    name = leading_name(piece.strip())
-    if name and name == piece.strip() and len(name.split()) <= _MOST_OWNER_WORDS:
-        start += piece.index(name)
-        yield Span(start, start + len(name), "name", "label")
-
-
-def find_spoken(page: PageText) -> Iterator[Span]:
-    """Names and addresses that the words before them announce."""
-    text = page.joined
-    for match in _announcing("told_before_addresses").finditer(text):
-        address = _ADDRESS.match(text, match.end())
-        if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
-            yield Span(match.end(), match.end() + len(written), "address")
-    for words in ("told_before_names", "told_before_people"):
-        for match in _announcing(words).finditer(text):
-            name = leading_name(text[match.end() : match.end() + _LONGEST_SPOKEN_NAME])
-            if name and (words == "told_before_names" or is_person(name)):
-                yield Span(match.end(), match.end() + len(name), "name")
-
-
-@functools.cache
-def _announcing(words: str) -> re.Pattern[str]:
-    alternatives = "|".join(re.escape(word) for word in sorted(word_list(words), key=len, reverse=True))
-    return re.compile(rf"(?<!\w)(?i:{alternatives})(?: ?:)? +")

@@ -11,6 +11,7 @@ import re
 from replay_sessions.private_data.spans import EAST_ASIAN, read_lists, word_list, word_set
 
 _MAX_NAME_WORDS = 6
+_SHORTEST_PART = 3
 _WORD = re.compile(r"[^\W\d_][\w’'.-]*")
 PARTICLES = frozenset({
     "af", "al", "av", "bin", "da", "dal", "das", "de", "degli", "dei", "del", "della", "den", "der", "di", "do", "dos",
@@ -39,6 +40,7 @@ _KOREAN_NAME = re.compile(
     "(?:남궁|황보|선우|[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공현함변염여추도소석선설마길연위표명기반왕금옥육인맹제모])"
     "[가-힣]{2}"
 )
+_SMALL_NAME = re.compile(r"([^\W\d_]{2,20})( [^\W\d_]{2,20}(?![\w’']))?")
 _PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
 
 
@@ -76,14 +78,43 @@ def leading_name(piece: str) -> str:
     return piece[:end].rstrip(".-'’")
 
 
+def small_name(piece: str) -> str:
+    """A name in small letters that a piece of text begins with: a given name, and what follows up to a small word."""
+    match = _SMALL_NAME.match(piece)
+    if not match or not _is_given(match[1].capitalize()):
+        return ""
+    return match[0] if match[2] and match[2].strip() not in word_set("and_words", "told_before_people") else match[1]
+
+
+def is_brand(name: str) -> bool:
+    """Whether a brand, an author or a character is in a name that is called like people."""
+    words = tuple(word.strip(".,'’").lower() for word in name.split())
+    return any(words[start:end] in _brands() for start in range(len(words)) for end in range(start + 1, len(words) + 1))
+
+
+def name_parts(name: str) -> list[str]:
+    """What of a full name means its bearer on other pages too: each word but titles, initials and everyday words."""
+    if _KOREAN_NAME.fullmatch(name):
+        return [name[1:]]
+    words = [word.strip(".,;'’") for word in re.split("[ ·・\u3000]", name)]
+    idle = PARTICLES | word_set("titles", "not_private", "menu_words", "surnames_and_words")
+    return [
+        word
+        for word in words
+        if len(word) >= (_SHORTEST_PART if word < EAST_ASIAN else 2)
+        and word.lower() not in idle
+        and word.capitalize() not in word_set("words_and_names")
+    ]
+
+
 def is_person(name: str) -> bool:
     """Whether a name is one of a person, as far as can be told from it alone."""
     if name >= EAST_ASIAN:
         patterns = (_JAPANESE_NAME, _CHINESE_NAME, _KOREAN_NAME)
         return any(pattern.fullmatch(name) for pattern in patterns)
     words = [word.strip(".,'’") for word in name.split()]
-    lowered = tuple(word.lower() for word in words)
-    if any(lowered[start:end] in _brands() for start in range(len(words)) for end in range(start + 1, len(words) + 1)):
+    lowered = [word.lower() for word in words]
+    if not words or is_brand(name):
         return False
     if lowered[0] in word_set("titles"):
         return len(words) > 1

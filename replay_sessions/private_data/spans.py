@@ -15,20 +15,23 @@ GAP = '<>"\x01\x02'
 AROUND_WORDS = ".,;:()[]\"'’!?¿、，。：°º#№"
 EAST_ASIAN = "\u3000"  # from here on scripts put no blanks between words
 _LONGEST_PIECE = 1_000
+SURE = 3  # signs, from which on a name is taken out wherever it is repeated
 _TO_GAP = re.compile(rf"[^{GAP}]{{0,{_LONGEST_PIECE}}}")
 _FEW = 50  # up to so many texts are looked for one by one
 _RUN = re.compile(r"\w+|[^\w\s]")
 # Chinese, Japanese and Korean letters.
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_THAI = re.compile("[\u0e00-\u0e7f]")
 
 
 class Span(NamedTuple):
-    """A stretch of text that looks private: what it is, and what says so."""
+    """A stretch of text that looks private: what it is, what says so, and of a name how many signs there are."""
 
     start: int
     end: int
     kind: str
-    found_by: Literal["label", "pattern"] = "pattern"
+    found_by: Literal["label", "pattern", "field"] = "pattern"
+    signs: int = SURE
 
 
 class PageText:
@@ -98,6 +101,11 @@ class PageText:
         """Whether there is text in a script that puts no blanks between words."""
         return not self.joined.isascii() and _EAST_ASIAN.search(self.joined) is not None
 
+    @functools.cached_property
+    def is_unspaced(self) -> bool:
+        """Whether there is text in such a script, or in Thai."""
+        return self.is_east_asian or (not self.joined.isascii() and _THAI.search(self.joined) is not None)
+
     def offsets(self, word: str) -> Iterator[int]:
         """Where a word stands in `joined`, not as a part of another."""
         text = self.joined
@@ -139,6 +147,11 @@ def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
         parts += (text[done:start], replacement)
         done = end
     return "".join((*parts, text[done:]))
+
+
+def is_unspaced(letter: str) -> bool:
+    """Whether a letter is of a script that puts no blanks between words."""
+    return letter >= EAST_ASIAN or _THAI.match(letter) is not None
 
 
 def word_list(*names: str) -> list[str]:

@@ -24,7 +24,7 @@ _KINDS = (
     ("address", re.compile(r".*(?:address|addr|street|zipcode|postcode|postalcode|plz)[12]?|zip|(?:deliver|ship)to")),
     ("name", re.compile(
         r"(?:full|first|last|given|family|middle|sur|user|customer|recipient|buyer|holder|contact|card|member)+name|[fl]name"
-        r"|recipient|customer|buyer|cardholder|payer|addressee|vorname|nachname|prenom|nombre|apellidos?"
+        r"|recipient|customer|buyer|cardholder|ccowner|payer|addressee|vorname|nachname|prenom|nombre|apellidos?"
     )),
 )  # fmt: skip
 _SECRET_NAMES = (
@@ -87,14 +87,18 @@ def without_credentials(url: str) -> str:
     return url
 
 
+def kind_by_name(name: str) -> str:
+    """The kind of private data that a parameter or a field holds by its name; "" where it holds none."""
+    plain = _NOT_WORD.sub("", name.lower())
+    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(plain)), "")
+
+
 def _kind_of(name: str, value: str) -> str:
-    """The kind of private data that a parameter holds by its name; "" where it holds none."""
-    plain = _NOT_WORD.sub("", unquote_plus(name).lower())
-    if len(value.strip()) > 1 or value.isdigit():
-        for kind, pattern in _KINDS:
-            if pattern.fullmatch(plain):
-                return kind if any(map(str.isalnum, value)) else ""
-    if _MAYBE_NAME.fullmatch(plain):
+    name = unquote_plus(name)
+    kind = kind_by_name(name) if len(value.strip()) > 1 or value.isdigit() else ""
+    if kind:
+        return kind if any(map(str.isalnum, value)) else ""
+    if _MAYBE_NAME.fullmatch(_NOT_WORD.sub("", name.lower())):
         leading = leading_name(value)
         if leading and leading == value and (is_person(value) or len(value.split()) > 1):
             return "name"

@@ -1,0 +1,65 @@
+"""What forms hold of somebody: the values of fields that are called after it, by their label, placeholder, name or id."""
+
+import functools
+import re
+from collections.abc import Iterator
+
+from replay_sessions.private_data.spans import SEPARATOR, SURE, PageText, Span, is_unspaced, word_list, word_set
+from replay_sessions.private_data.urls import kind_by_name
+
+_VALUE = re.compile(r' value="([^"]+)"')
+# Of fields whose value somebody typed; the names of attributes say nothing of it.
+_TYPED = re.compile(r'<(?:input|textarea)\b|(?<= )type="(?:text|tel|email|date|number)?"')
+_ATTRIBUTE = re.compile(r'<\w+|type="\w*"|[\w-]+="|"')
+_NO_WORD = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_LONGEST_NAME = 60
+# By what their labels hold, the first that fits.
+_LABELS = {
+    "birth_date": ("birth_date_labels",),
+    "id_number": ("id_number_labels",),
+    "phone": ("phone_labels",),
+    "address": ("weak_address_labels", "address_fields"),
+    "name": ("name_labels", "name_fields"),
+}
+
+
+def find_fields(page: PageText) -> Iterator[Span]:
+    """The values of fields on a page that are somebody's."""
+    text = page.joined
+    for match in _VALUE.finditer(text):
+        start = text.rfind(SEPARATOR, 0, match.start()) + 1
+        end = text.find(SEPARATOR, match.end())
+        around = f"{text[start : match.start()]} {text[match.end() : end if end >= 0 else None]}"
+        kind = kind_of_field(_ATTRIBUTE.sub(" ", around)) if _TYPED.search(around) else ""
+        if kind and _fits(kind, match[1]):
+            yield Span(*match.span(1), kind, "field", SURE)
+
+
+def kind_of_field(words: str) -> str:
+    """The kind of private data that a field holds by the words on it; "" where it holds none."""
+    for word in words.split():
+        if (kind := kind_by_name(word)) and kind != "secret":
+            return kind
+    padded = f" {' '.join(_NO_WORD.sub(' ', words).lower().split())} "
+    for kind in _LABELS:
+        if any(phrase in padded for phrase in _phrases(kind)):
+            return "" if kind == "name" and not word_set("no_name_fields").isdisjoint(padded.split()) else kind
+    return "name" if padded.strip() in _short_labels() else ""
+
+
+def _fits(kind: str, value: str) -> bool:
+    digits = sum(map(str.isdigit, value))
+    if kind == "name":
+        return len(value) <= _LONGEST_NAME and digits <= 1 and any(map(str.isalpha, value)) and "@" not in value
+    return kind in ("address", "email") or digits >= 2
+
+
+@functools.cache
+def _phrases(kind: str) -> tuple[str, ...]:
+    phrases = {" ".join(_NO_WORD.sub(" ", label).lower().split()) for label in word_list(*_LABELS[kind])}
+    return tuple(phrase if is_unspaced(phrase[0]) else f" {phrase} " for phrase in phrases if phrase)
+
+
+@functools.cache
+def _short_labels() -> frozenset[str]:
+    return frozenset(label.lower() for label in word_list("weak_name_labels"))
