@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.private_data.addresses import find_addresses
-from replay_sessions.private_data.announced import find_announced, find_shopper, find_spoken
+from replay_sessions.private_data.announced import find_announced, find_companions, find_shopper, find_spoken
 from replay_sessions.private_data.fields import find_fields
 from replay_sessions.private_data.numbers import find_numbers
 from replay_sessions.private_data.people import is_brand, name_parts
@@ -132,7 +132,10 @@ def remove_private_data(
     spans = _without_overlaps([*find_shopper(page, in_account), *_find_labelled(page)])
     removals = [Removal(kind, text, "place") for kind, text in concealed] + [_removal(page, span) for span in spans]
     removed = tuple(dict.fromkeys(removals))
-    return page.without(_without_overlaps([*spans, *_find_repeated(page, removed)])), removed
+    spans += _find_repeated(page, removed)
+    companions = list(find_companions(page, spans))
+    removed += tuple(_removal(page, span) for span in companions)
+    return page.without(_without_overlaps([*spans, *companions])), removed
 
 
 def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[int, str]:

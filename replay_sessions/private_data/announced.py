@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_person, leading_name, small_name
+from replay_sessions.private_data.postcodes import end_of_address
 from replay_sessions.private_data.spans import (
     AROUND_WORDS,
     GAP,
@@ -29,7 +30,8 @@ from replay_sessions.private_data.spans import (
 )
 
 # Between words that announce and a name: "Hello, ", "Recipient: ", "Log out (", or the end of a text.
-_JOINT = re.compile(rf"(?: ?[,，、:：–—(·•.!-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
+_JOINT = re.compile(rf"(?: ?[,，、:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
+_SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
 _PUNCTUATION = frozenset(",，、:：–—(")
 # What ends a name: the punctuation after it, or the end of its text.
 _AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;]|[,，.。、](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
@@ -51,6 +53,7 @@ _WORD = re.compile(r"[^\W\d_][\w’'.-]*|&")
 _POSSESSIVE = re.compile(r"['’]s?\Z")
 _MOST_BETWEEN = 2  # words between an owner and what is owned
 _FORM_OF_ADDRESS = re.compile("[ 　]?(?:さん|様|さま|ちゃん|くん|님|씨|先生|女士|小姐)")
+_SURE_FORMS = ("さん", "様", "さま", "ちゃん", "くん", "님")
 _NOBODYS = re.compile("[お御皆客]|고객|회원|손님|선생")
 _UNSPACED_NAME = re.compile(r"[^\W\d_a-zA-Z]{1,6}(?:[ 　・·][^\W\d_a-zA-Z]{1,6})?\Z")
 _LONGEST_UNSPACED = 12
@@ -62,6 +65,7 @@ _WORD_OF_ADDRESS = (
     r"|rue|avenue|boulevard|place|chemin|plac|ul\.?|al\.?|os\.?|pl\.?|calle|via|rua|n[º°o]|nr\.?|apt\.?|piso|top|kw|m\.|/|-)(?=[\s,]))[)]?"
 )
 _ADDRESS = re.compile(rf"{_WORD_OF_ADDRESS}(?:(?: ?, ?| |/| / ){_WORD_OF_ADDRESS})*")
+_TO_TOWN = re.compile(rf"[ ,，–{SEPARATOR}-]*")
 _DIGIT = re.compile(r"\d")
 # How many signs the words of each list are. After labels there is a colon, or the end of their text.
 _SIGNS = {
@@ -102,7 +106,7 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
         if phrase.kind.endswith(("address_labels", "addresses")):
             if _is_at(page.joined, start, _BEFORE_LABEL):
                 yield from _address(page.joined, end, weak=phrase.kind != "address_labels")
-        elif phrase.kind != "told_before_people" and (hit := _announced(page, phrase, start, end)):
+        elif phrase.kind != "entries" and (hit := _announced(page, phrase, start, end)):
             hits.append(hit)
     hits += _owners(page)
     hits += _beside(page, others)
@@ -112,8 +116,10 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
     for hit in hits:
         signs = hit.signs + len(ways[hit.name]) - 1
         if signs >= _TO_REMOVE:
-            yield Span(hit.start, hit.start + len(hit.name), "name", "label", signs)
-            yield from _companion(page, hit, signs)
+            end = hit.start + len(hit.name)
+            yield Span(hit.start, end, "name", "label", signs)
+            if (town := end_of_address(page.joined, end)) > end:
+                yield Span(end + len(_TO_TOWN.match(page.joined, end)[0]), town, "address", "label")
 
 
 def find_spoken(page: PageText) -> Iterator[Span]:
@@ -123,14 +129,13 @@ def find_spoken(page: PageText) -> Iterator[Span]:
         address = _ADDRESS.match(text, match.end())
         if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
             yield Span(match.end(), match.end() + len(written), "address")
-    for phrase, start in _phrases_on(page):
-        if phrase.kind in _SPOKEN:
-            begin = text[start + len(phrase.words) :]
-            joint = re.match("[ :]*", begin)
-            name = leading_name(begin[joint.end() : joint.end() + _LONGEST_NAME]) if joint else ""
-            if name and (_SIGNS[phrase.kind] >= _TO_REMOVE or is_person(name)):
-                end = start + len(phrase.words) + (joint.end() if joint else 0)
-                yield Span(end, end + len(name), "name")
+    for phrase, start in _phrases_on(page, is_speech=True):
+        joint = _SPOKEN_JOINT.match(text, start + len(phrase.words))
+        begin = joint.end() if joint else start + len(phrase.words)
+        piece = text[begin : begin + _LONGEST_NAME]
+        name = leading_name(piece) or (small_name(piece) if phrase.kind != "kin" else "")
+        if name and (_SIGNS[phrase.kind] >= _TO_REMOVE or name.islower() or is_person(name)):
+            yield Span(begin, begin + len(name), "name")
 
 
 @functools.cache
@@ -165,9 +170,9 @@ def _says_who_it_is(page: PageText) -> bool:
     return not any(phrase.kind == "entries" for phrase, _ in _phrases_on(page))
 
 
-def _phrases_on(page: PageText) -> Iterator[tuple[_Phrase, int]]:
+def _phrases_on(page: PageText, *, is_speech: bool = False) -> Iterator[tuple[_Phrase, int]]:
     """The phrases on a page, of those around one word the longest, and where they begin."""
-    spaced, unspaced = _phrases()
+    spaced, unspaced = _phrases(is_speech)
     text = page.joined
     for word in page.words & spaced.keys():
         for offset in page.offsets(word):
@@ -189,19 +194,19 @@ def _phrases_on(page: PageText) -> Iterator[tuple[_Phrase, int]]:
 
 
 @functools.cache
-def _phrases() -> tuple[dict[str, list[_Phrase]], list[_Phrase]]:
+def _phrases(is_speech: bool) -> tuple[dict[str, list[_Phrase]], list[_Phrase]]:
     """All phrases by their longest word as it may be written, the longest first; and those without blanks."""
-    lists = {kind: word_list(kind) for kind in (*_SIGNS, "entries")}
-    for kind in ("changed_names", "changed_addresses"):
+    kinds = _SPOKEN if is_speech else {*_SIGNS, "entries"} - {"told_before_people"}
+    lists = {kind: word_list(kind) for kind in kinds}
+    for kind in kinds & {"changed_names", "changed_addresses"}:
         lists[kind] = [f"{verb} {words}" for verb in word_list("verbs_before_labels") for words in lists[kind]]
-    weak = word_set("told_before_people")
     phrases = {(words.lower(), kind) for kind, listed in lists.items() for words in listed}
     spaced: dict[str, list[_Phrase]] = defaultdict(list)
     unspaced = []
     for words, kind in sorted(phrases, key=lambda pair: (-len(pair[0]), pair)):
         if is_unspaced(words[0]):
             unspaced.append(_Phrase(words, kind, 0))
-        elif kind == "told_before_people" or words not in weak:
+        elif is_speech or words not in word_set("told_before_people"):
             for written, key in _keys(words):
                 spaced[written].append(_Phrase(words, kind, key))
     return dict(spaced), unspaced
@@ -233,14 +238,17 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
     is_label = phrase.kind in _LABELS
     if is_label and not (is_clause and (is_marked or is_apart)):
         return None
-    if is_apart and not (is_text and (is_label or is_marked or phrase.kind in _SPOKEN)):
+    is_sentence_case = text[start + 1 : end].islower() or text[start:end] == phrase.words
+    if is_apart and not (is_text and (is_label or is_marked or (phrase.kind in _SPOKEN and is_sentence_case))):
         return None
     piece = text[begin : begin + _LONGEST_NAME].partition(SEPARATOR)[0]
     name = leading_name(piece)
     signs = _SIGNS[phrase.kind]
-    if not name and phrase.kind in _SPOKEN and (name := small_name(piece)):
-        return _Hit(begin, name, signs + is_person(name.title()), phrase.words)
+    if not name and is_clause and phrase.kind in _SPOKEN:
+        name = small_name(piece)
     after = _AFTER.match(text, begin + len(name)) if name else None
+    if name.islower() and after is not None:
+        return _Hit(begin, name, signs + 1, phrase.words)
     if not name or (after is None and not name[0].isupper()):  # a script without capitals: words of a sentence
         return None
     if phrase.kind in ("exits", "accounts"):
@@ -252,9 +260,9 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
             return None
         is_end = after is not None and (is_marked or after["mark"] is not None)
         signs += is_marked + (is_end and is_text)
-        if not is_end and not is_person(name):
+        if not is_end and (is_unspaced(name[0]) or not is_person(name)):
             return None  # "Hey Google Smart Speaker"
-    elif not is_label and not is_marked and not is_text and text[start:end] != phrase.words:
+    elif not (is_label or is_marked or is_text or is_sentence_case):
         signs -= 1  # in a heading: "Ask For Help"
     return _Hit(begin, name, signs + _signs_of(page, name), phrase.words)
 
@@ -264,11 +272,12 @@ def _signs_of(page: PageText, name: str) -> int:
     is_full = len(name.split()) in _FULL_NAME
     if is_brand(name):
         return -2
-    if is_person(name):
-        return 1 + is_full
     words = [word.strip(".") for word in name.split() if word.lower() not in PARTICLES]
     lowered = [word.lower() for word in words]
-    if not word_set("menu_words", "not_private", "after_names", "and_words").isdisjoint(lowered):
+    if is_person(name) and not word_set("not_private").issuperset(lowered):
+        return 1 + is_full
+    bare = {_POSSESSIVE.sub("", word) for word in lowered}
+    if not word_set("menu_words", "not_private", "after_names", "and_words", "name_fields", "address_fields").isdisjoint(bare):
         return -2
     if name[0].lower() == name[0]:
         return 0  # a script without capitals
@@ -289,7 +298,8 @@ def _owners(page: PageText) -> Iterator[_Hit]:
                     break
     for match in _FORM_OF_ADDRESS.finditer(text) if page.is_unspaced else ():
         name = _UNSPACED_NAME.search(text, max(0, match.start() - _LONGEST_UNSPACED), match.start())
-        if name and not _NOBODYS.search(name[0]):
+        is_sure = match[0].strip(" 　") in _SURE_FORMS
+        if name and not _NOBODYS.search(name[0]) and (is_sure or is_person(name[0])):
             yield _Hit(name.start(), name[0], 2 + is_person(name[0]), match[0])
 
 
@@ -311,8 +321,8 @@ def _owner(page: PageText, end: int, words: str) -> Iterator[_Hit]:
     start += len(piece) - len(piece.lstrip())
     name = _POSSESSIVE.sub("", leading_name(piece.strip()))
     between = text[start + len(name) : end]
-    is_marked = between.startswith(("'", "’")) or between.strip() in ("–", "—", "-")
-    if name and (is_marked or (not between.strip() and words in word_set("owned"))) and len(between.split()) <= _MOST_BETWEEN:
+    is_marked = between.startswith(("'", "’")) and len(between.split()) <= _MOST_BETWEEN
+    if name and (is_marked or (between in (" ", " – ", " — ", " - ") and words in word_set("owned"))):
         yield _Hit(start, name, is_marked + 1 + _signs_of(page, name), words)
 
 
@@ -339,15 +349,16 @@ def _beside(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:
             break
 
 
-def _companion(page: PageText, hit: _Hit, signs: int) -> Iterator[Span]:
+def find_companions(page: PageText, names: Iterable[Span]) -> Iterator[Span]:
     """Who is named with somebody: "Anna and Bo"."""
     text = page.joined
-    conjunction = _WORD.match(text, hit.start + len(hit.name) + 1)
-    if conjunction and conjunction[0] in word_set("and_words"):
-        start = conjunction.end() + 1
-        name = leading_name(text[start : start + _LONGEST_NAME].partition(SEPARATOR)[0])
-        if name[:1].isupper() and _signs_of(page, name) >= 0:
-            yield Span(start, start + len(name), "name", "label", signs)
+    for span in names:
+        conjunction = _WORD.match(text, span.end + 1) if span.kind == "name" else None
+        if conjunction and conjunction[0] in word_set("and_words"):
+            start = conjunction.end() + 1
+            name = leading_name(text[start : start + _LONGEST_NAME].partition(SEPARATOR)[0])
+            if name[:1].isupper() and _signs_of(page, name) >= 0:
+                yield Span(start, start + len(name), "name", "label", span.signs)
 
 
 def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:

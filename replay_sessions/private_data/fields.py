@@ -49,9 +49,13 @@ def kind_of_field(words: str) -> str:
 
 def _fits(kind: str, value: str) -> bool:
     digits = sum(map(str.isdigit, value))
+    if value[0] == "[":
+        return False
+    if kind == "email":
+        return "@" in value
     if kind == "name":
         return len(value) <= _LONGEST_NAME and digits <= 1 and any(map(str.isalpha, value)) and "@" not in value
-    return kind in ("address", "email") or digits >= 2
+    return kind == "address" or digits >= 2
 
 
 @functools.cache
