@@ -20,8 +20,11 @@ from replay_sessions.private_data.people import PARTICLES, is_brand, is_person, 
 from replay_sessions.private_data.postcodes import end_of_address
 from replay_sessions.private_data.spans import (
     AROUND_WORDS,
+    EAST_ASIAN,
     GAP,
     SEPARATOR,
+    SURE,
+    VOWEL_SIGNS,
     PageText,
     Span,
     is_unspaced,
@@ -34,7 +37,7 @@ _JOINT = re.compile(rf"(?: ?[,，、:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPA
 _SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
 _PUNCTUATION = frozenset(",，、:：–—(")
 # What ends a name: the punctuation after it, or the end of its text.
-_AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;]|[,，.。、](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
+_AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;，。、।]|[,.،](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
 _BEFORE_CLAUSE = f"{GAP}.!?;:,·•|–—(¿¡…！。、-"
 _BEFORE_LABEL = f"{GAP}·•|.;–—¿"
 _BEFORE_TEXT = f"{GAP}¿¡"
@@ -49,7 +52,7 @@ _PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\
 _PIECE = re.compile(rf"[^{GAP}]+")
 # What says where something goes: a word that is no small one, or a postcode.
 _PLACE = re.compile(r"[^\W\d_a-zà-öø-ÿ]|\d{3}")
-_WORD = re.compile(r"[^\W\d_][\w’'.-]*|&")
+_WORD = re.compile(rf"[^\W\d_][\w’'.{VOWEL_SIGNS}-]*|&")
 _POSSESSIVE = re.compile(r"['’]s?\Z")
 _MOST_BETWEEN = 2  # words between an owner and what is owned
 _FORM_OF_ADDRESS = re.compile("[ 　]?(?:さん|様|さま|ちゃん|くん|님|씨|先生|女士|小姐)")
@@ -69,7 +72,7 @@ _TO_TOWN = re.compile(rf"[ ,，–{SEPARATOR}-]*")
 _DIGIT = re.compile(r"\d")
 # How many signs the words of each list are. After labels there is a colon, or the end of their text.
 _SIGNS = {
-    "greetings": 1, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 0,
+    "greetings": 1, "letter_greetings": 1, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 1,
     "name_labels": 2, "changed_names": 2, "weak_name_labels": 1, "told_before_people": 1,
     "address_labels": 0, "weak_address_labels": 0, "changed_addresses": 0,
 }  # fmt: skip
@@ -183,7 +186,7 @@ def _phrases_on(page: PageText, *, is_speech: bool = False) -> Iterator[tuple[_P
                 if len(phrase.words) < longest:
                     break
                 is_whole = start >= 0 and not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
-                if is_whole and text[start:end].lower() == phrase.words:
+                if is_whole and _lower(text[start:end]) == phrase.words:
                     longest = len(phrase.words)
                     yield phrase, start
     for phrase in unspaced if page.is_unspaced else ():
@@ -200,7 +203,7 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[_Phrase]], list[_Phrase]]:
     lists = {kind: word_list(kind) for kind in kinds}
     for kind in kinds & {"changed_names", "changed_addresses"}:
         lists[kind] = [f"{verb} {words}" for verb in word_list("verbs_before_labels") for words in lists[kind]]
-    phrases = {(words.lower(), kind) for kind, listed in lists.items() for words in listed}
+    phrases = {(_lower(words), kind) for kind, listed in lists.items() for words in listed}
     spaced: dict[str, list[_Phrase]] = defaultdict(list)
     unspaced = []
     for words, kind in sorted(phrases, key=lambda pair: (-len(pair[0]), pair)):
@@ -215,8 +218,13 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[_Phrase]], list[_Phrase]]:
 def _keys(words: str) -> Iterator[tuple[str, int]]:
     """The longest of some words in each way to write it, and where it begins."""
     bare = max((word.strip(AROUND_WORDS) or word for word in words.split()), key=len)
-    for written in sorted({bare, bare.capitalize(), bare.upper()}):
+    for written in sorted({bare, bare.capitalize(), bare.upper(), *(["İ" + bare[1:]] if bare[0] == "i" else ())}):
         yield written, words.index(bare)
+
+
+def _lower(text: str) -> str:
+    """A text in small letters, each where it was: Turkish's "İ" would become two."""
+    return text.replace("İ", "i").lower()
 
 
 def _is_at(text: str, start: int, marks: str) -> bool:
@@ -244,7 +252,7 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
     piece = text[begin : begin + _LONGEST_NAME].partition(SEPARATOR)[0]
     name = leading_name(piece)
     signs = _SIGNS[phrase.kind]
-    if not name and is_clause and phrase.kind in _SPOKEN:
+    if not name and phrase.kind in _SPOKEN:
         name = small_name(piece)
     after = _AFTER.match(text, begin + len(name)) if name else None
     if name.islower() and after is not None:
@@ -255,13 +263,14 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
         if not is_text or after is None or is_apart or not (is_marked or phrase.kind == "accounts"):
             return None
         signs += is_marked
-    elif phrase.kind == "greetings":
-        if not is_clause:
-            return None
+        if phrase.kind == "accounts" and signs + _signs_of(page, name) < SURE:
+            return _Hit(begin, name, signs + _signs_of(page, name), phrase.words) if _says_who_it_is(page) else None
+    elif phrase.kind in ("greetings", "letter_greetings"):
         is_end = after is not None and (is_marked or after["mark"] is not None)
+        is_bare = not is_end and (phrase.kind == "letter_greetings" or not is_person(name) or name >= EAST_ASIAN)
+        if not is_clause or is_bare:  # "Hey Google Smart Speaker", "Dear Evan Hansen"
+            return None
         signs += is_marked + (is_end and is_text)
-        if not is_end and (is_unspaced(name[0]) or not is_person(name)):
-            return None  # "Hey Google Smart Speaker"
     elif not (is_label or is_marked or is_text or is_sentence_case):
         signs -= 1  # in a heading: "Ask For Help"
     return _Hit(begin, name, signs + _signs_of(page, name), phrase.words)
@@ -276,7 +285,7 @@ def _signs_of(page: PageText, name: str) -> int:
     lowered = [word.lower() for word in words]
     if is_person(name) and not word_set("not_private").issuperset(lowered):
         return 1 + is_full
-    bare = {_POSSESSIVE.sub("", word) for word in lowered}
+    bare = {_POSSESSIVE.sub("", word) for word in lowered if len(word) > 1}
     if not word_set("menu_words", "not_private", "after_names", "and_words", "name_fields", "address_fields").isdisjoint(bare):
         return -2
     if name[0].lower() == name[0]:
@@ -293,7 +302,7 @@ def _owners(page: PageText) -> Iterator[_Hit]:
         for offset in page.offsets(word):
             for words, key in owned[word]:
                 start = offset - key
-                if text[start : start + len(words)].lower() == words:
+                if _lower(text[start : start + len(words)]) == words:
                     yield from _owner(page, start, words)
                     break
     for match in _FORM_OF_ADDRESS.finditer(text) if page.is_unspaced else ():
@@ -307,7 +316,7 @@ def _owners(page: PageText) -> Iterator[_Hit]:
 def _owned() -> dict[str, list[tuple[str, int]]]:
     """What is owned, by its longest word as it may be written."""
     owned: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for words in sorted(map(str.lower, word_list("owned", "owned_after_s")), key=len, reverse=True):
+    for words in sorted(map(_lower, word_list("owned", "owned_after_s")), key=len, reverse=True):
         for written, key in _keys(words):
             owned[written].append((words, key))
     return owned
@@ -350,14 +359,21 @@ def _beside(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:
 
 
 def find_companions(page: PageText, names: Iterable[Span]) -> Iterator[Span]:
-    """Who is named with somebody: "Anna and Bo"."""
+    """The rest of a name that is repeated in part, and who is named with somebody: "Anna and Bo"."""
     text = page.joined
     for span in names:
-        conjunction = _WORD.match(text, span.end + 1) if span.kind == "name" else None
+        if span.kind != "name":
+            continue
+        end = span.end
+        full = leading_name(text[span.start : span.start + _LONGEST_NAME].partition(SEPARATOR)[0])
+        if len(full) > end - span.start and full[0].isupper() and _signs_of(page, full) > 0:
+            end = span.start + len(full)
+            yield Span(span.start, end, "name", "label", span.signs)
+        conjunction = _WORD.match(text, end + 1)
         if conjunction and conjunction[0] in word_set("and_words"):
             start = conjunction.end() + 1
             name = leading_name(text[start : start + _LONGEST_NAME].partition(SEPARATOR)[0])
-            if name[:1].isupper() and _signs_of(page, name) >= 0:
+            if name and name[0].lower() != name[0] and _signs_of(page, name) >= 0:
                 yield Span(start, start + len(name), "name", "label", span.signs)
 
 

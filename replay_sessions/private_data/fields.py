@@ -30,26 +30,26 @@ def find_fields(page: PageText) -> Iterator[Span]:
         start = text.rfind(SEPARATOR, 0, match.start()) + 1
         end = text.find(SEPARATOR, match.end())
         around = f"{text[start : match.start()]} {text[match.end() : end if end >= 0 else None]}"
-        kind = kind_of_field(_ATTRIBUTE.sub(" ", around)) if _TYPED.search(around) else ""
-        if kind and _fits(kind, match[1]):
+        kinds = _kinds_of(_ATTRIBUTE.sub(" ", around)) if _TYPED.search(around) else ()
+        if kind := next((kind for kind in kinds if _fits(kind, match[1])), ""):
             yield Span(*match.span(1), kind, "field", SURE)
 
 
-def kind_of_field(words: str) -> str:
-    """The kind of private data that a field holds by the words on it; "" where it holds none."""
-    for word in words.split():
-        if (kind := kind_by_name(word)) and kind != "secret":
-            return kind
+def _kinds_of(words: str) -> Iterator[str]:
+    """The kinds of private data that a field may hold by the words on it, the likeliest first."""
+    yield from filter(None, map(kind_by_name, words.split()))
     padded = f" {' '.join(_NO_WORD.sub(' ', words).lower().split())} "
+    is_name = padded.strip() in _short_labels() or word_set("no_name_fields").isdisjoint(padded.split())
     for kind in _LABELS:
-        if any(phrase in padded for phrase in _phrases(kind)):
-            return "" if kind == "name" and not word_set("no_name_fields").isdisjoint(padded.split()) else kind
-    return "name" if padded.strip() in _short_labels() else ""
+        if (kind != "name" or is_name) and any(phrase in padded for phrase in _phrases(kind)):
+            yield kind
+    if padded.strip() in _short_labels():
+        yield "name"
 
 
 def _fits(kind: str, value: str) -> bool:
     digits = sum(map(str.isdigit, value))
-    if value[0] == "[":
+    if value[0] == "[" or kind == "secret":
         return False
     if kind == "email":
         return "@" in value

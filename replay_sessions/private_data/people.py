@@ -8,11 +8,12 @@ and it is none of the brands, authors and characters of words.toml.
 import functools
 import re
 
-from replay_sessions.private_data.spans import EAST_ASIAN, read_lists, word_list, word_set
+from replay_sessions.private_data.spans import EAST_ASIAN, VOWEL_SIGNS, read_lists, word_list, word_set
 
 _MAX_NAME_WORDS = 6
 _SHORTEST_PART = 3
-_WORD = re.compile(r"[^\W\d_][\w’'.-]*")
+_WORD = re.compile(rf"[^\W\d_][\w’'.{VOWEL_SIGNS}-]*")
+_THAI_TITLE = re.compile("คุณ|นางสาว|นาง|นาย")
 PARTICLES = frozenset({
     "af", "al", "av", "bin", "da", "dal", "das", "de", "degli", "dei", "del", "della", "den", "der", "di", "do", "dos",
     "du", "e", "el", "ibn", "la", "las", "le", "los", "op", "san", "ten", "ter", "van", "vom", "von", "y", "zu", "zum",
@@ -96,6 +97,7 @@ def name_parts(name: str) -> list[str]:
     """What of a full name means its bearer on other pages too: each word but titles, initials and everyday words."""
     if _KOREAN_NAME.fullmatch(name):
         return [name[1:]]
+    name = _THAI_TITLE.sub("", name)
     words = [word.strip(".,;'’") for word in re.split("[ ·・\u3000]", name)]
     idle = PARTICLES | word_set("titles", "not_private", "menu_words", "surnames_and_words")
     return [
@@ -112,6 +114,8 @@ def is_person(name: str) -> bool:
     if name >= EAST_ASIAN:
         patterns = (_JAPANESE_NAME, _CHINESE_NAME, _KOREAN_NAME)
         return any(pattern.fullmatch(name) for pattern in patterns)
+    if _THAI_TITLE.match(name):
+        return True
     words = [word.strip(".,'’") for word in name.split()]
     lowered = [word.lower() for word in words]
     if not words or is_brand(name):

@@ -28,6 +28,7 @@ _HOUSE = re.compile(r"\d{1,5}[-/]?\w?,? \S+ \S|\S.* (?:\S{1,4}\.? ?)?\d[\w./ºª
 _LONG_CODE = 5  # digits of codes that fewer other numbers have
 _MOST_WORDS = 8
 _MOST_LINES = 3  # between a house and its town
+_FLOOR = re.compile(r"[.]?[ºª°](?: ?,? \d{1,3}[.]?[ºª°]?[A-Za-z]?)?")
 _FLAT = re.compile(r"[^\W\d_]{0,6}\.?[ º°]?\d{1,4}[\w./ºª°-]*(?: ?[\wºª°.]{1,5})?")
 
 
@@ -46,7 +47,8 @@ def find_places(page: PageText) -> Iterator[Span]:
 
 def end_of_address(text: str, end: int) -> int:
     """Where an address ends that goes on behind a place with a flat, a postcode, a town."""
-    at = end
+    floor = _FLOOR.match(text, end)
+    at = end = floor.end() if floor else end
     for _ in range(_MOST_LINES):
         segment = _segment_after(text, at)
         if segment is None:

@@ -12,7 +12,9 @@ from typing import Any, Literal, NamedTuple
 SEPARATOR = "\x02"  # between two texts of a page
 # A character class body: what no value contains, since a text or an attribute ends there.
 GAP = '<>"\x01\x02'
-AROUND_WORDS = ".,;:()[]\"'’!?¿、，。：°º#№"
+AROUND_WORDS = ".,;:()[]\"'’!?¿¡“”„«»…、，。：！？；°º#№"
+# A character class body: what a word goes on with that is no letter to `re`: the vowels of Indian scripts and of Thai.
+VOWEL_SIGNS = "\u0900-\u0963\u0971-\u0dff\u0e31-\u0e4e"
 EAST_ASIAN = "\u3000"  # from here on scripts put no blanks between words
 _LONGEST_PIECE = 1_000
 SURE = 3  # signs, from which on a name is taken out wherever it is repeated
