@@ -74,7 +74,9 @@ class Removal(msgspec.Struct, frozen=True):
         if self.kind == "name":
             if self.found_by == "place" or self.signs < SURE or is_brand(self.text):
                 return ()
-            return tuple(dict.fromkeys([self.text, *name_parts(self.text)]))
+            names = [self.text, *name_parts(self.text)]
+            is_one_case = self.text.islower() or self.text.isupper()
+            return tuple(dict.fromkeys([*names, *(map(str.title, names) if is_one_case else ())]))
         is_long = len(self.text) >= _MIN_REPEATED and (self.kind != "address" or any(map(str.isdigit, self.text)))
         return (self.text,) if is_long else ()
 

@@ -12,6 +12,7 @@ Rationales, goals and searches have no labels and cells; there weaker words do b
 
 import functools
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -35,6 +36,7 @@ from replay_sessions.private_data.spans import (
 # Between words that announce and a name: "Hello, ", "Recipient: ", "Log out (", or the end of a text.
 _JOINT = re.compile(rf"(?: ?[,，、:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
 _SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
+_BEFORE_KIN = re.compile(r"(?<![\w-])([^\W\d_a-z][^\W\d_]{2,20}), \Z")
 _PUNCTUATION = frozenset(",，、:：–—(")
 # What ends a name: the punctuation after it, or the end of its text.
 _AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;，。、।]|[,.،](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
@@ -72,12 +74,12 @@ _TO_TOWN = re.compile(rf"[ ,，–{SEPARATOR}-]*")
 _DIGIT = re.compile(r"\d")
 # How many signs the words of each list are. After labels there is a colon, or the end of their text.
 _SIGNS = {
-    "greetings": 1, "letter_greetings": 1, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 1,
+    "greetings": 1, "letter_greetings": 1, "introductions": 2, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 1,
     "name_labels": 2, "changed_names": 2, "weak_name_labels": 1, "told_before_people": 1,
     "address_labels": 0, "weak_address_labels": 0, "changed_addresses": 0,
 }  # fmt: skip
 _LABELS = frozenset({"name_labels", "changed_names", "weak_name_labels"})
-_SPOKEN = frozenset({"person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
+_SPOKEN = frozenset({"introductions", "person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
 
 
 class _Phrase(NamedTuple):
@@ -104,6 +106,8 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
         others: What else is private on it: the name of whose it is may stand before it.
     """
     hits: list[_Hit] = []
+    others = list(others)
+    page.private_from = sorted(span.start for span in others)
     for phrase, start in _phrases_on(page):
         end = start + len(phrase.words)
         if phrase.kind.endswith(("address_labels", "addresses")):
@@ -113,6 +117,7 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
             hits.append(hit)
     hits += _owners(page)
     hits += _beside(page, others)
+    hits += _of_mailboxes(page, others)
     ways: dict[str, set[str]] = defaultdict(set)
     for hit in hits:
         ways[hit.name].add(hit.words)
@@ -136,9 +141,15 @@ def find_spoken(page: PageText) -> Iterator[Span]:
         joint = _SPOKEN_JOINT.match(text, start + len(phrase.words))
         begin = joint.end() if joint else start + len(phrase.words)
         piece = text[begin : begin + _LONGEST_NAME]
-        name = leading_name(piece) or (small_name(piece) if phrase.kind != "kin" else "")
-        if name and (_SIGNS[phrase.kind] >= _TO_REMOVE or name.islower() or is_person(name)):
+        signs = _SIGNS[phrase.kind]
+        name = leading_name(piece)
+        if not name and phrase.kind != "kin":
+            name, signs = small_name(piece, is_sure=phrase.kind == "introductions"), _TO_REMOVE
+        is_full = phrase.kind != "told_before_people" and _AFTER.match(piece, len(name)) is not None
+        if name and (signs >= _TO_REMOVE or is_person(name) or (is_full and _signs_of(page, name) > 0)):
             yield Span(begin, begin + len(name), "name")
+        elif phrase.kind == "kin" and (before := _BEFORE_KIN.search(text, 0, start)):
+            yield Span(before.start(), before.end(1), "name")
 
 
 @functools.cache
@@ -249,11 +260,13 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
     is_sentence_case = text[start + 1 : end].islower() or text[start:end] == phrase.words
     if is_apart and not (is_text and (is_label or is_marked or (phrase.kind in _SPOKEN and is_sentence_case))):
         return None
-    piece = text[begin : begin + _LONGEST_NAME].partition(SEPARATOR)[0]
+    following = bisect_left(page.private_from, begin)
+    until = min([begin + _LONGEST_NAME, *page.private_from[following : following + 1]])
+    piece = text[begin:until].partition(SEPARATOR)[0]
     name = leading_name(piece)
     signs = _SIGNS[phrase.kind]
     if not name and phrase.kind in _SPOKEN:
-        name = small_name(piece)
+        name = small_name(piece, is_sure=phrase.kind == "introductions")
     after = _AFTER.match(text, begin + len(name)) if name else None
     if name.islower() and after is not None:
         return _Hit(begin, name, signs + 1, phrase.words)
@@ -356,6 +369,17 @@ def _beside(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:
             if is_person(name) or (span.kind in _BESIDE_NAMES and signs >= _TO_REMOVE):
                 yield _Hit(begin, line, signs, span.kind)
             break
+
+
+def _of_mailboxes(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:
+    """Full names that an e-mail address on the page is made of."""
+    text = page.joined
+    for span in others:
+        mailbox = text[span.start : span.end].partition("@")[0].lower() if span.kind == "email" else ""
+        words = [word for word in re.split(r"[\W\d_]+", mailbox) if word]
+        if len(words) == len(("given", "family")) and len(words[1]) > len("li"):
+            for match in re.finditer(rf"\b{words[0]}{'' if words[0][1:] else '[^ ]{1,15}'} {words[1]}\b", text, re.IGNORECASE):
+                yield _Hit(match.start(), match[0], SURE, mailbox)
 
 
 def find_companions(page: PageText, names: Iterable[Span]) -> Iterator[Span]:

@@ -40,7 +40,7 @@ def _kinds_of(words: str) -> Iterator[str]:
     yield from filter(None, map(kind_by_name, words.split()))
     padded = f" {' '.join(_NO_WORD.sub(' ', words).lower().split())} "
     is_name = padded.strip() in _short_labels() or word_set("no_name_fields").isdisjoint(padded.split())
-    for kind in _LABELS:
+    for kind in _LABELS if "mail" not in padded else ():
         if (kind != "name" or is_name) and any(phrase in padded for phrase in _phrases(kind)):
             yield kind
     if padded.strip() in _short_labels():

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import phonenumbers
 from phonenumbers import PhoneNumberType
 
-from replay_sessions.private_data.spans import AROUND_WORDS, GAP, SEPARATOR, PageText, Span, word_list
+from replay_sessions.private_data.spans import AROUND_WORDS, GAP, SEPARATOR, VOWEL_SIGNS, PageText, Span, is_unspaced, word_list
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _MAX_MAILBOX = 64
@@ -42,18 +42,22 @@ _ENDING_WORDS = frozenset({
     "beindigend", "slutar", "kończąca",
 })  # fmt: skip
 _IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_SHORTEST_IBAN = 15
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
 _AFTER_LABEL = re.compile(
-    rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9])[A-Z0-9]{{1,40}}+){{0,8}})(?!\w)"
+    rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9]|[A-Z]{{1,4}}[-/])[A-Z0-9]{{1,40}}+){{0,8}}(?:[-/][A-Z])?)(?!\w)"
 )
 _AFTER_ID_LABEL = re.compile(
-    rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr)[ :.]{{1,2}})?"
+    rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr)[ :.]{{1,2}}(?:(?:o|a|el|la|le|il) )?)?"
     r"((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}(?:-?[A-Z](?!\w))?)(?!\w)"
 )
+_MONTH = rf"[^\W\d_](?:[^\W\d_]|[{VOWEL_SIGNS}]){{2,15}}\.?"
+_BIRTH_YEAR = r"(?:(?:19|20|25)\d\d)"
 _BIRTH_DATE = re.compile(
-    rf"[ .:：>{SEPARATOR}]{{0,6}}(?:(?:on|am|le|el|il|em|op|la|den|dnia) )?((?:19|20)\d\d ?[./年년-] ?\d{{1,2}} ?[./月월-] ?\d{{1,2}}[日일]?"
-    r"|\d{1,2}(?:st|nd|rd|th|er|º)?[., /-]{1,2}(?:de )?(?:\d{1,2}|[^\W\d_]{3,12})[., /-]{1,2}(?:de )?(?:19|20)?\d\d"
-    r"|[^\W\d_]{3,12} \d{1,2},? (?:19|20)\d\d)(?!\w)"
+    rf"[ .:：>{SEPARATOR}]{{0,6}}(?:(?:on|am|le|el|il|em|op|la|den|dnia) )?"
+    rf"({_BIRTH_YEAR}[.,]? ?[./年년-]? ?(?:\d{{1,2}}|{_MONTH}) ?[./月월-]? ?\d{{1,2}}[日일]?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?(?:{_BIRTH_YEAR}|\d\d)"
+    rf"|{_MONTH} \d{{1,2}},? {_BIRTH_YEAR})(?!\w)"
 )
 # Identity numbers that need no label: Brazil's and France's, with their check digits, and Italy's by its form.
 _BRAZILIAN_ID = re.compile(r"\d{3}\.\d{3}\.\d{3}-\d\d")
@@ -88,6 +92,7 @@ _MAX_JUDGED = 1_000
 # A label stands at most so far before its number, with nothing but these between them.
 _LOOK_BACK = 60
 _SPEECH_REACH = 60
+_NEAR_PHONE = 60
 _WORDS = re.compile(r"\w+")
 _MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
@@ -145,11 +150,15 @@ def _shortened_cards(page: PageText) -> Iterator[Span]:
 
 
 def _bank_accounts(page: PageText) -> Iterator[Span]:
-    if page.clues(_IBAN_START):
-        for match in _IBAN.finditer(page.joined):
-            written = match[0].replace(" ", "")
-            if int("".join(str(int(letter, 36)) for letter in written[4:] + written[:4])) % 97 == 1:
-                yield Span(*match.span(), "card")
+    """Account numbers with their check digits; what stands behind one may be written like its end."""
+    for match in _IBAN.finditer(page.joined) if page.clues(_IBAN_START) else ():
+        written = match[0]
+        while len(written) >= _SHORTEST_IBAN:
+            moved = written[4:].replace(" ", "") + written[:4]
+            if int("".join(str(int(letter, 36)) for letter in moved)) % 97 == 1:
+                yield Span(match.start(), match.start() + len(written), "card")
+                break
+            written = written.rpartition(" ")[0]
 
 
 class _Judge:
@@ -190,13 +199,15 @@ class _Judge:
         is_labelled = _is_labelled(text, start, "phone_labels")
         if not is_international and not is_labelled and _is_labelled(text, start, "code_labels"):
             return False
+        is_near = (written[0] in "0(+" or not written.isdigit()) and self._is_near_phone(start, end)
         is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(_EXTENSION.sub("", written)) is not None
         before = text[max(0, start - self._reach) : start].lower()
         is_announced = is_labelled or not _phone_words().isdisjoint(_WORDS.findall(before))
         if not is_written_as_phone:
             if written.count("(") != written.count(")") or _DATE.fullmatch(written):
                 return False
-            if not is_announced and not (written[0] in "0(" and not written.isdigit() and self._is_alone(start, end)):
+            is_split = written[0] in "0(" and not written.isdigit()
+            if not (is_announced or is_near or (is_split and self._is_alone(start, end))):
                 return False
         self._asked.add(written)
         if len(self._asked) > _MAX_JUDGED:
@@ -204,6 +215,16 @@ class _Judge:
         if is_written_as_phone:
             return _fits(written, _ANY_REGION if is_international else "US")
         return _fits_somewhere(written, as_written=not is_announced)
+
+    def _is_near_phone(self, start: int, end: int) -> bool:
+        """Whether a word for phones, or an e-mail address, stands in the same text, not right before it."""
+        text = self._text
+        first = max(text.rfind(mark, max(0, start - _NEAR_PHONE), start) for mark in GAP) + 1
+        before = text[max(first, start - _NEAR_PHONE) : start].lower()
+        last = min((at for mark in GAP if (at := text.find(mark, end, end + _NEAR_PHONE)) >= 0), default=end + _NEAR_PHONE)
+        if "@" in before or "@" in text[end:last] or not _phone_words().isdisjoint(_WORDS.findall(before)):
+            return True
+        return not before.isascii() and any(label in before for label in _unspaced_phone_words())
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Whether nothing else stands in its text or attribute."""
@@ -236,8 +257,13 @@ def _fits(written: str, region: str, *, as_written: bool = False) -> bool:
 
 
 @functools.cache
+def _unspaced_phone_words() -> tuple[str, ...]:
+    return tuple(label for label in word_list("phone_labels", "phone_clues") if is_unspaced(label[0]))
+
+
+@functools.cache
 def _phone_words() -> frozenset[str]:
-    return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels") if " " not in label)
+    return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels", "phone_clues") if " " not in label)
 
 
 _LABELLED = (("order", _AFTER_LABEL), ("id_number", _AFTER_ID_LABEL), ("birth_date", _BIRTH_DATE))
@@ -255,7 +281,8 @@ def _labelled(page: PageText) -> Iterator[Span]:
                     continue
                 # "is" may stand between the others and their label.
                 end = code.start(1) if kind == "order" else start + len(word)
-                if sum(map(str.isdigit, code[1])) >= _MIN_DIGITS and _is_labelled(text, end, labels):
+                is_long = sum(map(str.isdigit, code[1])) >= _MIN_DIGITS - (not code[1].isdigit())
+                if is_long and _is_labelled(text, end, labels):
                     yield Span(*code.span(1), kind)
 
 

@@ -41,7 +41,7 @@ _KOREAN_NAME = re.compile(
     "(?:남궁|황보|선우|[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공현함변염여추도소석선설마길연위표명기반왕금옥육인맹제모])"
     "[가-힣]{2}"
 )
-_SMALL_NAME = re.compile(r"([^\W\d_]{2,20})( [^\W\d_]{2,20}(?![\w’']))?")
+_SMALL_NAME = re.compile(r"([^\W\d_]{2,20})(?:( [^\W\d_]{2,20}(?![\w’']))( ?\S*))?")
 _PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
 
 
@@ -79,12 +79,20 @@ def leading_name(piece: str) -> str:
     return piece[:end].rstrip(".-'’")
 
 
-def small_name(piece: str) -> str:
-    """A name in small letters that a piece of text begins with: a given name, and what follows up to a small word."""
+def small_name(piece: str, *, is_sure: bool = False) -> str:
+    """A name in small letters that a piece of text begins with: a given name, and what follows up to a small word.
+
+    Args:
+        is_sure: Any two words are one that end with their text, or before "and".
+    """
     match = _SMALL_NAME.match(piece)
-    if not match or not _is_given(match[1].capitalize()):
+    small_words = PARTICLES | word_set("and_words", "told_before_people")
+    if not match or match[1] in small_words:
         return ""
-    return match[0] if match[2] and match[2].strip() not in word_set("and_words", "told_before_people") else match[1]
+    is_full = match[2] is not None and match[2].strip() not in small_words
+    if _is_given(match[1].capitalize()) or (is_sure and is_full and (match[3] or "").strip(" ,.;!") in (*small_words, "")):
+        return match[1] + (match[2] if is_full else "")
+    return ""
 
 
 def is_brand(name: str) -> bool:

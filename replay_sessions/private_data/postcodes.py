@@ -107,4 +107,4 @@ def _is_town(written: str) -> bool:
 
 def _is_house(written: str) -> bool:
     is_written_so = _HOUSE.match(written) is not None and len(written.split()) <= _MOST_WORDS
-    return is_written_so and not _NO_STREET.search(written) and (written[0].isdigit() or not written[0].islower() or "." in written[:5])
+    return is_written_so and not _NO_STREET.search(written) and not written[0].islower()

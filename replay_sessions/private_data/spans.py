@@ -46,6 +46,7 @@ class PageText:
         joined: All texts; where one does not go on in the next there is a SEPARATOR, so that what stands in
             neighbouring cells is found together and still told apart.
         starts: Where each text begins in `joined`.
+        private_from: Where what was found private by itself begins: no name goes on there.
     """
 
     def __init__(self, texts: Sequence[str], continued: Iterable[int] = ()) -> None:
@@ -55,6 +56,7 @@ class PageText:
             separators[position] = ""
         pieces = list(chain.from_iterable(zip(separators, texts, strict=True)))
         self.joined = "".join(pieces)
+        self.private_from: list[int] = []
         self.starts = list(accumulate(map(len, pieces)))[::2]  # each text begins where its separator ends
 
     def without(self, spans: Sequence[Span]) -> dict[int, str]:

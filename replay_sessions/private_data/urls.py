@@ -31,9 +31,14 @@ _SECRET_NAMES = (
     r"[\w.-]*(?:token|jwt|secret|signature|api[_-]?key|access[_-]?key|auth[_-]?key|private[_-]?key|password|passwd"
     r"|pass[_-]?(?:code|phrase)|sess(?:ion)?[_-]?id|credential)|sig|sid|pwd|pass|otp|pin|cv[cv]2?|authorization|key-pair-id"
 )
+# Under these names only what is long and looks drawn by lot.
+_MAYBE_SECRET = (
+    r"code|ticket|key|hash|auth|state|nonce|session|sess|magic|invite|otk|[ckhts]"
+)
+_DRAWN = r"(?=[^&;#]{0,40}\d)(?=[^&;#]{0,40}[A-Za-z])[\w.~%-]{14,}"
 # Each is the secret, or what stands before it and the secret; looked for one by one, which is quicker by far.
 _SECRETS = {
-    "=": re.compile(rf"([?&;#](?i:{_SECRET_NAMES})=)[^&;#?\s{GAP}]+"),
+    "=": re.compile(rf"([?&;#](?i:{_SECRET_NAMES})=)[^&;#?\s{GAP}]+|([?&;#](?i:{_MAYBE_SECRET})=){_DRAWN}"),
     "//": re.compile(rf"(//)[^/?#@:\s{GAP}]+:[^/?#@\s{GAP}]*(?=@)"),
     "eyJ": re.compile(r"(\b)eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"),
 }
@@ -73,7 +78,7 @@ def find_credentials(text: str) -> Iterator[Span]:
     """Credentials in the addresses that stand in a text."""
     for clue, pattern in _SECRETS.items():
         if clue in text:
-            yield from (Span(match.end(1), match.end(), "secret") for match in pattern.finditer(text))
+            yield from (Span(match.end(match.lastindex or 0), match.end(), "secret") for match in pattern.finditer(text))
 
 
 def without_credentials(url: str) -> str:
@@ -83,7 +88,7 @@ def without_credentials(url: str) -> str:
     'https://shop.example/in?user=u4&password=[secret]&next=/'
     """
     for pattern in _SECRETS.values():
-        url = pattern.sub(r"\1[secret]", url)
+        url = pattern.sub(lambda match: f"{match[match.lastindex or 1]}[secret]", url)
     return url
 
 
