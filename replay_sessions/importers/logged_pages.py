@@ -176,7 +176,7 @@ def _normal_text(text: str) -> str:
 
 def words_of_names(removed: Sequence[Removal]) -> dict[str, str]:
     """What was removed as it stands in names, and its kind."""
-    words = {slug(html.unescape(text)): kind for text, kind in repeated_texts(removed).items()}
+    words = {slug(html.unescape(text)): kind for text, kind in repeated_texts(removed, in_names=True).items()}
     return {word: kind for word, kind in words.items() if word}
 
 

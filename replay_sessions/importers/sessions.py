@@ -244,6 +244,6 @@ def _clean_step(step: Step, removed: Sequence[Removal]) -> Step:
     written = "".join(_NAME.sub(cleaned, piece) if piece[0] == "<" else piece for piece in pieces)
     action = step.action
     if not isinstance(action, Terminate):
-        name = remove_repeated([action.name], removed).get(0, action.name)
+        name = remove_repeated([action.name], removed, in_names=True).get(0, action.name)
         action = msgspec.structs.replace(action, name=replace_words(name, words))
     return msgspec.structs.replace(step, page=written, action=action)

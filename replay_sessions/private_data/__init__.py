@@ -81,9 +81,15 @@ class Removal(msgspec.Struct, frozen=True):
         return (self.text,) if is_long else ()
 
 
-def repeated_texts(removed: Iterable[Removal]) -> dict[str, str]:
-    """What is taken out wherever a session repeats it, and its kind."""
-    return {text: removal.kind for removal in removed for text in removal.repeated}
+def repeated_texts(removed: Iterable[Removal], *, in_names: bool = False) -> dict[str, str]:
+    """What is taken out wherever a session repeats it, and its kind.
+
+    Args:
+        in_names: Out of the names of elements, which are made of the texts that it was found in: all of it.
+    """
+    texts = {text: removal.kind for removal in removed for text in removal.repeated}
+    weak = (removal for removal in removed if in_names and removal.kind == "name" and removal.found_by == "label")
+    return texts | {removal.text: removal.kind for removal in weak}
 
 
 def find_private_data(text: str) -> list[Removal]:
@@ -140,10 +146,10 @@ def remove_private_data(
     return page.without(_without_overlaps([*spans, *companions])), removed
 
 
-def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[int, str]:
+def remove_repeated(texts: Sequence[str], removed: Sequence[Removal], *, in_names: bool = False) -> dict[int, str]:
     """Takes out of texts what was found private elsewhere: the texts that change, by their position."""
     page = PageText(texts)
-    return page.without(_without_overlaps(_find_repeated(page, removed)))
+    return page.without(_without_overlaps(_find_repeated(page, removed, in_names=in_names)))
 
 
 def remove_from_text(text: str, removed: Sequence[Removal] = ()) -> str:
@@ -167,9 +173,9 @@ def _find_in_speech(page: PageText, removed: Sequence[Removal] = ()) -> list[Spa
     )
 
 
-def _find_repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:
+def _find_repeated(page: PageText, removed: Sequence[Removal], *, in_names: bool = False) -> list[Span]:
     """Wherever on a page something stands that was found private."""
-    kinds = repeated_texts(removed)
+    kinds = repeated_texts(removed, in_names=in_names)
     return [Span(start, start + len(text), kinds[text]) for start, text in page.offsets_of(kinds)]
 
 

@@ -131,9 +131,9 @@ class Draft:
             else:
                 self._title = text
         if removed:
-            for position, text in remove_repeated(self._labels, removed).items():
+            for position, text in remove_repeated(self._labels, removed, in_names=True).items():
                 self._labels[position] = text
-            for position, text in remove_repeated([card.title for card in self._cards], removed).items():
+            for position, text in remove_repeated([card.title for card in self._cards], removed, in_names=True).items():
                 self._cards[position].title = text
         return removed
 
