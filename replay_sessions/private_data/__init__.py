@@ -88,7 +88,7 @@ def repeated_texts(removed: Iterable[Removal], *, in_names: bool = False) -> dic
         in_names: Out of the names of elements, which are made of the texts that it was found in: all of it.
     """
     texts = {text: removal.kind for removal in removed for text in removal.repeated}
-    weak = (removal for removal in removed if in_names and removal.kind == "name" and removal.found_by == "label")
+    weak = (removal for removal in removed if in_names and removal.kind in ("name", "address") and removal.found_by == "label")
     return texts | {removal.text: removal.kind for removal in weak}
 
 

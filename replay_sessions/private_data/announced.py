@@ -37,6 +37,8 @@ from replay_sessions.private_data.spans import (
 _JOINT = re.compile(rf"(?: ?[,，、:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
 _SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
 _BEFORE_KIN = re.compile(r"(?<![\w-])([^\W\d_a-z][^\W\d_]{2,20}), \Z")
+_AFTER_CAPITAL = re.compile(r"(?<![\w-])[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
+_SMALL_ADDRESS = re.compile(r"\d{1,5}\w? [^\W\d_]{3,}(?: [^\W\d_]{4,})")
 _PUNCTUATION = frozenset(",，、:：–—(")
 # What ends a name: the punctuation after it, or the end of its text.
 _AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;，。、।]|[,.،](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
@@ -134,7 +136,7 @@ def find_spoken(page: PageText) -> Iterator[Span]:
     """Names and addresses that the words before them announce."""
     text = page.joined
     for match in _announcing_addresses().finditer(text):
-        address = _ADDRESS.match(text, match.end())
+        address = _SMALL_ADDRESS.match(text, match.end()) or _ADDRESS.match(text, match.end())
         if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
             yield Span(match.end(), match.end() + len(written), "address")
     for phrase, start in _phrases_on(page, is_speech=True):
@@ -143,9 +145,10 @@ def find_spoken(page: PageText) -> Iterator[Span]:
         piece = text[begin : begin + _LONGEST_NAME]
         signs = _SIGNS[phrase.kind]
         name = leading_name(piece)
-        if not name and phrase.kind != "kin":
+        if not name and phrase.kind not in ("kin", "told_before_people"):
             name, signs = small_name(piece, is_sure=phrase.kind == "introductions"), _TO_REMOVE
         is_full = phrase.kind != "told_before_people" and _AFTER.match(piece, len(name)) is not None
+        is_full = is_full and not _AFTER_CAPITAL.search(text, 0, start)
         if name and (signs >= _TO_REMOVE or is_person(name) or (is_full and _signs_of(page, name) > 0)):
             yield Span(begin, begin + len(name), "name")
         elif phrase.kind == "kin" and (before := _BEFORE_KIN.search(text, 0, start)):
@@ -286,6 +289,8 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
         signs += is_marked + (is_end and is_text)
     elif not (is_label or is_marked or is_text or is_sentence_case):
         signs -= 1  # in a heading: "Ask For Help"
+    elif phrase.kind == "maybe_person_phrases" and not is_clause and _AFTER_CAPITAL.search(text, 0, start):
+        signs -= 1  # in one of a product: "Toy Gift for Boys Girls Camping"
     return _Hit(begin, name, signs + _signs_of(page, name), phrase.words)
 
 

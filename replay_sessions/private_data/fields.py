@@ -39,9 +39,9 @@ def _kinds_of(words: str) -> Iterator[str]:
     """The kinds of private data that a field may hold by the words on it, the likeliest first."""
     yield from filter(None, map(kind_by_name, words.split()))
     padded = f" {' '.join(_NO_WORD.sub(' ', words).lower().split())} "
-    is_name = padded.strip() in _short_labels() or word_set("no_name_fields").isdisjoint(padded.split())
-    for kind in _LABELS if "mail" not in padded else ():
-        if (kind != "name" or is_name) and any(phrase in padded for phrase in _phrases(kind)):
+    is_own = "mail" not in padded and word_set("no_name_fields").isdisjoint(padded.split())
+    for kind in _LABELS:
+        if (is_own or kind not in ("name", "address")) and any(phrase in padded for phrase in _phrases(kind)):
             yield kind
     if padded.strip() in _short_labels():
         yield "name"

@@ -17,7 +17,7 @@ _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
 _DIGITS = re.compile(
-    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?(?![\w@]|[.,][0-9])"
+    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?(?![^\W\u0e00-\u0e7f\u3000-\uffef]|@|[.,][0-9])"
 )
 _EXTENSION = re.compile(r" ?(?:x|ext\.? ?)[0-9]+\Z")
 _NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
@@ -134,7 +134,7 @@ def _number_start(text: str, start: int) -> int:
     elif text[start - 1 : start] in ("+", "("):
         start -= 1
     before = text[start - 1 : start] if start else ""
-    return -1 if before.isalnum() or before in _NOT_BEFORE else start
+    return -1 if (before.isalnum() and not is_unspaced(before)) or before in _NOT_BEFORE else start
 
 
 def _shortened_cards(page: PageText) -> Iterator[Span]:

@@ -71,7 +71,8 @@ def leading_name(piece: str) -> str:
             break
         taken.append(word)
         end = match.end()
-        if len(taken) == _MAX_NAME_WORDS:
+        ends_sentence = word[-1] == "." and len(bare) >= _SHORTEST_PART and bare not in word_set("titles")
+        if len(taken) == _MAX_NAME_WORDS or ends_sentence:
             break
     while taken and (taken[-1].lower() in PARTICLES or taken[-1].lower().rstrip(".") in word_set("titles")):
         last = taken.pop()
@@ -87,7 +88,7 @@ def small_name(piece: str, *, is_sure: bool = False) -> str:
     """
     match = _SMALL_NAME.match(piece)
     small_words = PARTICLES | word_set("and_words", "told_before_people")
-    if not match or match[1] in small_words:
+    if not match or match[1] in small_words | word_set("not_private"):
         return ""
     is_full = match[2] is not None and match[2].strip() not in small_words
     if _is_given(match[1].capitalize()) or (is_sure and is_full and (match[3] or "").strip(" ,.;!") in (*small_words, "")):
