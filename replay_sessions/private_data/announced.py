@@ -17,7 +17,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from replay_sessions.private_data.people import PARTICLES, is_brand, is_person, leading_name, small_name
+from replay_sessions.private_data.clauses import find_roles, find_spoken_to
+from replay_sessions.private_data.people import PARTICLES, is_brand, is_given as _is_given, is_person, leading_name, small_name
 from replay_sessions.private_data.postcodes import end_of_address
 from replay_sessions.private_data.spans import (
     AROUND_WORDS,
@@ -37,11 +38,12 @@ from replay_sessions.private_data.spans import (
 _JOINT = re.compile(rf"(?: ?[,，、:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
 _SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
 _BEFORE_KIN = re.compile(r"(?<![\w-])([^\W\d_a-z][^\W\d_]{2,20}), \Z")
-_AFTER_CAPITAL = re.compile(r"(?<![\w-])[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
+_AFTER_CAPITAL = re.compile(r"(?<=\S )[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
 _SMALL_ADDRESS = re.compile(r"\d{1,5}\w? [^\W\d_]{3,}(?: [^\W\d_]{4,})")
 _PUNCTUATION = frozenset(",，、:：–—(")
 # What ends a name: the punctuation after it, or the end of its text.
 _AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;，。、।]|[,.،](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
+_ENDS = re.compile(rf" ?(?:$|[^\w ]| [^\WA-Z])| [a-zà-ÿ]")
 _BEFORE_CLAUSE = f"{GAP}.!?;:,·•|–—(¿¡…！。、-"
 _BEFORE_LABEL = f"{GAP}·•|.;–—¿"
 _BEFORE_TEXT = f"{GAP}¿¡"
@@ -57,9 +59,10 @@ _PIECE = re.compile(rf"[^{GAP}]+")
 # What says where something goes: a word that is no small one, or a postcode.
 _PLACE = re.compile(r"[^\W\d_a-zà-öø-ÿ]|\d{3}")
 _WORD = re.compile(rf"[^\W\d_][\w’'.{VOWEL_SIGNS}-]*|&")
+_OWNER = re.compile(r"((?:[^\W\d_a-z][\w-]+ ){0,2}[^\W\d_a-z][\w-]+)['’]s? (?:[\w’'-]+ ){0,2}\Z")
 _POSSESSIVE = re.compile(r"['’]s?\Z")
 _MOST_BETWEEN = 2  # words between an owner and what is owned
-_FORM_OF_ADDRESS = re.compile("[ 　]?(?:さん|様|さま|ちゃん|くん|님|씨|先生|女士|小姐)")
+_FORM_OF_ADDRESS = re.compile("[ 　]?(?:さん|様|さま|ちゃん|くん|(?:고객|회원)?님|씨|先生|女士|小姐)")
 _SURE_FORMS = ("さん", "様", "さま", "ちゃん", "くん", "님")
 _NOBODYS = re.compile("[お御皆客]|고객|회원|손님|선생")
 _UNSPACED_NAME = re.compile(r"[^\W\d_a-zA-Z]{1,6}(?:[ 　・·][^\W\d_a-zA-Z]{1,6})?\Z")
@@ -76,7 +79,7 @@ _TO_TOWN = re.compile(rf"[ ,，–{SEPARATOR}-]*")
 _DIGIT = re.compile(r"\d")
 # How many signs the words of each list are. After labels there is a colon, or the end of their text.
 _SIGNS = {
-    "greetings": 1, "letter_greetings": 1, "introductions": 2, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 1,
+    "greetings": 1, "letter_greetings": 1, "introductions": 2, "closings": 1, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 1,
     "name_labels": 2, "changed_names": 2, "weak_name_labels": 1, "told_before_people": 1,
     "address_labels": 0, "weak_address_labels": 0, "changed_addresses": 0,
 }  # fmt: skip
@@ -120,6 +123,11 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
     hits += _owners(page)
     hits += _beside(page, others)
     hits += _of_mailboxes(page, others)
+    for start, name in find_roles(page):
+        if _AFTER.match(page.joined, start + len(name)):
+            has_capitals = name[0].lower() != name[0]
+            hits.append(_Hit(start, name, 1 + (not has_capitals) + _signs_of(page, name), "role"))
+    hits += [_Hit(start, name, 2 + _signs_of(page, name), "spoken to") for start, name in find_spoken_to(page)]
     ways: dict[str, set[str]] = defaultdict(set)
     for hit in hits:
         ways[hit.name].add(hit.words)
@@ -261,7 +269,8 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
     if is_label and not (is_clause and (is_marked or is_apart)):
         return None
     is_sentence_case = text[start + 1 : end].islower() or text[start:end] == phrase.words
-    if is_apart and not (is_text and (is_label or is_marked or (phrase.kind in _SPOKEN and is_sentence_case))):
+    is_plain = phrase.kind == "closings" or (phrase.kind in _SPOKEN and is_sentence_case)
+    if is_apart and not (is_text and (is_label or is_marked or is_plain)):
         return None
     following = bisect_left(page.private_from, begin)
     until = min([begin + _LONGEST_NAME, *page.private_from[following : following + 1]])
@@ -304,12 +313,24 @@ def _signs_of(page: PageText, name: str) -> int:
     if is_person(name) and not word_set("not_private").issuperset(lowered):
         return 1 + is_full
     bare = {_POSSESSIVE.sub("", word) for word in lowered if len(word) > 1}
-    if not word_set("menu_words", "not_private", "after_names", "and_words", "name_fields", "address_fields").isdisjoint(bare):
+    if not _interface_words().isdisjoint(bare):
         return -2
     if name[0].lower() == name[0]:
         return 0  # a script without capitals
     is_ordinary = any(word in page.words for word in lowered)  # the page has it with a small letter too
     return -1 if is_ordinary else int(is_full and not (name.isupper() or any(map(str.isdigit, name))))
+
+
+@functools.cache
+def _interface_words() -> frozenset[str]:
+    """Words of shops' own language, which are no names though they are written like them."""
+    labels = word_list(
+        "name_labels", "weak_name_labels", "address_labels", "weak_address_labels", "order_labels", "phone_labels",
+        "card_labels", "code_labels", "owned", "owned_after_s", "accounts", "entries", "exits", "closings",
+    )  # fmt: skip
+    words = {_lower(word.strip(AROUND_WORDS)) for label in labels for word in label.split()}
+    names = word_set("menu_words", "not_private", "after_names", "and_words", "name_fields", "address_fields")
+    return frozenset(word for word in words | names if len(word) > 1 and not _is_given(word))
 
 
 def _owners(page: PageText) -> Iterator[_Hit]:
@@ -320,14 +341,17 @@ def _owners(page: PageText) -> Iterator[_Hit]:
         for offset in page.offsets(word):
             for words, key in owned[word]:
                 start = offset - key
-                if _lower(text[start : start + len(words)]) == words:
+                if _lower(text[start : start + len(words)]) == words and _ENDS.match(text, start + len(words)):
                     yield from _owner(page, start, words)
                     break
     for match in _FORM_OF_ADDRESS.finditer(text) if page.is_unspaced else ():
         name = _UNSPACED_NAME.search(text, max(0, match.start() - _LONGEST_UNSPACED), match.start())
-        is_sure = match[0].strip(" 　") in _SURE_FORMS
-        if name and not _NOBODYS.search(name[0]) and (is_sure or is_person(name[0])):
-            yield _Hit(name.start(), name[0], 2 + is_person(name[0]), match[0])
+        if name and not _NOBODYS.search(name[0]):
+            names = [name[0][-length:] for length in range(4, 1, -1)] if len(name[0]) > 4 and " " not in name[0] else [name[0]]
+            person = next(filter(is_person, names), "")
+            if person or (match[0].strip(" \u3000") in _SURE_FORMS and len(name[0]) <= 6):
+                person = person or name[0]
+                yield _Hit(name.end() - len(person), person, SURE, match[0])
 
 
 @functools.cache
@@ -341,16 +365,19 @@ def _owned() -> dict[str, list[tuple[str, int]]]:
 
 
 def _owner(page: PageText, end: int, words: str) -> Iterator[_Hit]:
-    """The name with which a text begins, before what is owned."""
+    """The name before what is owned: at the beginning of a text, or with an apostrophe anywhere."""
     text = page.joined
     start, _ = page.piece_around(end)
     piece = text[start:end]
+    possessive = _OWNER.search(piece)
+    if possessive and (possessive.start() == len(piece) - len(piece.lstrip()) or text[end].islower()):
+        name = possessive[1]
+        yield _Hit(start + possessive.start(1), name, 2 + _signs_of(page, name), words)
+        return
     start += len(piece) - len(piece.lstrip())
-    name = _POSSESSIVE.sub("", leading_name(piece.strip()))
-    between = text[start + len(name) : end]
-    is_marked = between.startswith(("'", "’")) and len(between.split()) <= _MOST_BETWEEN
-    if name and (is_marked or (between in (" ", " – ", " — ", " - ") and words in word_set("owned"))):
-        yield _Hit(start, name, is_marked + 1 + _signs_of(page, name), words)
+    name = leading_name(piece.strip())
+    if name and text[start + len(name) : end] in (" ", " – ", " — ", " - ") and words in word_set("owned"):
+        yield _Hit(start, name, 1 + _signs_of(page, name), words)
 
 
 def _beside(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:
@@ -365,7 +392,7 @@ def _beside(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:
                 start, _ = page.piece_around(end - 1)
                 lines.append((start, end))
         for line_start, line_end in lines:
-            line = text[line_start:line_end].strip(" ,:–—-")
+            line = re.sub(r" ?\([^()]*\)\Z", "", text[line_start:line_end].strip(" ,:–—-"))
             name = leading_name(line.title() if line.isupper() else line)
             if not line or len(name) != len(line):
                 continue

@@ -91,7 +91,7 @@ def small_name(piece: str, *, is_sure: bool = False) -> str:
     if not match or match[1] in small_words | word_set("not_private"):
         return ""
     is_full = match[2] is not None and match[2].strip() not in small_words
-    if _is_given(match[1].capitalize()) or (is_sure and is_full and (match[3] or "").strip(" ,.;!") in (*small_words, "")):
+    if is_given(match[1].capitalize()) or (is_sure and is_full and (match[3] or "").strip(" ,.;!") in (*small_words, "")):
         return match[1] + (match[2] if is_full else "")
     return ""
 
@@ -132,7 +132,7 @@ def is_person(name: str) -> bool:
     if lowered[0] in word_set("titles"):
         return len(words) > 1
     parts = [part for word in (words[0], words[-1]) for part in (word, word.split("-")[0])]
-    if any(map(_is_given, parts)):
+    if any(map(is_given, parts)):
         return True
     if len(words) > 1 and any(part in word_set("words_and_names") for part in parts[:2]):
         return _SURE_SURNAME.fullmatch(words[-1]) is not None or _SURNAME.fullmatch(words[-1]) is not None
@@ -143,10 +143,10 @@ def is_person(name: str) -> bool:
     )
 
 
-def _is_given(word: str) -> bool:
+def is_given(word: str) -> bool:
     """Whether a word is a given name, or the form for the other sex of one that is long enough to tell."""
     names = _given_names()
-    word = word.capitalize() if word.isupper() else word
+    word = word.capitalize() if word.isupper() or word.islower() else word
     return word in names or (
         len(word) > _TELLING and word[-1] in "ao" and word[:-1] + ("o" if word[-1] == "a" else "a") in names
     )
