@@ -112,7 +112,7 @@ def html_pieces(page: str) -> tuple[list[str], list[int]]:
 
 def find_in_text(text: str) -> list[str]:
     """The kinds of what looks private in what a shopper said or typed."""
-    return [span.kind for span in _find_in_speech(PageText([text]))]
+    return [span.kind for span in _find_in_speech(PageText([text], is_speech=True))]
 
 
 def find_in_url(url: str) -> list[str]:
@@ -154,7 +154,7 @@ def remove_repeated(texts: Sequence[str], removed: Sequence[Removal], *, in_name
 
 def remove_from_text(text: str, removed: Sequence[Removal] = ()) -> str:
     """What a shopper said or typed without what looks private, and without what was found private elsewhere."""
-    page = PageText([text])
+    page = PageText([text], is_speech=True)
     return page.without(_find_in_speech(page, removed)).get(0, text)
 
 

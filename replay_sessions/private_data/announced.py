@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from replay_sessions.private_data.clauses import find_roles, find_spoken_to
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_given as _is_given, is_person, leading_name, small_name
+from replay_sessions.private_data.phrases import ADDRESSES, OWNED, SIGNS, SPOKEN, Phrase, is_at, lower, phrases_on
 from replay_sessions.private_data.postcodes import end_of_address
 from replay_sessions.private_data.spans import (
     AROUND_WORDS,
@@ -51,6 +52,7 @@ _COLON = re.compile(rf"\s*+(?:[:：]\s*+)?{SEPARATOR}\s*+|\s*+[:：]\s*+")
 _SENTENCE_WORDS = 14
 _LONGEST_NAME = 80
 _TO_REMOVE = 2  # signs
+_MOST_AFTER_WEAK = 2  # words
 _FULL_NAME = range(2, 5)  # words of one
 # What may follow a name in a text of its own: a degree, or which of several of the name.
 _SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\.?\s?Sc|B\.?A|M\.?A|MBA)?\W*")
@@ -77,22 +79,7 @@ _WORD_OF_ADDRESS = (
 _ADDRESS = re.compile(rf"{_WORD_OF_ADDRESS}(?:(?: ?, ?| |/| / ){_WORD_OF_ADDRESS})*")
 _TO_TOWN = re.compile(rf"[ ,，–{SEPARATOR}-]*")
 _DIGIT = re.compile(r"\d")
-# How many signs the words of each list are. After labels there is a colon, or the end of their text.
-_SIGNS = {
-    "greetings": 1, "letter_greetings": 1, "introductions": 2, "closings": 1, "person_phrases": 2, "kin": 2, "maybe_person_phrases": 1, "exits": 1, "accounts": 1,
-    "name_labels": 2, "changed_names": 2, "weak_name_labels": 1, "told_before_people": 1,
-    "address_labels": 0, "weak_address_labels": 0, "changed_addresses": 0,
-}  # fmt: skip
 _LABELS = frozenset({"name_labels", "changed_names", "weak_name_labels"})
-_SPOKEN = frozenset({"introductions", "person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
-
-
-class _Phrase(NamedTuple):
-    """Words that announce something, the list they are in, and where the longest of them begins."""
-
-    words: str
-    kind: str
-    key: int
 
 
 class _Hit(NamedTuple):
@@ -113,14 +100,17 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
     hits: list[_Hit] = []
     others = list(others)
     page.private_from = sorted(span.start for span in others)
-    for phrase, start in _phrases_on(page):
+    for phrase, start in phrases_on(page):
         end = start + len(phrase.words)
-        if phrase.kind.endswith(("address_labels", "addresses")):
-            if _is_at(page.joined, start, _BEFORE_LABEL):
+        if phrase.kind in OWNED:
+            if _ENDS.match(page.joined, end):
+                hits += _owner(page, start, phrase)
+        elif phrase.kind in ADDRESSES:
+            if is_at(page.joined, start, _BEFORE_LABEL):
                 yield from _address(page.joined, end, weak=phrase.kind != "address_labels")
-        elif phrase.kind != "entries" and (hit := _announced(page, phrase, start, end)):
+        elif phrase.kind in SIGNS and phrase.kind != "told_before_people" and (hit := _announced(page, phrase, start, end)):
             hits.append(hit)
-    hits += _owners(page)
+    hits += _addressed(page)
     hits += _beside(page, others)
     hits += _of_mailboxes(page, others)
     for start, name in find_roles(page):
@@ -147,11 +137,11 @@ def find_spoken(page: PageText) -> Iterator[Span]:
         address = _SMALL_ADDRESS.match(text, match.end()) or _ADDRESS.match(text, match.end())
         if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
             yield Span(match.end(), match.end() + len(written), "address")
-    for phrase, start in _phrases_on(page, is_speech=True):
+    for phrase, start in [found for found in phrases_on(page) if found[0].kind in SPOKEN]:
         joint = _SPOKEN_JOINT.match(text, start + len(phrase.words))
         begin = joint.end() if joint else start + len(phrase.words)
         piece = text[begin : begin + _LONGEST_NAME]
-        signs = _SIGNS[phrase.kind]
+        signs = SIGNS[phrase.kind]
         name = leading_name(piece)
         if not name and phrase.kind not in ("kin", "told_before_people"):
             name, signs = small_name(piece, is_sure=phrase.kind == "introductions"), _TO_REMOVE
@@ -192,70 +182,10 @@ def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
 
 def _says_who_it_is(page: PageText) -> bool:
     """Whether a page asks nobody to sign in, so that it may show who did."""
-    return not any(phrase.kind == "entries" for phrase, _ in _phrases_on(page))
+    return not any(phrase.kind == "entries" for phrase, _ in phrases_on(page))
 
 
-def _phrases_on(page: PageText, *, is_speech: bool = False) -> Iterator[tuple[_Phrase, int]]:
-    """The phrases on a page, of those around one word the longest, and where they begin."""
-    spaced, unspaced = _phrases(is_speech)
-    text = page.joined
-    for word in page.words & spaced.keys():
-        for offset in page.offsets(word):
-            longest = 0
-            for phrase in spaced[word]:
-                start = offset - phrase.key
-                end = start + len(phrase.words)
-                if len(phrase.words) < longest:
-                    break
-                is_whole = start >= 0 and not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
-                if is_whole and _lower(text[start:end]) == phrase.words:
-                    longest = len(phrase.words)
-                    yield phrase, start
-    for phrase in unspaced if page.is_unspaced else ():
-        start = text.find(phrase.words)
-        while start >= 0:
-            yield phrase, start
-            start = text.find(phrase.words, start + 1)
-
-
-@functools.cache
-def _phrases(is_speech: bool) -> tuple[dict[str, list[_Phrase]], list[_Phrase]]:
-    """All phrases by their longest word as it may be written, the longest first; and those without blanks."""
-    kinds = _SPOKEN if is_speech else {*_SIGNS, "entries"} - {"told_before_people"}
-    lists = {kind: word_list(kind) for kind in kinds}
-    for kind in kinds & {"changed_names", "changed_addresses"}:
-        lists[kind] = [f"{verb} {words}" for verb in word_list("verbs_before_labels") for words in lists[kind]]
-    phrases = {(_lower(words), kind) for kind, listed in lists.items() for words in listed}
-    spaced: dict[str, list[_Phrase]] = defaultdict(list)
-    unspaced = []
-    for words, kind in sorted(phrases, key=lambda pair: (-len(pair[0]), pair)):
-        if is_unspaced(words[0]):
-            unspaced.append(_Phrase(words, kind, 0))
-        elif is_speech or words not in word_set("told_before_people"):
-            for written, key in _keys(words):
-                spaced[written].append(_Phrase(words, kind, key))
-    return dict(spaced), unspaced
-
-
-def _keys(words: str) -> Iterator[tuple[str, int]]:
-    """The longest of some words in each way to write it, and where it begins."""
-    bare = max((word.strip(AROUND_WORDS) or word for word in words.split()), key=len)
-    for written in sorted({bare, bare.capitalize(), bare.upper(), *(["İ" + bare[1:]] if bare[0] == "i" else ())}):
-        yield written, words.index(bare)
-
-
-def _lower(text: str) -> str:
-    """A text in small letters, each where it was: Turkish's "İ" would become two."""
-    return text.replace("İ", "i").lower()
-
-
-def _is_at(text: str, start: int, marks: str) -> bool:
-    """Whether a place is where a text begins or comes after one of some marks."""
-    before = text[max(0, start - 3) : start].rstrip(" ")
-    return not before or before[-1] in marks
-
-
-def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | None:
+def _announced(page: PageText, phrase: Phrase, start: int, end: int) -> _Hit | None:
     """The name that words announce, if one follows them."""
     text = page.joined
     joint = _JOINT.match(text, end)
@@ -264,20 +194,20 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
     if not between and not is_unspaced(text[begin : begin + 1]):
         return None
     is_apart, is_marked = SEPARATOR in between, not _PUNCTUATION.isdisjoint(between)
-    is_clause, is_text = _is_at(text, start, _BEFORE_CLAUSE), _is_at(text, start, _BEFORE_TEXT)
+    is_clause, is_text = is_at(text, start, _BEFORE_CLAUSE), is_at(text, start, _BEFORE_TEXT)
     is_label = phrase.kind in _LABELS
     if is_label and not (is_clause and (is_marked or is_apart)):
         return None
     is_sentence_case = text[start + 1 : end].islower() or text[start:end] == phrase.words
-    is_plain = phrase.kind == "closings" or (phrase.kind in _SPOKEN and is_sentence_case)
+    is_plain = phrase.kind == "closings" or (phrase.kind in SPOKEN and is_sentence_case)
     if is_apart and not (is_text and (is_label or is_marked or is_plain)):
         return None
     following = bisect_left(page.private_from, begin)
     until = min([begin + _LONGEST_NAME, *page.private_from[following : following + 1]])
     piece = text[begin:until].partition(SEPARATOR)[0]
     name = leading_name(piece)
-    signs = _SIGNS[phrase.kind]
-    if not name and phrase.kind in _SPOKEN:
+    signs = SIGNS[phrase.kind]
+    if not name and phrase.kind in SPOKEN:
         name = small_name(piece, is_sure=phrase.kind == "introductions")
     after = _AFTER.match(text, begin + len(name)) if name else None
     if name.islower() and after is not None:
@@ -300,6 +230,8 @@ def _announced(page: PageText, phrase: _Phrase, start: int, end: int) -> _Hit | 
         signs -= 1  # in a heading: "Ask For Help"
     elif phrase.kind == "maybe_person_phrases" and not is_clause and _AFTER_CAPITAL.search(text, 0, start):
         signs -= 1  # in one of a product: "Toy Gift for Boys Girls Camping"
+    if phrase.kind == "weak_name_labels" and len(name.split()) > _MOST_AFTER_WEAK and not is_person(name):
+        return None  # "Name: Classic Leather Belt"
     return _Hit(begin, name, signs + _signs_of(page, name), phrase.words)
 
 
@@ -327,23 +259,16 @@ def _interface_words() -> frozenset[str]:
     labels = word_list(
         "name_labels", "weak_name_labels", "address_labels", "weak_address_labels", "order_labels", "phone_labels",
         "card_labels", "code_labels", "owned", "owned_after_s", "accounts", "entries", "exits", "closings",
+        "greetings",
     )  # fmt: skip
-    words = {_lower(word.strip(AROUND_WORDS)) for label in labels for word in label.split()}
+    words = {lower(word.strip(AROUND_WORDS)) for label in labels for word in label.split()}
     names = word_set("menu_words", "not_private", "after_names", "and_words", "name_fields", "address_fields")
     return frozenset(word for word in words | names if len(word) > 1 and not _is_given(word))
 
 
-def _owners(page: PageText) -> Iterator[_Hit]:
-    """Names before what somebody owns, or before a form of address."""
+def _addressed(page: PageText) -> Iterator[_Hit]:
+    """Names before a form of address."""
     text = page.joined
-    owned = _owned()
-    for word in page.words & owned.keys():
-        for offset in page.offsets(word):
-            for words, key in owned[word]:
-                start = offset - key
-                if _lower(text[start : start + len(words)]) == words and _ENDS.match(text, start + len(words)):
-                    yield from _owner(page, start, words)
-                    break
     for match in _FORM_OF_ADDRESS.finditer(text) if page.is_unspaced else ():
         name = _UNSPACED_NAME.search(text, max(0, match.start() - _LONGEST_UNSPACED), match.start())
         if name and not _NOBODYS.search(name[0]):
@@ -354,17 +279,7 @@ def _owners(page: PageText) -> Iterator[_Hit]:
                 yield _Hit(name.end() - len(person), person, SURE, match[0])
 
 
-@functools.cache
-def _owned() -> dict[str, list[tuple[str, int]]]:
-    """What is owned, by its longest word as it may be written."""
-    owned: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for words in sorted(map(_lower, word_list("owned", "owned_after_s")), key=len, reverse=True):
-        for written, key in _keys(words):
-            owned[written].append((words, key))
-    return owned
-
-
-def _owner(page: PageText, end: int, words: str) -> Iterator[_Hit]:
+def _owner(page: PageText, end: int, owned: Phrase) -> Iterator[_Hit]:
     """The name before what is owned: at the beginning of a text, or with an apostrophe anywhere."""
     text = page.joined
     start, _ = page.piece_around(end)
@@ -372,12 +287,12 @@ def _owner(page: PageText, end: int, words: str) -> Iterator[_Hit]:
     possessive = _OWNER.search(piece)
     if possessive and (possessive.start() == len(piece) - len(piece.lstrip()) or text[end].islower()):
         name = possessive[1]
-        yield _Hit(start + possessive.start(1), name, 2 + _signs_of(page, name), words)
+        yield _Hit(start + possessive.start(1), name, 2 + _signs_of(page, name), owned.words)
         return
     start += len(piece) - len(piece.lstrip())
     name = leading_name(piece.strip())
-    if name and text[start + len(name) : end] in (" ", " – ", " — ", " - ") and words in word_set("owned"):
-        yield _Hit(start, name, 1 + _signs_of(page, name), words)
+    if name and text[start + len(name) : end] in (" ", " – ", " — ", " - ") and owned.kind == "owned":
+        yield _Hit(start, name, 1 + _signs_of(page, name), owned.words)
 
 
 def _beside(page: PageText, others: Iterable[Span]) -> Iterator[_Hit]:

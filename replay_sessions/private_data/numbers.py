@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import phonenumbers
 from phonenumbers import PhoneNumberType
 
-from replay_sessions.private_data.spans import AROUND_WORDS, GAP, SEPARATOR, VOWEL_SIGNS, PageText, Span, is_unspaced, word_list
+from replay_sessions.private_data.phrases import NUMBERS, phrases_on
+from replay_sessions.private_data.spans import GAP, SEPARATOR, VOWEL_SIGNS, PageText, Span, is_unspaced, word_list
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _MAX_MAILBOX = 64
@@ -94,6 +95,7 @@ _LOOK_BACK = 60
 _SPEECH_REACH = 60
 _NEAR_PHONE = 60
 _WORDS = re.compile(r"\w+")
+_LONGEST_BEFORE = 12  # characters of such words
 _MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
 
@@ -266,24 +268,22 @@ def _phone_words() -> frozenset[str]:
     return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels", "phone_clues") if " " not in label)
 
 
-_LABELLED = (("order", _AFTER_LABEL), ("id_number", _AFTER_ID_LABEL), ("birth_date", _BIRTH_DATE))
+_AFTER_LABELS = {"order": _AFTER_LABEL, "id_number": _AFTER_ID_LABEL, "birth_date": _BIRTH_DATE}
 
 
 def _labelled(page: PageText) -> Iterator[Span]:
     """Numbers of five digits and more that a label calls an order, an identity card or the like, and dates of birth."""
     text = page.joined
-    for kind, pattern in _LABELLED:
-        labels = f"{kind}_labels"
-        for word in _last_words(labels) if page.is_east_asian else page.words & _last_words(labels):
-            for start in page.offsets(word):
-                code = pattern.match(text, start + len(word))
-                if code is None or (_AMOUNT if kind == "order" else _PRICE).fullmatch(code[1]):
-                    continue
-                # "is" may stand between the others and their label.
-                end = code.start(1) if kind == "order" else start + len(word)
-                is_long = sum(map(str.isdigit, code[1])) >= _MIN_DIGITS - (not code[1].isdigit())
-                if is_long and _is_labelled(text, end, labels):
-                    yield Span(*code.span(1), kind)
+    for phrase, start in phrases_on(page):
+        kind = NUMBERS.get(phrase.kind)
+        code = _AFTER_LABELS[kind].match(text, start + len(phrase.words)) if kind else None
+        if not kind or not code or (_AMOUNT if kind == "order" else _PRICE).fullmatch(code[1]):
+            continue
+        is_long = sum(map(str.isdigit, code[1])) >= _MIN_DIGITS - (not code[1].isdigit())
+        # In a cell of its own a label has few words before it.
+        is_cell = SEPARATOR not in text[start : code.start(1)] or start - page.piece_around(start)[0] <= _LONGEST_BEFORE
+        if is_long and is_cell:
+            yield Span(*code.span(1), kind)
 
 
 def _is_identity_number(written: str) -> bool:
@@ -293,14 +293,6 @@ def _is_identity_number(written: str) -> bool:
         return [total * 10 % 11 % 10 for total in sums] == digits[9:]
     french = _FRENCH_ID.fullmatch(written)
     return french is not None and int(french[1].replace(" ", "")) % 97 == 97 - int(french[2])
-
-
-@functools.cache
-def _last_words(labels: str) -> frozenset[str]:
-    """The last words of labels, in each way to write them."""
-    last = {label.split()[-1] for label in word_list(labels)}
-    last |= {word.strip(AROUND_WORDS) for word in last} - {""}
-    return frozenset(written for word in last for written in (word, word.lower(), word.capitalize(), word.upper()))
 
 
 @functools.cache

@@ -22,6 +22,9 @@ _CLUE = re.compile(
 )
 _ENDS = f"{GAP},;|•·()，、：:"
 _SEGMENT = re.compile(rf"[^{_ENDS}]{{1,80}}")
+_FIRST_OF_TWO = 3  # digits of a Swedish or Czech postcode, or half of a British one
+_HEAD = re.compile(rf"[^{_ENDS}]*\Z")
+_NEXT_TO_TOWN = re.compile(r"[^\W\d_][ –-]|\d,? ?[^\W\d_]")
 _BETWEEN = re.compile(rf"[ ,，–-]{{0,3}}(?:{SEPARATOR}[ ,]{{0,2}})?")
 _NO_STREET = re.compile(r"[$€£¥₹₪₩₽฿₺₴₫%*=+@×…]|\d[.,]\d\d\b|\d ?x ?\d|,-|\.\.")
 _HOUSE = re.compile(r"\d{1,5}[-/]?\w?,? \S+ \S|\S.* (?:\S{1,4}\.? ?)?\d[\w./ºª°-]*(?: \S{1,4}){0,2}\Z")
@@ -35,7 +38,9 @@ _FLAT = re.compile(r"[^\W\d_]{0,6}\.?[ º°]?\d{1,4}[\w./ºª°-]*(?: ?[\wºª°
 def find_places(page: PageText) -> Iterator[Span]:
     """Houses with their towns."""
     text = page.joined
-    for offset, _ in page.offsets_of(page.clues(_CLUE)):
+    for offset, word in page.offsets_of(page.clues(_CLUE)):
+        if len(word) > _FIRST_OF_TWO and word.isdigit() and not _NEXT_TO_TOWN.search(text, max(0, offset - 3), offset + len(word) + 3):
+            continue
         town = _segment_at(text, offset)
         if not _is_town(text[slice(*town)]):
             continue
@@ -63,7 +68,8 @@ def end_of_address(text: str, end: int) -> int:
 
 
 def _segment_at(text: str, offset: int) -> tuple[int, int]:
-    start = max(text.rfind(mark, max(0, offset - 80), offset) for mark in _ENDS) + 1
+    head = _HEAD.search(text, max(0, offset - 80), offset)
+    start = head.start() if head else offset
     match = _SEGMENT.match(text, start)
     return _stripped(text, start, match.end() if match else offset)
 

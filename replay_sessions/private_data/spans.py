@@ -46,11 +46,15 @@ class PageText:
         joined: All texts; where one does not go on in the next there is a SEPARATOR, so that what stands in
             neighbouring cells is found together and still told apart.
         starts: Where each text begins in `joined`.
+        is_speech: It is what a shopper said or typed.
+        phrases: The phrases on it that `phrases.py` looks for, once they were looked for.
         private_from: Where what was found private by itself begins: no name goes on there.
     """
 
-    def __init__(self, texts: Sequence[str], continued: Iterable[int] = ()) -> None:
+    def __init__(self, texts: Sequence[str], continued: Iterable[int] = (), *, is_speech: bool = False) -> None:
         self.texts = texts
+        self.is_speech = is_speech
+        self.phrases: list[Any] | None = None
         separators = [SEPARATOR] * len(texts)
         for position in continued:
             separators[position] = ""
