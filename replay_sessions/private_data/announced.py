@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from replay_sessions.private_data.clauses import find_roles, find_spoken_to
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_given as _is_given, is_person, leading_name, small_name
-from replay_sessions.private_data.phrases import ADDRESSES, OWNED, SIGNS, SPOKEN, Phrase, is_at, lower, phrases_on
+from replay_sessions.private_data.phrases import ADDRESSES, OWNED, SIGNS, SPOKEN, Phrase, is_at, phrases_on
 from replay_sessions.private_data.postcodes import end_of_address
 from replay_sessions.private_data.spans import (
     AROUND_WORDS,
@@ -31,6 +31,7 @@ from replay_sessions.private_data.spans import (
     PageText,
     Span,
     is_unspaced,
+    lower,
     word_list,
     word_set,
 )
@@ -114,7 +115,8 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
     hits += _beside(page, others)
     hits += _of_mailboxes(page, others)
     for start, name in find_roles(page):
-        if _AFTER.match(page.joined, start + len(name)):
+        is_long = len(name.split()) > _MOST_AFTER_WEAK and not is_person(name)
+        if not is_long and _AFTER.match(page.joined, start + len(name)):
             has_capitals = name[0].lower() != name[0]
             hits.append(_Hit(start, name, 1 + (not has_capitals) + _signs_of(page, name), "role"))
     hits += [_Hit(start, name, 2 + _signs_of(page, name), "spoken to") for start, name in find_spoken_to(page)]
@@ -220,6 +222,10 @@ def _announced(page: PageText, phrase: Phrase, start: int, end: int) -> _Hit | N
         signs += is_marked
         if phrase.kind == "accounts" and signs + _signs_of(page, name) < SURE:
             return _Hit(begin, name, signs + _signs_of(page, name), phrase.words) if _says_who_it_is(page) else None
+    elif phrase.kind == "denials":
+        if not is_clause or after is None or after["mark"] not in ("?", "？", ";"):
+            return None
+        signs += 1
     elif phrase.kind in ("greetings", "letter_greetings"):
         is_end = after is not None and (is_marked or after["mark"] is not None)
         is_bare = not is_end and (phrase.kind == "letter_greetings" or not is_person(name) or name >= EAST_ASIAN)
@@ -284,6 +290,8 @@ def _owner(page: PageText, end: int, owned: Phrase) -> Iterator[_Hit]:
     text = page.joined
     start, _ = page.piece_around(end)
     piece = text[start:end]
+    if len(piece) > _LONGEST_NAME or (owned.kind != "owned" and "'" not in piece and "’" not in piece):
+        return
     possessive = _OWNER.search(piece)
     if possessive and (possessive.start() == len(piece) - len(piece.lstrip()) or text[end].islower()):
         name = possessive[1]

@@ -38,7 +38,7 @@ def find_spoken_to(page: PageText) -> Iterator[tuple[int, str]]:
     """Who is spoken to: a name before or behind a comma in a sentence to a shopper."""
     text = page.joined
     spoken = word_set("second_person")
-    if spoken.isdisjoint(map(str.lower, page.words)):
+    if spoken.isdisjoint(page.lowered):
         return
     for match in _SPOKEN_TO.finditer(text):
         start, end = page.piece_around(match.start(1))

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from replay_sessions.private_data.spans import AROUND_WORDS, PageText, is_unspaced, word_list, word_set
+from replay_sessions.private_data.spans import AROUND_WORDS, PageText, is_unspaced, lower, word_list, word_set
 
 NUMBERS = {"order_labels": "order", "id_number_labels": "id_number", "birth_date_labels": "birth_date"}
 ADDRESSES = frozenset({"address_labels", "weak_address_labels", "changed_addresses"})
@@ -13,7 +13,7 @@ OWNED = frozenset({"owned", "owned_after_s"})
 # How many signs of a name the words of each list are. After labels there is a colon, or the end of their text.
 SIGNS = {
     "greetings": 1, "letter_greetings": 1, "introductions": 2, "closings": 1, "person_phrases": 2, "kin": 2,
-    "maybe_person_phrases": 1, "exits": 1, "accounts": 1, "name_labels": 2, "changed_names": 2, "weak_name_labels": 1,
+    "maybe_person_phrases": 1, "exits": 1, "denials": 1, "accounts": 1, "name_labels": 2, "changed_names": 2, "weak_name_labels": 1,
     "told_before_people": 1,
 }  # fmt: skip
 SPOKEN = frozenset({"introductions", "person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
@@ -21,11 +21,12 @@ _ALL = (*SIGNS, *NUMBERS, *ADDRESSES, *OWNED, "entries")
 
 
 class Phrase(NamedTuple):
-    """Words that announce something, the list they are in, and where the longest of them begins."""
+    """Words that announce something, the list they are in, where the longest of them begins, and the other ones."""
 
     words: str
     kind: str
     key: int
+    others: tuple[str, ...] = ()
 
 
 def phrases_on(page: PageText) -> list[tuple[Phrase, int]]:
@@ -39,8 +40,8 @@ def _search(page: PageText) -> Iterator[tuple[Phrase, int]]:
     spaced, unspaced = _phrases(page.is_speech)
     text = page.joined
     for word in page.words & spaced.keys():
-        phrases = spaced[word]
-        for offset in page.offsets(word):
+        phrases = [phrase for phrase in spaced[word] if not phrase.others or page.lowered.issuperset(phrase.others)]
+        for offset in page.offsets(word) if phrases else ():
             longest = 0
             for phrase in phrases:
                 length = len(phrase.words)
@@ -66,22 +67,21 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:  
     lists = {kind: word_list(kind) for kind in kinds}
     for kind in ("changed_names", "changed_addresses"):
         lists[kind] = [f"{verb} {words}" for verb in word_list("verbs_before_labels") for words in lists[kind]]
-    phrases = {(lower(words), kind) for kind, listed in lists.items() for words in listed}
+    phrases = {(words, kind) for kind, listed in lists.items() for words in listed}
     spaced: dict[str, list[Phrase]] = defaultdict(list)
     unspaced = []
-    for words, kind in sorted(phrases, key=lambda pair: (-len(pair[0]), pair)):
+    for given, kind in sorted(phrases, key=lambda pair: (-len(pair[0]), pair)):
+        words = lower(given)
         if is_unspaced(words[0]):
             unspaced.append(Phrase(words, kind, 0))
         elif is_speech or words not in word_set("told_before_people"):
             bare = max((word.strip(AROUND_WORDS) or word for word in words.split()), key=len)
-            for written in {bare, bare.capitalize(), bare.upper(), *(["İ" + bare[1:]] if bare[0] == "i" else ())}:
-                spaced[written].append(Phrase(words, kind, words.index(bare)))
+            others = tuple(other for word in words.split() if (other := word.strip(AROUND_WORDS)) != bare and other.isalpha())
+            key = words.index(bare)
+            written = {bare, bare.capitalize(), bare.upper(), given[key : key + len(bare)]}
+            for word in written | ({"İ" + bare[1:]} if bare[0] == "i" else set()):
+                spaced[word].append(Phrase(words, kind, key, others))
     return dict(spaced), unspaced
-
-
-def lower(text: str) -> str:
-    """A text in small letters, each where it was: Turkish's "İ" would become two."""
-    return text.replace("İ", "i").lower()
 
 
 def is_at(text: str, start: int, marks: str) -> bool:

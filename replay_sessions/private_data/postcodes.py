@@ -90,7 +90,7 @@ def _house_before(text: str, start: int) -> int:
     at = start
     for _ in range(_MOST_LINES):
         end = len(text[:at].rstrip(f" ,，–-{SEPARATOR}"))
-        if not 0 < at - end <= _MOST_LINES:
+        if end == 0 or not 0 < at - end <= _MOST_LINES:
             return -1
         segment = _segment_at(text, end - 1)
         written = text[slice(*segment)]

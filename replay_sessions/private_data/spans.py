@@ -92,6 +92,11 @@ class PageText:
         return words.union([word.strip(AROUND_WORDS) for word in words if not word.isalnum()])
 
     @functools.cached_property
+    def lowered(self) -> set[str]:
+        """The different words, in small letters."""
+        return set(map(lower, self.words))
+
+    @functools.cached_property
     def capitalised(self) -> list[str]:
         """Those of the words that do not begin with a small letter."""
         return [word for word in self.words if not word[:1].islower()]
@@ -155,6 +160,11 @@ def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
         parts += (text[done:start], replacement)
         done = end
     return "".join((*parts, text[done:]))
+
+
+def lower(text: str) -> str:
+    """A text in small letters, each where it was: Turkish's "İ" would become two."""
+    return text.replace("İ", "i").lower()
 
 
 def is_unspaced(letter: str) -> bool:
