@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from replay_sessions.private_data.clauses import CAPITAL as _CAPITAL
 from replay_sessions.private_data.clauses import find_roles, find_spoken_to
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_given as _is_given, is_person, leading_name, small_name
 from replay_sessions.private_data.phrases import ADDRESSES, OWNED, SIGNS, SPOKEN, Phrase, is_at, phrases_on
@@ -38,13 +39,16 @@ from replay_sessions.private_data.spans import (
 
 # Between words that announce and a name: "Hello, ", "Recipient: ", "Log out (", or the end of a text.
 _JOINT = re.compile(rf"(?: ?[,，、:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
+# A greeting may say more before the name: "Hi there Anna".
+_FILLED_JOINT = re.compile(rf"(?: [a-zà-öø-ÿœžščřěýů]{{2,10}}){{0,2}}{_JOINT.pattern}")
+_GIVEN_NAME_LAST = re.compile(rf", ?({_CAPITAL}[\w'’-]+)(?=[{GAP}]|$)")
 _SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
 _BEFORE_KIN = re.compile(r"(?<![\w-])([^\W\d_a-z][^\W\d_]{2,20}), \Z")
 _AFTER_CAPITAL = re.compile(r"(?<=\S )[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
 _SMALL_ADDRESS = re.compile(r"\d{1,5}\w? [^\W\d_]{3,}(?: [^\W\d_]{4,})")
 _PUNCTUATION = frozenset(",，、:：–—(")
 # What ends a name: the punctuation after it, or the end of its text.
-_AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;，。、।]|[,.،](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
+_AFTER = re.compile(rf" ?(?:(?P<mark>[!！?？;，。、।\U0001f300-\U0001faff\u2600-\u27bf]|[,.،](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)")
 _ENDS = re.compile(rf" ?(?:$|[^\w ]| [^\WA-Z])| [a-zà-ÿ]")
 _BEFORE_CLAUSE = f"{GAP}.!?;:,·•|–—(¿¡…！。、-"
 _BEFORE_LABEL = f"{GAP}·•|.;–—¿"
@@ -190,7 +194,7 @@ def _says_who_it_is(page: PageText) -> bool:
 def _announced(page: PageText, phrase: Phrase, start: int, end: int) -> _Hit | None:
     """The name that words announce, if one follows them."""
     text = page.joined
-    joint = _JOINT.match(text, end)
+    joint = (_FILLED_JOINT if "greetings" in phrase.kind else _JOINT).match(text, end)
     between = joint[0] if joint else ""
     begin = end + len(between)
     if not between and not is_unspaced(text[begin : begin + 1]):
@@ -211,6 +215,8 @@ def _announced(page: PageText, phrase: Phrase, start: int, end: int) -> _Hit | N
     signs = SIGNS[phrase.kind]
     if not name and phrase.kind in SPOKEN:
         name = small_name(piece, is_sure=phrase.kind == "introductions")
+    if name and is_label and (given := _GIVEN_NAME_LAST.match(text, begin + len(name))):
+        name = text[begin : given.end()]
     after = _AFTER.match(text, begin + len(name)) if name else None
     if name.islower() and after is not None:
         return _Hit(begin, name, signs + 1, phrase.words)

@@ -11,10 +11,11 @@ from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, word_se
 
 _LONGEST_NAME = 80
 _MOST_LABEL_WORDS = 5
-_CAPITAL = r"[^\W\d_a-zß-öø-ÿа-яα-ω]"
-_SPOKEN_TO = re.compile(rf", ({_CAPITAL}[\w’'-]+(?: {_CAPITAL}[\w’'-]+)?) ?[!?.…]*(?=[{GAP}]|$)")
-_SPEAKING_TO = re.compile(rf"[{GAP}] ?[¡¿]?({_CAPITAL}[\w’'-]+), (\w+)")
-_COLON = re.compile(r"[:：] ?(?=[^\W\d_a-z])")
+CAPITAL = r"[^\W\d_a-zß-öø-ÿа-яα-ω]"
+_SPOKEN_TO = re.compile(rf", ({CAPITAL}[\w’'-]+(?: {CAPITAL}[\w’'-]+)?) ?[!?.…]*(?=[{GAP}]|$)")
+_SPEAKING_TO = re.compile(rf"[{GAP}] ?[¡¿]?({CAPITAL}[\w’'-]+), (\w+)")
+# What stands between a role and a name: a colon, or "is".
+_COLON = re.compile(r"(?:[:：] ?| (?:is|ist|est|es|è|é|är|er|on|jest|je) )(?=[^\W\d_a-z])")
 _AROUND_LABEL = re.compile(rf"[{GAP}.·|;,()]")
 _LONGEST_ROLE = 40
 _MOST_WORDS = 14
@@ -43,7 +44,8 @@ def find_spoken_to(page: PageText) -> Iterator[tuple[int, str]]:
     for match in _SPOKEN_TO.finditer(text):
         start, end = page.piece_around(match.start(1))
         words = [word.strip(".,!?¡¿") for word in text[start:end].split()]
-        is_sentence = sum(word[:1].isupper() for word in words) <= 1 + len(match[1].split())
+        is_titled = match[1].split()[0].lower().rstrip(".") in word_set("titles")
+        is_sentence = is_titled or sum(word[:1].isupper() for word in words) <= 1 + len(match[1].split())
         if is_sentence and len(words) <= _MOST_WORDS and not spoken.isdisjoint(map(str.lower, words)):
             yield match.start(1), match[1]
     for match in _SPEAKING_TO.finditer(text):

@@ -32,7 +32,7 @@ _LAST_FOUR = (
     re.compile(r"[xX][. -]{0,3}(?:[xX][. -]{0,3}){3,39}+[0-9]{4}(?![\w.,%])"),
 )
 _ENDING = re.compile(
-    r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
+    r"(?i:\b(?:ending|ends)(?: in| with)?|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
     r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na)"
     r"[ :]{0,2}\d{4}(?![\w.,%])"
 )
@@ -46,10 +46,10 @@ _IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A
 _SHORTEST_IBAN = 15
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
 _AFTER_LABEL = re.compile(
-    rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9]|[A-Z]{{1,4}}[-/])[A-Z0-9]{{1,40}}+){{0,8}}(?:[-/][A-Z])?)(?!\w)"
+    rf"[ .:：#№°º({SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}})?([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9]|[A-Z]{{1,4}}[-/])[A-Z0-9]{{1,40}}+){{0,8}}(?:[-/][A-Z])?)(?!\w)"
 )
 _AFTER_ID_LABEL = re.compile(
-    rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr)[ :.]{{1,2}}(?:(?:o|a|el|la|le|il) )?)?"
+    rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}}(?:(?:o|a|el|la|le|il) )?)?"
     r"((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}(?:-?[A-Z](?!\w))?)(?!\w)"
 )
 _MONTH = rf"[^\W\d_](?:[^\W\d_]|[{VOWEL_SIGNS}]){{2,15}}\.?"
@@ -216,7 +216,7 @@ class _Judge:
             return True
         if is_written_as_phone:
             return _fits(written, _ANY_REGION if is_international else "US")
-        return _fits_somewhere(written, as_written=not is_announced)
+        return _fits_somewhere(written, as_written=not (is_announced or is_near))
 
     def _is_near_phone(self, start: int, end: int) -> bool:
         """Whether a word for phones, or an e-mail address, stands in the same text, not right before it."""

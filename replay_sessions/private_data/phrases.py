@@ -74,7 +74,7 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:  
         words = lower(given)
         if is_unspaced(words[0]):
             unspaced.append(Phrase(words, kind, 0))
-        elif is_speech or words not in word_set("told_before_people"):
+        elif is_speech or kind == "weak_name_labels" or words not in word_set("told_before_people"):
             bare = max((word.strip(AROUND_WORDS) or word for word in words.split()), key=len)
             others = tuple(other for word in words.split() if (other := word.strip(AROUND_WORDS)) != bare and other.isalpha())
             key = words.index(bare)

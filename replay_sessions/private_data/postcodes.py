@@ -20,14 +20,14 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _CLUE = re.compile(
     r"\n(\d{3,6}|\d{5}-\d{3,4}|\d{2}-\d{3}|\d{4}[A-Z]{2}|[A-Z]{1,2}-\d{4,6}|\d[A-Z]{2}|\d[A-Z]\d)(?=\n)"
 )
-_ENDS = f"{GAP},;|•·()，、：:"
+_ENDS = f"{GAP},;|•·()，、：:—"
 _SEGMENT = re.compile(rf"[^{_ENDS}]{{1,80}}")
 _FIRST_OF_TWO = 3  # digits of a Swedish or Czech postcode, or half of a British one
 _HEAD = re.compile(rf"[^{_ENDS}]*\Z")
 _NEXT_TO_TOWN = re.compile(r"[^\W\d_][ –-]|\d,? ?[^\W\d_]")
-_BETWEEN = re.compile(rf"[ ,，–-]{{0,3}}(?:{SEPARATOR}[ ,]{{0,2}})?")
+_BETWEEN = re.compile(rf"[ ,，–—-]{{0,3}}(?:{SEPARATOR}[ ,]{{0,2}})?")
 _NO_STREET = re.compile(r"[$€£¥₹₪₩₽฿₺₴₫%*=+@×…]|\d[.,]\d\d\b|\d ?x ?\d|,-|\.\.")
-_HOUSE = re.compile(r"\d{1,5}[-/]?\w?,? \S+ \S|\S.* (?:\S{1,4}\.? ?)?\d[\w./ºª°-]*(?: \S{1,4}){0,2}\Z")
+_HOUSE = re.compile(r"[A-Z]-?\d{1,4}\Z|\d{1,5}[-/]?\w?,? \S+ \S|\S.* (?:\S{1,4}\.? ?)?\d[\w./ºª°-]*(?: \S{1,4}){0,2}\Z")
 _LONG_CODE = 5  # digits of codes that fewer other numbers have
 _MOST_WORDS = 8
 _MOST_LINES = 3  # between a house and its town
@@ -61,7 +61,7 @@ def end_of_address(text: str, end: int) -> int:
         written = text[slice(*segment)]
         if _is_town(written) or _ONLY_CODE.fullmatch(written):
             return segment[1]
-        if not _FLAT.fullmatch(written):
+        if not _FLAT.fullmatch(written) and len(written.split()) > _MOST_LINES:
             break
         at = segment[1]
     return end
