@@ -23,7 +23,8 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.private_data.addresses import find_addresses
-from replay_sessions.private_data.announced import find_announced, find_companions, find_shopper, find_spoken
+from replay_sessions.private_data.announced import find_announced, find_spoken
+from replay_sessions.private_data.around import find_companions, find_shopper
 from replay_sessions.private_data.fields import find_fields
 from replay_sessions.private_data.numbers import find_numbers
 from replay_sessions.private_data.people import is_brand, name_parts
@@ -88,7 +89,11 @@ def repeated_texts(removed: Iterable[Removal], *, in_names: bool = False) -> dic
         in_names: Out of the names of elements, which are made of the texts that it was found in: all of it.
     """
     texts = {text: removal.kind for removal in removed for text in removal.repeated}
-    weak = (removal for removal in removed if in_names and removal.kind in ("name", "address") and removal.found_by == "label")
+    weak = (
+        removal
+        for removal in removed
+        if in_names and removal.kind in ("name", "address") and removal.found_by == "label"
+    )
     return texts | {removal.text: removal.kind for removal in weak}
 
 

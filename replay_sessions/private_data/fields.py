@@ -1,4 +1,4 @@
-"""What forms hold of somebody: the values of fields that are called after it, by their label, placeholder, name or id."""
+"""What forms hold of somebody: values of fields that are called after it, by their label, placeholder, name or id."""
 
 import functools
 import re

@@ -18,7 +18,8 @@ _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
 _DIGITS = re.compile(
-    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?(?![^\W\u0e00-\u0e7f\u3000-\uffef]|@|[.,][0-9])"
+    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?"
+    r"(?![^\W\u0e00-\u0e7f\u3000-\uffef]|@|[.,][0-9])"
 )
 _EXTENSION = re.compile(r" ?(?:x|ext\.? ?)[0-9]+\Z")
 _NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
@@ -46,18 +47,22 @@ _IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A
 _SHORTEST_IBAN = 15
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
 _AFTER_LABEL = re.compile(
-    rf"[ .:：#№°º({SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}})?([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9]|[A-Z]{{1,4}}[-/])[A-Z0-9]{{1,40}}+){{0,8}}(?:[-/][A-Z])?)(?!\w)"
+    rf"[ .:：#№°º({SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}})?"
+    rf"([A-Z0-9]{{1,40}}+"
+    rf"(?:[-/ ](?=[A-Z]{{0,20}}[0-9]|[A-Z]{{1,4}}[-/])[A-Z0-9]{{1,40}}+){{0,8}}(?:[-/][A-Z])?)(?!\w)"
 )
 _AFTER_ID_LABEL = re.compile(
     rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}}(?:(?:o|a|el|la|le|il) )?)?"
-    r"((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}(?:-?[A-Z](?!\w))?)(?!\w)"
+    r"((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}"
+    r"(?:-?[A-Z](?!\w))?)(?!\w)"
 )
 _MONTH = rf"[^\W\d_](?:[^\W\d_]|[{VOWEL_SIGNS}]){{2,15}}\.?"
 _BIRTH_YEAR = r"(?:(?:19|20|25)\d\d)"
 _BIRTH_DATE = re.compile(
     rf"[ .:：>{SEPARATOR}]{{0,6}}(?:(?:on|am|le|el|il|em|op|la|den|dnia) )?"
     rf"({_BIRTH_YEAR}[.,]? ?[./年년-]? ?(?:\d{{1,2}}|{_MONTH}) ?[./月월-]? ?\d{{1,2}}[日일]?"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?(?:{_BIRTH_YEAR}|\d\d)"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?"
+    rf"(?:{_BIRTH_YEAR}|\d\d)"
     rf"|{_MONTH} \d{{1,2}},? {_BIRTH_YEAR})(?!\w)"
 )
 # Identity numbers that need no label: Brazil's and France's, with their check digits, and Italy's by its form.
@@ -201,7 +206,7 @@ class _Judge:
         is_labelled = _is_labelled(text, start, "phone_labels")
         if not is_international and not is_labelled and _is_labelled(text, start, "code_labels"):
             return False
-        is_near = (written[0] in "0(+" or not written.isdigit()) and self._is_near_phone(start, end)
+        is_near = not written.isdigit() and self._is_near_phone(start)
         is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(_EXTENSION.sub("", written)) is not None
         before = text[max(0, start - self._reach) : start].lower()
         is_announced = is_labelled or not _phone_words().isdisjoint(_WORDS.findall(before))
@@ -218,15 +223,13 @@ class _Judge:
             return _fits(written, _ANY_REGION if is_international else "US")
         return _fits_somewhere(written, as_written=not (is_announced or is_near))
 
-    def _is_near_phone(self, start: int, end: int) -> bool:
-        """Whether a word for phones, or an e-mail address, stands in the same text, not right before it."""
+    def _is_near_phone(self, start: int) -> bool:
+        """Whether a word for phones stands before it in the same text, not right before."""
         text = self._text
         first = max(text.rfind(mark, max(0, start - _NEAR_PHONE), start) for mark in GAP) + 1
         before = text[max(first, start - _NEAR_PHONE) : start].lower()
-        last = min((at for mark in GAP if (at := text.find(mark, end, end + _NEAR_PHONE)) >= 0), default=end + _NEAR_PHONE)
-        if "@" in before or "@" in text[end:last] or not _phone_words().isdisjoint(_WORDS.findall(before)):
-            return True
-        return not before.isascii() and any(label in before for label in _unspaced_phone_words())
+        is_unspaced_word = not before.isascii() and any(label in before for label in _unspaced_phone_words())
+        return is_unspaced_word or not _phone_words().isdisjoint(_WORDS.findall(before))
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Whether nothing else stands in its text or attribute."""
@@ -265,7 +268,9 @@ def _unspaced_phone_words() -> tuple[str, ...]:
 
 @functools.cache
 def _phone_words() -> frozenset[str]:
-    return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels", "phone_clues") if " " not in label)
+    return frozenset(
+        label.lower().rstrip(".") for label in word_list("phone_labels", "phone_clues") if " " not in label
+    )
 
 
 _AFTER_LABELS = {"order": _AFTER_LABEL, "id_number": _AFTER_ID_LABEL, "birth_date": _BIRTH_DATE}

@@ -91,7 +91,9 @@ def small_name(piece: str, *, is_sure: bool = False) -> str:
     if not match or match[1] in small_words | word_set("not_private"):
         return ""
     is_full = match[2] is not None and match[2].strip() not in small_words
-    if is_given(match[1].capitalize()) or (is_sure and is_full and (match[3] or "").strip(" ,.;!") in (*small_words, "")):
+    if is_given(match[1].capitalize()) or (
+        is_sure and is_full and (match[3] or "").strip(" ,.;!") in (*small_words, "")
+    ):
         return match[1] + (match[2] if is_full else "")
     return ""
 

@@ -13,8 +13,8 @@ OWNED = frozenset({"owned", "owned_after_s"})
 # How many signs of a name the words of each list are. After labels there is a colon, or the end of their text.
 SIGNS = {
     "greetings": 1, "letter_greetings": 1, "introductions": 2, "closings": 1, "person_phrases": 2, "kin": 2,
-    "maybe_person_phrases": 1, "exits": 1, "denials": 1, "accounts": 1, "name_labels": 2, "changed_names": 2, "weak_name_labels": 1,
-    "told_before_people": 1,
+    "maybe_person_phrases": 1, "exits": 1, "denials": 1, "accounts": 1, "name_labels": 2, "changed_names": 2,
+    "weak_name_labels": 1, "told_before_people": 1,
 }  # fmt: skip
 SPOKEN = frozenset({"introductions", "person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
 _ALL = (*SIGNS, *NUMBERS, *ADDRESSES, *OWNED, "entries")
@@ -49,10 +49,10 @@ def _search(page: PageText) -> Iterator[tuple[Phrase, int]]:
                     break
                 start = offset - phrase.key
                 end = start + length
-                if start >= 0 and lower(text[start:end]) == phrase.words and not text[end : end + 1].isalnum():
-                    if not text[start - 1 : start].isalnum() or not start:
-                        longest = length
-                        yield phrase, start
+                around = text[max(0, start - 1) : max(0, start)] + text[end : end + 1]
+                if start >= 0 and lower(text[start:end]) == phrase.words and not any(map(str.isalnum, around)):
+                    longest = length
+                    yield phrase, start
     for phrase in unspaced if page.is_unspaced else ():
         start = text.find(phrase.words)
         while start >= 0:
@@ -61,7 +61,7 @@ def _search(page: PageText) -> Iterator[tuple[Phrase, int]]:
 
 
 @functools.cache
-def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:  # noqa: FBT001 - cached
+def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:
     """All phrases by their longest word as it may be written, the longest first; and those without blanks."""
     kinds = {*_ALL} if is_speech else {*_ALL} - {"told_before_people"}
     lists = {kind: word_list(kind) for kind in kinds}
@@ -76,7 +76,9 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:  
             unspaced.append(Phrase(words, kind, 0))
         elif is_speech or kind == "weak_name_labels" or words not in word_set("told_before_people"):
             bare = max((word.strip(AROUND_WORDS) or word for word in words.split()), key=len)
-            others = tuple(other for word in words.split() if (other := word.strip(AROUND_WORDS)) != bare and other.isalpha())
+            others = tuple(
+                other for word in words.split() if (other := word.strip(AROUND_WORDS)) != bare and other.isalpha()
+            )
             key = words.index(bare)
             written = {bare, bare.capitalize(), bare.upper(), given[key : key + len(bare)]}
             for word in written | ({"İ" + bare[1:]} if bare[0] == "i" else set()):

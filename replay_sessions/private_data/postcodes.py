@@ -17,9 +17,7 @@ _CODE_FIRST = re.compile(rf"{_CODE},? {_TOWN}(?: ?\([A-Z]{{2}}\)| ?- ?[A-Z]{{2}}
 _TOWN_FIRST = re.compile(rf"{_TOWN}[ –-]+(?P<code>{_LONG})(?!\w)")
 _ONLY_CODE = re.compile(_LONG)
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_CLUE = re.compile(
-    r"\n(\d{3,6}|\d{5}-\d{3,4}|\d{2}-\d{3}|\d{4}[A-Z]{2}|[A-Z]{1,2}-\d{4,6}|\d[A-Z]{2}|\d[A-Z]\d)(?=\n)"
-)
+_CLUE = re.compile(r"\n(\d{3,6}|\d{5}-\d{3,4}|\d{2}-\d{3}|\d{4}[A-Z]{2}|[A-Z]{1,2}-\d{4,6}|\d[A-Z]{2}|\d[A-Z]\d)(?=\n)")
 _ENDS = f"{GAP},;|•·()，、：:—"
 _SEGMENT = re.compile(rf"[^{_ENDS}]{{1,80}}")
 _FIRST_OF_TWO = 3  # digits of a Swedish or Czech postcode, or half of a British one
@@ -39,7 +37,11 @@ def find_places(page: PageText) -> Iterator[Span]:
     """Houses with their towns."""
     text = page.joined
     for offset, word in page.offsets_of(page.clues(_CLUE)):
-        if len(word) > _FIRST_OF_TWO and word.isdigit() and not _NEXT_TO_TOWN.search(text, max(0, offset - 3), offset + len(word) + 3):
+        if (
+            len(word) > _FIRST_OF_TWO
+            and word.isdigit()
+            and not _NEXT_TO_TOWN.search(text, max(0, offset - 3), offset + len(word) + 3)
+        ):
             continue
         town = _segment_at(text, offset)
         if not _is_town(text[slice(*town)]):

@@ -32,9 +32,7 @@ _SECRET_NAMES = (
     r"|pass[_-]?(?:code|phrase)|sess(?:ion)?[_-]?id|credential)|sig|sid|pwd|pass|otp|pin|cv[cv]2?|authorization|key-pair-id"
 )
 # Under these names only what is long and looks drawn by lot.
-_MAYBE_SECRET = (
-    r"code|ticket|key|hash|auth|state|nonce|session|sess|magic|invite|otk|[ckhts]"
-)
+_MAYBE_SECRET = r"code|ticket|key|hash|auth|state|nonce|session|sess|magic|invite|otk|[ckhts]"
 _DRAWN = r"(?=[^&;#]{0,40}\d)(?=[^&;#]{0,40}[A-Za-z])[\w.~%-]{14,}"
 # What hints at each; the secret is what comes after its group. They are looked for one by one, which is quicker by far.
 _SECRETS = (
