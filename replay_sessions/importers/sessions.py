@@ -13,9 +13,10 @@ The `gap` of the next step counts what was left out. A purchase ends the session
 
 Raw pages lose private data while they are simplified, which leaves what the shopper said and typed
 (`without_private_words`). Logs that hold simplified pages go through `without_private_data`. What was found on any page
-of a session is taken out of all of it, and out of the names of elements, which are made of words that pages show, and
-the actions that mean them: `lists_of_anna` becomes `lists_of_name` on the page and in the click. Two names that become
-one stay one; ids and times stay as they are.
+of a session is taken out of all of its pages, earlier ones too, and out of the names of elements, which are made of
+words that pages show, and the actions that mean them: `lists_of_anna` becomes `lists_of_name` on the page and in the
+click. Two names that become one stay one; ids and times stay as they are. Credentials never stay in an address, even
+where private data is kept.
 """
 
 import re
@@ -34,6 +35,8 @@ from replay_sessions.private_data import (
     remove_from_url,
     remove_private_data,
     remove_repeated,
+    repeated_texts,
+    without_credentials,
 )
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.store.manifest import Rejected
@@ -165,7 +168,7 @@ def _read_rows(
             action=action,
             rationale=row.get("rationale") or None,
             rationale_source=row.get("rationale_source"),
-            url=row.get("url"),
+            url=row.get("url") and without_credentials(row["url"]),
             timestamp=row.get("timestamp"),
             gap=gap,
         )
@@ -195,7 +198,12 @@ def without_private_data(session: Session) -> Session:
 def without_removed(session: Session, removed: Sequence[Removal]) -> Session:
     """The session without what was removed from any of its pages: from the others too, from the names of elements, and
     from what the shopper said and typed."""
-    steps = tuple(_clean_step(step, removed) for step in session.steps)
+    words = words_of_names(removed)
+    sought = (*repeated_texts(removed), *words)
+    steps = tuple(
+        _clean_step(step, removed, words) if any(text in step.page for text in sought) else step
+        for step in session.steps
+    )
     return without_private_words(msgspec.structs.replace(session, steps=steps), removed)
 
 
@@ -232,11 +240,10 @@ def _page_without(page: str) -> tuple[str, tuple[Removal, ...]]:
     return "".join(pieces), removed
 
 
-def _clean_step(step: Step, removed: Sequence[Removal]) -> Step:
+def _clean_step(step: Step, removed: Sequence[Removal], words: dict[str, str]) -> Step:
     pieces, _ = html_pieces(step.page)
     for position, piece in remove_repeated(pieces, removed).items():
         pieces[position] = piece
-    words = words_of_names(removed)
 
     def cleaned(name: re.Match[str]) -> str:
         return name[1] + replace_words(name[2], words) + name[3]

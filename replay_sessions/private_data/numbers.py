@@ -221,7 +221,7 @@ class _Judge:
             return True
         if is_written_as_phone:
             return _fits(written, _ANY_REGION if is_international else "US")
-        return _fits_somewhere(written, as_written=not (is_announced or is_near))
+        return _fits_somewhere(written, as_written=not (is_announced or (is_near and written[0] in "0(")))
 
     def _is_near_phone(self, start: int) -> bool:
         """Whether a word for phones stands before it in the same text, not right before."""
