@@ -2,7 +2,7 @@
 
 import pytest
 
-from replay_sessions.private_data import find_private_data, find_in_text, remove_from_url
+from replay_sessions.private_data import find_in_text, find_private_data, remove_from_url
 
 _JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiIsIm5hbWUiOiJBbm5hIn0.c2lnbmF0dXJlLW9mLXRoZS10b2tlbg"
 
@@ -20,7 +20,8 @@ _JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiIsIm5hbWUiOiJBbm5hIn0.c2lnbmF0dXJlLW9
         ("//user:pass@shop.example/", "//[secret]@shop.example/"),
         ("/f.jpg?X-Amz-Signature=0a1b2c&w=200", "/f.jpg?X-Amz-Signature=[secret]&w=200"),
         ("/f.jpg?sig=0a1b2c&w=200", "/f.jpg?sig=[secret]&w=200"),
-        ("/api?apikey=AIzaSyA1&client_secret=x9&api-key=k", "/api?apikey=[secret]&client_secret=[secret]&api-key=[secret]"),
+        ("/api?apikey=AIzaSyA1&client_secret=x9", "/api?apikey=[secret]&client_secret=[secret]"),
+        ("/reset?code=q7Yt4Rw2Zp9Lk3Nd8Hs1&coupon=SUMMER20", "/reset?code=[secret]&coupon=SUMMER20"),
         ("/in?password=open+it&otp=123456", "/in?password=[secret]&otp=[secret]"),
         ("/x?PHPSESSID=abcdef&sid=7f7f7f7f", "/x?PHPSESSID=[secret]&sid=[secret]"),
     ],

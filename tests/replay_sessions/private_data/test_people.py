@@ -95,10 +95,14 @@ def test_two_ways_to_announce_a_name_are_one_more_sign() -> None:
 
 
 def test_the_value_of_a_field_that_is_called_after_a_name_goes_from_the_page() -> None:
-    page = page_of("<label>Recipient's name<input name=n value='Tamsin Quillfeather'></label><p>We will tell Tamsin.</p>")
+    page = page_of(
+        "<label>Recipient's name<input name=n value='Tamsin Quillfeather'></label><p>We will tell Tamsin.</p>"
+    )
     assert "Tamsin" not in page.html
     assert page.removed[0].found_by == "field"
-    kept = page_of("<label>Company name<input value='Acme Tools'></label><input placeholder='Search city' value='Lahore'>")
+    kept = page_of(
+        "<label>Company name<input value='Acme Tools'></label><input placeholder='Search city' value='Lahore'>"
+    )
     assert kept.removed == ()
 
 
