@@ -86,7 +86,9 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
             end = hit.start + len(hit.name)
             yield Span(hit.start, end, "name", "label", signs)
             if (town := end_of_address(text, end)) > end:
-                yield Span(end + len(text[end:town]) - len(text[end:town].lstrip(_BEFORE_TOWN)), town, "address", "label")
+                yield Span(
+                    end + len(text[end:town]) - len(text[end:town].lstrip(_BEFORE_TOWN)), town, "address", "label"
+                )
 
 
 def find_spoken(page: PageText) -> Iterator[Span]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import phonenumbers
 from phonenumbers import PhoneNumberType
 
-from replay_sessions.private_data.phrases import NUMBERS, phrases_on
-from replay_sessions.private_data.spans import GAP, SEPARATOR, VOWEL_SIGNS, PageText, Span, is_unspaced, word_list
+from replay_sessions.private_data.labelled import find_labelled
+from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _MAX_MAILBOX = 64
@@ -46,33 +46,11 @@ _ENDING_WORDS = frozenset({
 _IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
 _SHORTEST_IBAN = 15
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
-_AFTER_LABEL = re.compile(
-    rf"[ .:：#№°º({SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}})?"
-    rf"([A-Z0-9]{{1,40}}+"
-    rf"(?:[-/ ](?=[A-Z]{{0,20}}[0-9]|[A-Z]{{1,4}}[-/])[A-Z0-9]{{1,40}}+){{0,8}}(?:[-/][A-Z])?)(?!\w)"
-)
-_AFTER_ID_LABEL = re.compile(
-    rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}}(?:(?:o|a|el|la|le|il) )?)?"
-    r"((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}"
-    r"(?:-?[A-Z](?!\w))?)(?!\w)"
-)
-_MONTH = rf"[^\W\d_](?:[^\W\d_]|[{VOWEL_SIGNS}]){{2,15}}\.?"
-_BIRTH_YEAR = r"(?:(?:19|20|25)\d\d)"
-_BIRTH_DATE = re.compile(
-    rf"[ .:：>{SEPARATOR}]{{0,6}}(?:(?:on|am|le|el|il|em|op|la|den|dnia) )?"
-    rf"({_BIRTH_YEAR}[.,]? ?[./年년-]? ?(?:\d{{1,2}}|{_MONTH}) ?[./月월-]? ?\d{{1,2}}[日일]?"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?"
-    rf"(?:{_BIRTH_YEAR}|\d\d)"
-    rf"|{_MONTH} \d{{1,2}},? {_BIRTH_YEAR})(?!\w)"
-)
 # Identity numbers that need no label: Brazil's and France's, with their check digits, and Italy's by its form.
 _BRAZILIAN_ID = re.compile(r"\d{3}\.\d{3}\.\d{3}-\d\d")
 _FRENCH_ID = re.compile(r"([12] ?\d\d ?(?:0[1-9]|1[0-2]) ?\d\d ?\d{3} ?\d{3}) ?(\d\d)")
 _ITALIAN_ID = re.compile(r"\n([A-Z]{6}\d\d[A-EHLMPR-T]\d\d[A-Z]\d{3}[A-Z])(?=\n)")
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
-_MIN_DIGITS = 5
-_PRICE = re.compile(r"\d+[.,]\d\d")
-_AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
 _NORTH_AMERICAN = re.compile(r"(?:(?:00)?1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
 _DATE = re.compile(
     r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}"
@@ -100,7 +78,6 @@ _LOOK_BACK = 60
 _SPEECH_REACH = 60
 _NEAR_PHONE = 60
 _WORDS = re.compile(r"\w+")
-_LONGEST_BEFORE = 12  # characters of such words
 _MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
 
@@ -113,7 +90,7 @@ def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
     """
     text = page.joined
     yield from _emails(text)
-    yield from _labelled(page)
+    yield from find_labelled(page)
     yield from (Span(start, start + len(code), "id_number") for start, code in page.offsets_of(page.clues(_ITALIAN_ID)))
     judge = _Judge(text, _SPEECH_REACH if is_speech else 0)
     for match in _DIGITS.finditer(text):
@@ -271,24 +248,6 @@ def _phone_words() -> frozenset[str]:
     return frozenset(
         label.lower().rstrip(".") for label in word_list("phone_labels", "phone_clues") if " " not in label
     )
-
-
-_AFTER_LABELS = {"order": _AFTER_LABEL, "id_number": _AFTER_ID_LABEL, "birth_date": _BIRTH_DATE}
-
-
-def _labelled(page: PageText) -> Iterator[Span]:
-    """Numbers of five digits and more that a label calls an order, an identity card or the like, and dates of birth."""
-    text = page.joined
-    for phrase, start in phrases_on(page):
-        kind = NUMBERS.get(phrase.kind)
-        code = _AFTER_LABELS[kind].match(text, start + len(phrase.words)) if kind else None
-        if not kind or not code or (_AMOUNT if kind == "order" else _PRICE).fullmatch(code[1]):
-            continue
-        is_long = sum(map(str.isdigit, code[1])) >= _MIN_DIGITS - (not code[1].isdigit())
-        # In a cell of its own a label has few words before it.
-        is_cell = SEPARATOR not in text[start : code.start(1)] or start - page.piece_around(start)[0] <= _LONGEST_BEFORE
-        if is_long and is_cell:
-            yield Span(*code.span(1), kind)
 
 
 def _is_identity_number(written: str) -> bool:

@@ -80,7 +80,9 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:
                 other for word in words.split() if (other := word.strip(AROUND_WORDS)) != bare and other.isalpha()
             )
             key = words.index(bare)
-            written = {bare, bare.capitalize(), bare.upper(), given[key : key + len(bare)]}
+            written = {bare.capitalize(), bare.upper(), given[key : key + len(bare)]}
+            if is_speech or words not in word_set("told_before_people"):  # "to" is a label only where a text begins
+                written.add(bare)
             for word in written | ({"İ" + bare[1:]} if bare[0] == "i" else set()):
                 spaced[word].append(Phrase(words, kind, key, others))
     return dict(spaced), unspaced

@@ -25,7 +25,10 @@ _HEAD = re.compile(rf"[^{_ENDS}]*\Z")
 _NEXT_TO_TOWN = re.compile(r"[^\W\d_][ –-]|\d,? ?[^\W\d_]")
 _BETWEEN = re.compile(rf"[ ,，–—-]{{0,3}}(?:{SEPARATOR}[ ,]{{0,2}})?")
 _NO_STREET = re.compile(r"[$€£¥₹₪₩₽฿₺₴₫%*=+@×…]|\d[.,]\d\d\b|\d ?x ?\d|,-|\.\.")
-_HOUSE = re.compile(r"[A-Z]-?\d{1,4}\Z|\d{1,5}[-/]?\w?,? \S+ \S|\S.* (?:\S{1,4}\.? ?)?(?<!\d)\d{1,4}(?!\d)[\w./ºª°-]*(?: \S{1,4}){0,2}\Z")
+_HOUSE = re.compile(
+    r"[A-Z]-?\d{1,4}\Z|\d{1,5}[-/]?\w?,? \S+ \S"
+    r"|\S.* (?:\S{1,4}\.? ?)?(?<!\d)\d{1,4}(?!\d)[\w./ºª°-]*(?: \S{1,4}){0,2}\Z"
+)
 _LONG_CODE = 5  # digits of codes that fewer other numbers have
 _MOST_WORDS = 8
 _MOST_LINES = 3  # between a house and its town

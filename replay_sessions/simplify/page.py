@@ -19,7 +19,6 @@ from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.targets import Labels, Target, label_of, shown_attributes
 from replay_sessions.simplify.walk import Walk
 
-
 _HINT = "\x01"  # before what is not written out
 
 
