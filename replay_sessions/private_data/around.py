@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from replay_sessions.private_data.people import is_person, leading_name
-from replay_sessions.private_data.phrases import OWNED, Phrase, phrases_on
+from replay_sessions.private_data.phrases import is_at, phrases_on
 from replay_sessions.private_data.signs import AFTER, CAPITAL, LONGEST_NAME, TO_REMOVE, Hit, says_who_it_is, signs_of
 from replay_sessions.private_data.spans import GAP, SEPARATOR, SURE, VOWEL_SIGNS, PageText, Span, word_list, word_set
 
@@ -17,7 +17,7 @@ _PIECE = re.compile(rf"[^{GAP}]+")
 _SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\.?\s?Sc|B\.?A|M\.?A|MBA)?\W*")
 _PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
 _CONJUNCTION = re.compile(rf"[^\W\d_][\w{VOWEL_SIGNS}]*|&")
-_OWNER = re.compile(r"((?:[^\W\d_a-z][\w-]+ ){0,2}[^\W\d_a-z][\w-]+)['’]s? (?:[\w’'-]+ ){0,2}\Z")
+_OWNER = re.compile(r"(?:[^\W\d_a-z][\w-]+ ){0,2}[^\W\d_a-z][\w-]+\Z")
 _FORM_OF_ADDRESS = re.compile("[ 　]?(?:さん|様|さま|ちゃん|くん|(?:고객|회원)?님|씨|先生|女士|小姐)")
 _SURE_FORMS = ("さん", "様", "さま", "ちゃん", "くん", "님")
 _NOBODYS = re.compile("[お御皆客]|고객|회원|손님|선생")
@@ -45,8 +45,9 @@ def find_around(page: PageText, others: Iterable[Span]) -> Iterator[Hit]:
         others: What else is private on the page.
     """
     for phrase, start in phrases_on(page):
-        if phrase.kind in OWNED and _ENDS.match(page.joined, start + len(phrase.words)):
-            yield from _owner(page, start, phrase)
+        if phrase.kind == "owned" and _ENDS.match(page.joined, start + len(phrase.words)):
+            yield from _owner(page, start, phrase.words)
+    yield from _owners(page)
     for span in others:
         yield from _beside(page, span)
         if span.kind == "email":
@@ -56,22 +57,30 @@ def find_around(page: PageText, others: Iterable[Span]) -> Iterator[Hit]:
     yield from _spoken_to(page)
 
 
-def _owner(page: PageText, end: int, owned: Phrase) -> Iterator[Hit]:
-    """The name before what is owned: at the beginning of a text, or with an apostrophe anywhere."""
+def _owners(page: PageText) -> Iterator[Hit]:
+    """Names with an apostrophe before what is owned, at the beginning of a text or anywhere in a sentence."""
+    text = page.joined
+    for match in _possessions().finditer(text):
+        owner = _OWNER.search(text, max(0, match.start() - LONGEST_NAME), match.start())
+        if owner and (is_at(text, owner.start(), f"{GAP}¿¡") or match[1][0].islower()):
+            yield Hit(owner.start(), owner[0], TO_REMOVE + signs_of(page, owner[0]), match[1])
+
+
+@functools.cache
+def _possessions() -> re.Pattern[str]:
+    owned = "|".join(sorted(word_list("owned_after_s", "owned"), key=len, reverse=True))
+    return re.compile(rf"['’]s? (?:[\w’'-]+ ){{0,2}}?((?i:{owned}))(?!\w| [A-Z])")
+
+
+def _owner(page: PageText, end: int, owned: str) -> Iterator[Hit]:
+    """The name with which a text begins, before what is owned or done."""
     text = page.joined
     start, _ = page.piece_around(end)
     piece = text[start:end]
-    if len(piece) > LONGEST_NAME or (owned.kind != "owned" and "'" not in piece and "’" not in piece):
-        return
-    possessive = _OWNER.search(piece)
-    if possessive and (possessive.start() == len(piece) - len(piece.lstrip()) or text[end].islower()):
-        name = possessive[1]
-        yield Hit(start + possessive.start(1), name, 2 + signs_of(page, name), owned.words)
-        return
-    start += len(piece) - len(piece.lstrip())
-    name = leading_name(piece.strip())
-    if name and text[start + len(name) : end] in (" ", " – ", " — ", " - ") and owned.kind == "owned":
-        yield Hit(start, name, 1 + signs_of(page, name), owned.words)
+    if len(piece) <= LONGEST_NAME and (name := leading_name(piece.strip())):
+        start += len(piece) - len(piece.lstrip())
+        if text[start + len(name) : end] in (" ", " – ", " — ", " - "):
+            yield Hit(start, name, 1 + signs_of(page, name), owned)
 
 
 def _beside(page: PageText, span: Span) -> Iterator[Hit]:

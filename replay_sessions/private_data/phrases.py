@@ -9,7 +9,6 @@ from replay_sessions.private_data.spans import AROUND_WORDS, PageText, is_unspac
 
 NUMBERS = {"order_labels": "order", "id_number_labels": "id_number", "birth_date_labels": "birth_date"}
 ADDRESSES = frozenset({"address_labels", "weak_address_labels", "changed_addresses"})
-OWNED = frozenset({"owned", "owned_after_s"})
 # How many signs of a name the words of each list are. After labels there is a colon, or the end of their text.
 SIGNS = {
     "greetings": 1, "letter_greetings": 1, "introductions": 2, "closings": 1, "person_phrases": 2, "kin": 2,
@@ -17,7 +16,7 @@ SIGNS = {
     "weak_name_labels": 1, "told_before_people": 1,
 }  # fmt: skip
 SPOKEN = frozenset({"introductions", "person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
-_ALL = (*SIGNS, *NUMBERS, *ADDRESSES, *OWNED, "entries")
+_ALL = (*SIGNS, *NUMBERS, *ADDRESSES, "owned", "entries")
 
 
 class Phrase(NamedTuple):
@@ -75,11 +74,11 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:
         if is_unspaced(words[0]):
             unspaced.append(Phrase(words, kind, 0))
         elif is_speech or kind == "weak_name_labels" or words not in word_set("told_before_people"):
-            bare = max((word.strip(AROUND_WORDS) or word for word in words.split()), key=len)
+            bare = max((word.strip(AROUND_WORDS) or word for word in reversed(words.split())), key=len)
             others = tuple(
                 other for word in words.split() if (other := word.strip(AROUND_WORDS)) != bare and other.isalpha()
             )
-            key = words.index(bare)
+            key = words.rindex(bare)
             written = {bare.capitalize(), bare.upper(), given[key : key + len(bare)]}
             if is_speech or words not in word_set("told_before_people"):  # "to" is a label only where a text begins
                 written.add(bare)
