@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from replay_sessions.private_data.around import find_around
+from replay_sessions.private_data.around import find_around, is_role
 from replay_sessions.private_data.people import is_person, leading_name, small_name
 from replay_sessions.private_data.phrases import ADDRESSES, SIGNS, SPOKEN, Phrase, is_at, phrases_on
 from replay_sessions.private_data.postcodes import end_of_address
@@ -188,9 +188,21 @@ def _signs_around(page: PageText, place: _Place, after: re.Match[str] | None) ->
             return signs if is_clause and (is_known or len(name.split()) <= _MOST_AFTER_WEAK) else -1
         case "name_labels" | "changed_names":
             return signs if is_clause else -1
+        case "titled":
+            return signs if name.count(" ") == 1 and text[place.start].isupper() else -1
+        case "prepositions":
+            is_lower = text[place.start : place.end].islower() and not place.is_apart
+            return signs if is_lower and after is not None and " " in name and _is_of_order(page, place.start) else -1
     is_heading = not (place.is_marked or is_text or place.is_sentence_case)  # "Ask For Help"
     in_product = kind == "maybe_person_phrases" and not is_clause and _AFTER_CAPITAL.search(text, 0, place.start)
     return signs - bool(is_heading or in_product)
+
+
+def _is_of_order(page: PageText, end: int) -> bool:
+    """Whether the text before a place tells of an order, a parcel, an account, in a sentence."""
+    text = page.joined
+    words = text[max(page.piece_around(end)[0], end - LONGEST_NAME) : end].split()
+    return bool(words) and (words[-1].islower() or len(words) == 1) and any(is_role(word.lower()) for word in words)
 
 
 def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:

@@ -34,7 +34,7 @@ _LONGEST_ROLE = 40
 _MOST_ROLE_WORDS = 5
 _MOST_NAME_WORDS = 2  # of a name that no people are called
 _SPOKEN_TO = re.compile(rf", ({CAPITAL}[\w’'-]+(?: {CAPITAL}[\w’'-]+)?) ?[!?.…]*(?=[{GAP}]|$)")
-_SPEAKING_TO = re.compile(rf"[{GAP}] ?[¡¿]?({CAPITAL}[\w’'-]+), (\w+)")
+_SPEAKING_TO = re.compile(rf"[{GAP}] ?[¡¿]?({CAPITAL}[\w’'{VOWEL_SIGNS}-]+(?: {CAPITAL}[\w’'-]+)?)[,，،] ?(?=[^\d ])")
 _MOST_WORDS = 14
 
 
@@ -144,7 +144,8 @@ def _roles(page: PageText) -> Iterator[Hit]:
             yield Hit(match.end(), name, 1 + (not has_capitals) + signs_of(page, name), "role")
 
 
-def _is_role(word: str) -> bool:
+def is_role(word: str) -> bool:
+    """Whether a word, or the label that it ends, says what somebody does in an order."""
     return word.startswith(_role_words()) or word[-1] in "者人名氏"
 
 
@@ -159,7 +160,12 @@ def _spoken_to(page: PageText) -> Iterator[Hit]:
     spoken = word_set("second_person")
     if spoken.isdisjoint(page.lowered):
         return
-    names = [match for match in _SPEAKING_TO.finditer(text) if match[2].lower() in spoken]
+    names = []
+    for match in _SPEAKING_TO.finditer(text):
+        rest = text[match.end() : page.piece_around(match.end())[1]].lower().split()
+        is_spoken = not spoken.isdisjoint(word.strip(".,!?") for word in rest) or text[match.end()] in "您你"
+        if is_spoken and len(rest) <= _MOST_WORDS and match[1].lower() not in word_set("openers"):
+            names.append(match)
     for match in _SPOKEN_TO.finditer(text):
         words = [word.strip(".,!?¡¿") for word in text[slice(*page.piece_around(match.start(1)))].split()]
         is_titled = match[1].split()[0].lower().rstrip(".") in word_set("titles")

@@ -13,7 +13,7 @@ ADDRESSES = frozenset({"address_labels", "weak_address_labels", "changed_address
 SIGNS = {
     "greetings": 1, "letter_greetings": 1, "introductions": 2, "closings": 1, "person_phrases": 2, "kin": 2,
     "maybe_person_phrases": 1, "exits": 1, "denials": 1, "accounts": 1, "name_labels": 2, "changed_names": 2,
-    "weak_name_labels": 1, "told_before_people": 1,
+    "weak_name_labels": 1, "titled": 1, "prepositions": 1, "told_before_people": 1,
 }  # fmt: skip
 SPOKEN = frozenset({"introductions", "person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
 _ALL = (*SIGNS, *NUMBERS, *ADDRESSES, "owned", "entries")
@@ -73,14 +73,16 @@ def _phrases(is_speech: bool) -> tuple[dict[str, list[Phrase]], list[Phrase]]:
         words = lower(given)
         if is_unspaced(words[0]):
             unspaced.append(Phrase(words, kind, 0))
-        elif is_speech or kind == "weak_name_labels" or words not in word_set("told_before_people"):
+        elif is_speech or kind in ("weak_name_labels", "prepositions") or words not in word_set("told_before_people"):
             bare = max((word.strip(AROUND_WORDS) or word for word in reversed(words.split())), key=len)
             others = tuple(
                 other for word in words.split() if (other := word.strip(AROUND_WORDS)) != bare and other.isalpha()
             )
             key = words.rindex(bare)
             written = {bare.capitalize(), bare.upper(), given[key : key + len(bare)]}
-            if is_speech or words not in word_set("told_before_people"):  # "to" is a label only where a text begins
+            if (
+                is_speech or kind == "prepositions" or words not in word_set("told_before_people")
+            ):  # "to" is a label only where a text begins
                 written.add(bare)
             for word in written | ({"İ" + bare[1:]} if bare[0] == "i" else set()):
                 spaced[word].append(Phrase(words, kind, key, others))

@@ -18,10 +18,10 @@ LONGEST_NAME = 80
 CAPITAL = r"[^\W\d_a-zß-öø-ÿа-яα-ω]"
 # What ends a name: the punctuation after it, or the end of its text.
 AFTER = re.compile(
-    rf" ?(?:(?P<mark>[!！?？;，。、।\U0001f300-\U0001faff\u2600-\u27bf]|[,.،](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)"
+    rf" ?(?:(?P<mark>[!！?？;，。、।\U0001f300-\U0001faff\u2600-\u27bf]|[,.،:](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)"
 )
 _FULL_NAME = range(2, 5)  # words of one
-_DOMAIN = re.compile(r"\w\w\.\w")
+_DOMAIN = re.compile(r"\w{4}\.\w\w")
 _POSSESSIVE = re.compile(r"['’]s?\Z")
 
 
