@@ -37,6 +37,7 @@ _SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
 _BEFORE_KIN = re.compile(r"(?<![\w-])([^\W\d_a-z][^\W\d_]{2,20}), \Z")
 _AFTER_CAPITAL = re.compile(r"(?<=\S )[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
 _SMALL_ADDRESS = re.compile(r"\d{1,5}\w? [^\W\d_]{3,}(?: [^\W\d_]{4,})")
+_GOES_ON = re.compile(" [a-zà-ÿ0-9(]")
 _QUESTIONS = ("?", "？", ";")  # a Greek question ends with a semicolon
 _PUNCTUATION = frozenset(",，、:：–—(")
 _BEFORE_CLAUSE = f"{GAP}.!?;:,·•|–—(¿¡…！。、-"
@@ -192,7 +193,8 @@ def _signs_around(page: PageText, place: _Place, after: re.Match[str] | None) ->
             return signs if name.count(" ") == 1 and text[place.start].isupper() else -1
         case "prepositions":
             is_lower = text[place.start : place.end].islower() and not place.is_apart
-            return signs if is_lower and after is not None and " " in name and _is_of_order(page, place.start) else -1
+            ends = after is not None or _GOES_ON.match(text, place.end + len(name) + 1)
+            return signs if is_lower and ends and " " in name and _is_of_order(page, place.start) else -1
     is_heading = not (place.is_marked or is_text or place.is_sentence_case)  # "Ask For Help"
     in_product = kind == "maybe_person_phrases" and not is_clause and _AFTER_CAPITAL.search(text, 0, place.start)
     return signs - bool(is_heading or in_product)

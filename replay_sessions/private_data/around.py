@@ -158,7 +158,7 @@ def _spoken_to(page: PageText) -> Iterator[Hit]:
     """Who is spoken to: a name before or behind a comma in a sentence to a shopper."""
     text = page.joined
     spoken = word_set("second_person")
-    if spoken.isdisjoint(page.lowered):
+    if spoken.isdisjoint(page.lowered) and not page.is_east_asian:
         return
     names = []
     for match in _SPEAKING_TO.finditer(text):
@@ -169,7 +169,8 @@ def _spoken_to(page: PageText) -> Iterator[Hit]:
     for match in _SPOKEN_TO.finditer(text):
         words = [word.strip(".,!?¡¿") for word in text[slice(*page.piece_around(match.start(1)))].split()]
         is_titled = match[1].split()[0].lower().rstrip(".") in word_set("titles")
-        is_sentence = is_titled or sum(word[:1].isupper() for word in words) <= 1 + len(match[1].split())
+        is_sentence = is_titled or sum(word[:1].isupper() for word in words) <= 2 + len(match[1].split())
+        is_sentence = is_sentence and spoken.isdisjoint(match[1].lower().split())
         if is_sentence and len(words) <= _MOST_WORDS and not spoken.isdisjoint(map(str.lower, words)):
             names.append(match)
     for match in names:
