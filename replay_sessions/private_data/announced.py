@@ -194,7 +194,8 @@ def _signs_around(page: PageText, place: _Place, after: re.Match[str] | None) ->
         case "prepositions":
             is_lower = text[place.start : place.end].islower() and not place.is_apart
             ends = after is not None or _GOES_ON.match(text, place.end + len(name) + 1)
-            return signs if is_lower and ends and " " in name and _is_of_order(page, place.start) else -1
+            is_full = name.count(" ") == 1 or (is_known and " " in name)
+            return signs if is_lower and ends and is_full and _is_of_order(page, place.start) else -1
     is_heading = not (place.is_marked or is_text or place.is_sentence_case)  # "Ask For Help"
     in_product = kind == "maybe_person_phrases" and not is_clause and _AFTER_CAPITAL.search(text, 0, place.start)
     return signs - bool(is_heading or in_product)

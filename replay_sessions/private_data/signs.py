@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_given, is_person
 from replay_sessions.private_data.phrases import phrases_on
-from replay_sessions.private_data.spans import AROUND_WORDS, GAP, PageText, lower, word_list, word_set
+from replay_sessions.private_data.spans import AROUND_WORDS, EAST_ASIAN, GAP, PageText, lower, word_list, word_set
 
 TO_REMOVE = 2  # signs
 LONGEST_NAME = 80
@@ -21,6 +21,7 @@ AFTER = re.compile(
     rf" ?(?:(?P<mark>[!！?？;，。、।\U0001f300-\U0001faff\u2600-\u27bf]|[,.،:](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)"
 )
 _FULL_NAME = range(2, 5)  # words of one
+_LONGEST_EAST_ASIAN = 6
 _DOMAIN = re.compile(r"\w{4}\.\w\w")
 _POSSESSIVE = re.compile(r"['’]s?\Z")
 
@@ -46,8 +47,8 @@ def signs_of(page: PageText, name: str) -> int:
     bare = {_POSSESSIVE.sub("", word) for word in lowered if len(word) > 1}
     if not _interface_words().isdisjoint(bare):
         return -2
-    if name[0].lower() == name[0]:
-        return 0  # a script without capitals
+    if name[0].lower() == name[0]:  # a script without capitals
+        return 0 if name < EAST_ASIAN or len(name) <= _LONGEST_EAST_ASIAN else -2
     is_ordinary = any(word in page.words for word in lowered)  # the page has it with a small letter too
     return -1 if is_ordinary else int(is_full and not (name.isupper() or any(map(str.isdigit, name))))
 
