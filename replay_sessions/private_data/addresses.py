@@ -112,7 +112,6 @@ _LINE_BEFORE = re.compile(rf"(?:#?{_LINE}|#?\d+)\Z")
 _MOST_LINES_BEFORE = 3
 _LONGEST_SAYING = 8
 _SAYS_WHERE = re.compile(r"(?:\b(?:at|to|in|on|near|from|is)|[,:]) \Z", re.IGNORECASE)
-_BOX = _pattern(rf"(?<!\w)(?:P\.? ?O\.? ?)?(?:{_any_of('box_words')}) ?\d{{2,6}}{_REST}?")
 _EAST_ASIAN = _pattern(
     r"[一-鿿]{2,8}(?:路|街|道|巷|胡同) ?\d{1,5} ?[号號](?: ?\d{1,4} ?[幢栋室楼层单元]+)*",
     r"(?:〒 ?\d{3}-?\d{4}\s*)?(?:東京都|北海道|(?:京都|大阪)府|[一-鿿]{2,3}県)"
@@ -140,7 +139,6 @@ _CLUES = {
         (_WORD_FIRST, [*word_list(*_BEFORE_NAME), "شارع", "طريق", "רחוב", "שדרות"]),
         (_ENDING, ["Straße", "Strasse", "Allee", "Gasse", *_STREET_NOUNS.split("|")]),
         (_TOWN_CODE, f"{_STATES} {_AUSTRALIAN}".split()),
-        (_BOX, word_list("box_words")),
     )
     for word in words
 }
@@ -235,6 +233,4 @@ def _is_promising(text: str, start: int, end: int, pattern: Pattern) -> bool:
         return _POSTCODE_BEGIN.match(text[max(0, start - 6) : start]) is not None
     if end - start == 2 and pattern is _WORD_FIRST and text[end : end + 1] != ".":
         return False  # "al" and the like are words of their own
-    if text.startswith("Box", start) and text[max(0, start - 2) : start].strip()[-1:] not in ("O", "."):
-        return False
     return (_HOUSE_NEAR if pattern is _WORD_FIRST else _NUMBER_NEXT).match(text, end) is not None

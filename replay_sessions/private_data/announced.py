@@ -15,7 +15,6 @@ from typing import NamedTuple
 from replay_sessions.private_data.around import find_around, is_role
 from replay_sessions.private_data.people import is_person, leading_name, small_name
 from replay_sessions.private_data.phrases import ADDRESSES, SIGNS, SPOKEN, Phrase, is_at, phrases_on
-from replay_sessions.private_data.postcodes import end_of_address
 from replay_sessions.private_data.signs import AFTER, CAPITAL, LONGEST_NAME, TO_REMOVE, Hit, says_who_it_is, signs_of
 from replay_sessions.private_data.spans import (
     EAST_ASIAN,
@@ -55,7 +54,6 @@ _WORD_OF_ADDRESS = (
     r"|rue|avenue|boulevard|place|chemin|plac|ul\.?|al\.?|os\.?|pl\.?|calle|via|rua|n[º°o]|nr\.?|apt\.?|piso|top|kw|m\.|/|-)(?=[\s,]))[)]?"
 )
 _ADDRESS = re.compile(rf"{_WORD_OF_ADDRESS}(?:(?: ?, ?| |/| / ){_WORD_OF_ADDRESS})*")
-_BEFORE_TOWN = f" ,，–-{SEPARATOR}"
 _DIGIT = re.compile(r"\d")
 _ANNOUNCING = SIGNS.keys() - {"told_before_people"}
 _LABELS = frozenset({"name_labels", "changed_names", "weak_name_labels"})
@@ -86,10 +84,6 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
         if signs >= TO_REMOVE:
             end = hit.start + len(hit.name)
             yield Span(hit.start, end, "name", "label", signs)
-            if (town := end_of_address(text, end)) > end:
-                yield Span(
-                    end + len(text[end:town]) - len(text[end:town].lstrip(_BEFORE_TOWN)), town, "address", "label"
-                )
 
 
 def find_spoken(page: PageText) -> Iterator[Span]:

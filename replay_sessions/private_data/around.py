@@ -26,6 +26,7 @@ _LONGEST_UNSPACED = 12
 # Beside these somebody's name may stand; beside the others only what people are called.
 _BESIDE_NAMES = frozenset({"address", "order", "birth_date", "id_number"})
 _MOST_LINES = 2  # between it and the name
+_BEFORE_NAME = re.compile(r".*(?: [–—|·] |: )")
 _BRACKETS = re.compile(r" ?\([^()]*\)\Z")
 # What stands between a role and a name: a colon, or "is".
 _COLON = re.compile(r"(?:[:：] ?| (?:is|ist|est|es|è|é|är|er|on|jest|je) )(?=[^\W\d_a-z])")
@@ -33,7 +34,9 @@ _AROUND_LABEL = re.compile(rf"[{GAP}.·|;,()]")
 _LONGEST_ROLE = 40
 _MOST_ROLE_WORDS = 5
 _MOST_NAME_WORDS = 2  # of a name that no people are called
-_SPOKEN_TO = re.compile(rf", ({CAPITAL}[\w’'-]+(?: {CAPITAL}[\w’'-]+)?) ?[!?.…]*(?=[{GAP}]|$)")
+_SPOKEN_TO = re.compile(
+    rf", ({CAPITAL}[\w’'-]+(?: {CAPITAL}[\w’'-]+)?)(?: ?[!?.…]*(?=[{GAP}]|$)|(?=, [a-zà-ÿ])|(?=[!?] ))"
+)
 _SPEAKING_TO = re.compile(rf"[{GAP}] ?[¡¿]?({CAPITAL}[\w’'{VOWEL_SIGNS}-]+(?: {CAPITAL}[\w’'-]+)?)[,，،] ?(?=[^\d ])")
 _MOST_WORDS = 14
 
@@ -93,12 +96,12 @@ def _beside(page: PageText, span: Span) -> Iterator[Hit]:
         start, _ = page.piece_around(end - 1)
         lines.append((start, end))
     for begin, end in lines:
-        line = _BRACKETS.sub("", text[begin:end].strip(" ,:–—-"))
+        line = _BEFORE_NAME.sub("", _BRACKETS.sub("", text[begin:end].strip(" ,:–—-")))
         name = leading_name(line.title() if line.isupper() else line)
         if line and len(name) == len(line):
             signs = 1 + signs_of(page, name)
             if is_person(name) or (span.kind in _BESIDE_NAMES and signs >= TO_REMOVE):
-                yield Hit(text.index(line, begin), line, signs, span.kind)
+                yield Hit(text.rindex(line, begin, end), line, signs, span.kind)
             return
 
 
