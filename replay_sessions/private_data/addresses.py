@@ -81,7 +81,7 @@ _NUMBER_FIRST = _pattern(
 )
 _WORD_FIRST = _pattern(
     rf"(?<!\w)(?:{_any_of('street_words_before_name')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? "
-    rf"(?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b)?{_REST}?",
+    rf"(?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b(?!-\d))?{_REST}?",
     rf"(?<!\w)(?:{_any_of('street_words_before_name_and_town')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? {_HOUSE}{_REST}",
     rf"(?<!\w)(?:{_any_of('russian_street_words')})\.? ?[А-ЯЁІЇЄҐ][\w.-]*(?: [А-ЯЁ][\w.-]*){{0,3}},? "
     r"(?:д\.? ?|буд\. ?|дом )?\d{1,4}[а-я]?(?:/\d{1,3})?(?:,? (?:кв|корп|стр)\.? ?\d{1,4}){0,2}",

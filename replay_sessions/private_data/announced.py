@@ -28,7 +28,7 @@ from replay_sessions.private_data.spans import (
 )
 
 # Between words that announce and a name: "Hello, ", "Recipient: ", "Log out (", or the end of a text.
-_JOINT = re.compile(rf"(?: ?[,，、:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
+_JOINT = re.compile(rf"(?: ?[,，、،:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
 # A greeting may say more before the name: "Hi there Anna".
 _FILLED_JOINT = re.compile(rf"(?: [a-zà-öø-ÿœžščřěýů]{{2,10}}){{0,2}}{_JOINT.pattern}")
 _GIVEN_NAME_LAST = re.compile(rf", ?({CAPITAL}[\w'’-]+)(?=[{GAP}]|$)")
@@ -38,7 +38,7 @@ _AFTER_CAPITAL = re.compile(r"(?<=\S )[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
 _SMALL_ADDRESS = re.compile(r"\d{1,5}\w? [^\W\d_]{3,}(?: [^\W\d_]{4,})")
 _GOES_ON = re.compile(" [a-zà-ÿ0-9(]")
 _QUESTIONS = ("?", "？", ";")  # a Greek question ends with a semicolon
-_PUNCTUATION = frozenset(",，、:：–—(")
+_PUNCTUATION = frozenset(",，、،:：–—(")
 _BEFORE_CLAUSE = f"{GAP}.!?;:,·•|–—(¿¡…！。、-"
 _BEFORE_LABEL = f"{GAP}·•|.;–—¿"
 _BEFORE_TEXT = f"{GAP}¿¡"
