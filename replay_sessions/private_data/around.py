@@ -25,9 +25,10 @@ _UNSPACED_NAME = re.compile(r"[^\W\d_a-zA-Z]{1,6}(?:[ 　・·][^\W\d_a-zA-Z]{1,
 _LONGEST_UNSPACED = 12
 # Beside these somebody's name may stand; beside the others only what people are called.
 _BESIDE_NAMES = frozenset({"address", "order", "birth_date", "id_number"})
+_MOST_MAILBOXES = 20  # each is looked for on the whole page
 _MOST_LINES = 2  # between it and the name
-_BEFORE_NAME = re.compile(r".*(?: [–—|·] |: )")
-_BRACKETS = re.compile(r" ?\([^()]*\)\Z")
+_BEFORE_NAME = re.compile(r" [–—|·] |: ")
+_BRACKETS = re.compile(r"\([^()]{0,40}\)\Z")
 # What stands between a role and a name: a colon, or "is".
 _COLON = re.compile(r"(?:[:：] ?| (?:is|ist|est|es|è|é|är|er|on|jest|je) )(?=[^\W\d_a-z])")
 _AROUND_LABEL = re.compile(rf"[{GAP}.·|;,()]")
@@ -53,8 +54,11 @@ def find_around(page: PageText, others: Iterable[Span]) -> Iterator[Hit]:
     yield from _owners(page)
     for span in others:
         yield from _beside(page, span)
-        if span.kind == "email":
-            yield from _of_mailbox(page, span)
+    mailboxes = {
+        page.joined[span.start : span.end].partition("@")[0].lower() for span in others if span.kind == "email"
+    }
+    for mailbox in sorted(mailboxes)[:_MOST_MAILBOXES]:
+        yield from _of_mailbox(page, mailbox)
     yield from _addressed(page)
     yield from _roles(page)
     yield from _spoken_to(page)
@@ -96,7 +100,8 @@ def _beside(page: PageText, span: Span) -> Iterator[Hit]:
         start, _ = page.piece_around(end - 1)
         lines.append((start, end))
     for begin, end in lines:
-        line = _BEFORE_NAME.sub("", _BRACKETS.sub("", text[begin:end].strip(" ,:–—-")))
+        near = text[max(begin, end - 2 * LONGEST_NAME) : end].strip(" ,:–—-")
+        line = _BEFORE_NAME.split(_BRACKETS.sub("", near).rstrip())[-1]
         name = leading_name(line.title() if line.isupper() else line)
         if line and len(name) == len(line):
             signs = 1 + signs_of(page, name)
@@ -105,14 +110,12 @@ def _beside(page: PageText, span: Span) -> Iterator[Hit]:
             return
 
 
-def _of_mailbox(page: PageText, span: Span) -> Iterator[Hit]:
+def _of_mailbox(page: PageText, mailbox: str) -> Iterator[Hit]:
     """The full names that an e-mail address is made of."""
-    text = page.joined
-    mailbox = text[span.start : span.end].partition("@")[0].lower()
     words = [word for word in re.split(r"[\W\d_]+", mailbox) if word]
     if len(words) == len(("given", "family")) and len(words[1]) > len("li"):
         given = words[0] if len(words[0]) > 1 else rf"{words[0]}[^ ]{{1,15}}"
-        for match in re.finditer(rf"\b{given} {words[1]}\b", text, re.IGNORECASE):
+        for match in re.finditer(rf"\b{given} {words[1]}\b", page.joined, re.IGNORECASE):
             yield Hit(match.start(), match[0], SURE, mailbox)
 
 
