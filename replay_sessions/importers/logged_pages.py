@@ -25,7 +25,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.sources.join_keys import AddressReader
-from replay_sessions.private_data import Removal, remove_from_text
+from replay_sessions.private_data import Removal, remove_from_text, repeated_texts
 from replay_sessions.private_data.people import is_person
 from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
 from replay_sessions.simplify.names import slug
@@ -176,7 +176,7 @@ def _normal_text(text: str) -> str:
 
 def words_of_names(removed: Sequence[Removal]) -> dict[str, str]:
     """What was removed as it stands in names, and its kind."""
-    words = {slug(html.unescape(removal.text)): removal.kind for removal in removed if removal.is_repeated}
+    words = {slug(html.unescape(text)): kind for text, kind in repeated_texts(removed, in_names=True).items()}
     return {word: kind for word, kind in words.items() if word}
 
 

@@ -13,9 +13,10 @@ The `gap` of the next step counts what was left out. A purchase ends the session
 
 Raw pages lose private data while they are simplified, which leaves what the shopper said and typed
 (`without_private_words`). Logs that hold simplified pages go through `without_private_data`. What was found on any page
-of a session is taken out of all of it, and out of the names of elements, which are made of words that pages show, and
-the actions that mean them: `lists_of_anna` becomes `lists_of_name` on the page and in the click. Two names that become
-one stay one; ids and times stay as they are.
+of a session is taken out of all of its pages, earlier ones too, and out of the names of elements, which are made of
+words that pages show, and the actions that mean them: `lists_of_anna` becomes `lists_of_name` on the page and in the
+click. Two names that become one stay one; ids and times stay as they are. Credentials never stay in an address, even
+where private data is kept.
 """
 
 import re
@@ -35,6 +36,8 @@ from replay_sessions.private_data import (
     remove_from_url,
     remove_private_data,
     remove_repeated,
+    repeated_texts,
+    without_credentials,
 )
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.store.manifest import Rejected
@@ -114,8 +117,7 @@ def build_session(
         yield Rejected(where=location, reason=str(error))
         return
     if pages.removes_private_data:
-        are_simplified = pages.are_simplified
-        session = without_private_data(session) if are_simplified else without_private_words(session, tuple(removed))
+        session = without_private_data(session) if pages.are_simplified else without_removed(session, tuple(removed))
     yield session
 
 
@@ -168,6 +170,9 @@ def _read_rows(
             page=page.page.html,
             action=action,
             rationale=row.get("rationale") or None,
+            rationale_source=row.get("rationale_source"),
+            url=row.get("url") and without_credentials(row["url"]),
+            timestamp=row.get("timestamp"),
             gap=gap,
             is_inferred=row.get("is_inferred") or False,
             **{name: row.get(name) for name in ("rationale_source", "url", "timestamp")},
@@ -191,8 +196,20 @@ def without_private_data(session: Session) -> Session:
     """The session with `[kind]` in the place of whatever looks private in it."""
     cleaned = [_page_without(step.page) for step in session.steps]
     removed = tuple(dict.fromkeys(removal for _, removals in cleaned for removal in removals))
-    steps = (_clean_step(step, page, removed) for step, (page, _) in zip(session.steps, cleaned, strict=True))
-    return without_private_words(replace(session, steps=tuple(steps)), removed)
+    pages = (replace(step, page=page) for step, (page, _) in zip(session.steps, cleaned, strict=True))
+    return without_removed(replace(session, steps=tuple(pages)), removed)
+
+
+def without_removed(session: Session, removed: Sequence[Removal]) -> Session:
+    """The session without what was removed from any of its pages: from the others too, from the names of elements, and
+    from what the shopper said and typed."""
+    words = words_of_names(removed)
+    sought = (*repeated_texts(removed), *words)
+    steps = tuple(
+        _clean_step(step, removed, words) if any(text in step.page for text in sought) else step
+        for step in session.steps
+    )
+    return without_private_words(replace(session, steps=steps), removed)
 
 
 def without_private_words(session: Session, removed: Sequence[Removal]) -> Session:
@@ -228,11 +245,10 @@ def _page_without(page: str) -> tuple[str, tuple[Removal, ...]]:
     return "".join(pieces), removed
 
 
-def _clean_step(step: Step, page: str, removed: Sequence[Removal]) -> Step:
-    pieces, _ = html_pieces(page)
+def _clean_step(step: Step, removed: Sequence[Removal], words: dict[str, str]) -> Step:
+    pieces, _ = html_pieces(step.page)
     for position, piece in remove_repeated(pieces, removed).items():
         pieces[position] = piece
-    words = words_of_names(removed)
 
     def cleaned(name: re.Match[str]) -> str:
         return name[1] + replace_words(name[2], words) + name[3]
@@ -240,6 +256,6 @@ def _clean_step(step: Step, page: str, removed: Sequence[Removal]) -> Step:
     written = "".join(_NAME.sub(cleaned, piece) if piece[0] == "<" else piece for piece in pieces)
     action = step.action
     if not isinstance(action, Terminate):
-        name = remove_repeated([action.name], removed).get(0, action.name)
+        name = remove_repeated([action.name], removed, in_names=True).get(0, action.name)
         action = replace(action, name=replace_words(name, words))
     return replace(step, page=written, action=action)

@@ -23,10 +23,13 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.private_data.addresses import find_addresses
-from replay_sessions.private_data.announced import find_announced, find_shopper, find_spoken
+from replay_sessions.private_data.announced import find_announced, find_spoken
+from replay_sessions.private_data.around import find_companions, find_shopper
+from replay_sessions.private_data.fields import find_fields
 from replay_sessions.private_data.numbers import find_numbers
-from replay_sessions.private_data.spans import PageText, Span
-from replay_sessions.private_data.urls import without_private_parts
+from replay_sessions.private_data.people import is_brand, name_parts
+from replay_sessions.private_data.spans import SURE, PageText, Span
+from replay_sessions.private_data.urls import find_credentials, without_credentials, without_private_parts
 
 __all__ = [
     "Removal",
@@ -38,33 +41,60 @@ __all__ = [
     "remove_from_url",
     "remove_private_data",
     "remove_repeated",
+    "repeated_texts",
+    "without_credentials",
 ]
 
 _MIN_REPEATED = 3  # shorter ones are taken out only where they were found
 _TAG = re.compile("(<[^<>]*>)")
-_PUT_IN = re.compile(r"\[(name|email|phone|card|order|address)\]")  # what stands in the place of what was taken out
+_PUT_IN = re.compile(
+    r"\[(name|email|phone|card|order|address|birth_date|id_number|secret)\]"
+)  # what stands in the place of what was taken out
 
 
 class Removal(msgspec.Struct, frozen=True):
     """Something private that was taken out.
 
     Attributes:
-        kind: "name", "email", "phone", "card", "order" or "address"; `[kind]` stands in its place.
+        kind: "name", "email", "phone", "card" (and bank accounts), "order", "address", "birth_date", "id_number" or
+            "secret"; `[kind]` stands in its place.
         text: What it was. Keep it out of logs.
-        found_by: What said so: the recipe's word for its place, a label on the page, or its pattern.
+        found_by: What said so: the recipe's word for its place, a label on the page, its pattern, or a form's field.
+        signs: Of a name, how much says that it is a person's.
     """
 
     kind: str
     text: str
-    found_by: Literal["place", "label", "pattern"]
+    found_by: Literal["place", "label", "pattern", "field"]
+    signs: int = SURE
 
     @property
-    def is_repeated(self) -> bool:
-        """Whether it is taken out wherever it stands. Not so are countries, which pages are full of, and the names of
-        reviewers, who may call themselves anything."""
-        if len(self.text) < _MIN_REPEATED or (self.kind == "name" and self.found_by == "place"):
-            return False
-        return self.kind != "address" or any(map(str.isdigit, self.text))
+    def repeated(self) -> tuple[str, ...]:
+        """What is taken out wherever it stands: of a name its parts too. Nothing of countries, which pages are full of,
+        of the names of reviewers, who may call themselves anything, and of what may be no person's name."""
+        if self.kind == "name":
+            if self.found_by == "place" or self.signs < SURE or is_brand(self.text):
+                return ()
+            names = [self.text, *name_parts(self.text)]
+            is_one_case = self.text.islower() or self.text.isupper()
+            return tuple(dict.fromkeys([*names, *(map(str.title, names) if is_one_case else ())]))
+        is_long = len(self.text) >= _MIN_REPEATED and (self.kind != "address" or any(map(str.isdigit, self.text)))
+        return (self.text,) if is_long else ()
+
+
+def repeated_texts(removed: Iterable[Removal], *, in_names: bool = False) -> dict[str, str]:
+    """What is taken out wherever a session repeats it, and its kind.
+
+    Args:
+        in_names: Out of the names of elements, which are made of the texts that it was found in: all of it.
+    """
+    texts = {text: removal.kind for removal in removed for text in removal.repeated}
+    weak = (
+        removal
+        for removal in removed
+        if in_names and removal.kind in ("name", "address") and removal.found_by == "label"
+    )
+    return texts | {removal.text: removal.kind for removal in weak}
 
 
 def find_private_data(text: str) -> list[Removal]:
@@ -87,7 +117,7 @@ def html_pieces(page: str) -> tuple[list[str], list[int]]:
 
 def find_in_text(text: str) -> list[str]:
     """The kinds of what looks private in what a shopper said or typed."""
-    return [span.kind for span in _find_in_speech(PageText([text]))]
+    return [span.kind for span in _find_in_speech(PageText([text], is_speech=True))]
 
 
 def find_in_url(url: str) -> list[str]:
@@ -115,18 +145,21 @@ def remove_private_data(
     spans = _without_overlaps([*find_shopper(page, in_account), *_find_labelled(page)])
     removals = [Removal(kind, text, "place") for kind, text in concealed] + [_removal(page, span) for span in spans]
     removed = tuple(dict.fromkeys(removals))
-    return page.without(_without_overlaps([*spans, *_find_repeated(page, removed)])), removed
+    spans += _find_repeated(page, removed)
+    companions = list(find_companions(page, spans))
+    removed += tuple(_removal(page, span) for span in companions)
+    return page.without(_without_overlaps([*spans, *companions])), removed
 
 
-def remove_repeated(texts: Sequence[str], removed: Sequence[Removal]) -> dict[int, str]:
+def remove_repeated(texts: Sequence[str], removed: Sequence[Removal], *, in_names: bool = False) -> dict[int, str]:
     """Takes out of texts what was found private elsewhere: the texts that change, by their position."""
     page = PageText(texts)
-    return page.without(_without_overlaps(_find_repeated(page, removed)))
+    return page.without(_without_overlaps(_find_repeated(page, removed, in_names=in_names)))
 
 
 def remove_from_text(text: str, removed: Sequence[Removal] = ()) -> str:
     """What a shopper said or typed without what looks private, and without what was found private elsewhere."""
-    page = PageText([text])
+    page = PageText([text], is_speech=True)
     return page.without(_find_in_speech(page, removed)).get(0, text)
 
 
@@ -145,18 +178,19 @@ def _find_in_speech(page: PageText, removed: Sequence[Removal] = ()) -> list[Spa
     )
 
 
-def _find_repeated(page: PageText, removed: Sequence[Removal]) -> list[Span]:
+def _find_repeated(page: PageText, removed: Sequence[Removal], *, in_names: bool = False) -> list[Span]:
     """Wherever on a page something stands that was found private."""
-    kinds = {removal.text: removal.kind for removal in removed if removal.is_repeated}
+    kinds = repeated_texts(removed, in_names=in_names)
     return [Span(start, start + len(text), kinds[text]) for start, text in page.offsets_of(kinds)]
 
 
 def _removal(page: PageText, span: Span) -> Removal:
-    return Removal(span.kind, page.joined[span.start : span.end], span.found_by)
+    return Removal(span.kind, page.joined[span.start : span.end], span.found_by, span.signs)
 
 
 def _find_labelled(page: PageText, *, is_speech: bool = False) -> list[Span]:
-    return [*find_announced(page), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
+    others = [*find_credentials(page.joined), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
+    return [*find_fields(page), *find_announced(page, others), *others]
 
 
 def _without_overlaps(spans: list[Span]) -> list[Span]:

@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 
+from replay_sessions.private_data.postcodes import end_of_address, find_places
 from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, word_list
 
 _REACH = 120
@@ -80,7 +81,7 @@ _NUMBER_FIRST = _pattern(
 )
 _WORD_FIRST = _pattern(
     rf"(?<!\w)(?:{_any_of('street_words_before_name')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? "
-    rf"(?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b)?{_REST}?",
+    rf"(?:n[º°.o]{{0,2}} ?|nr\.? ?|No:? ?)?{_HOUSE}(?:,? \d{{1,2}}[º°ª]? ?[A-Za-z0-9]{{0,3}}\b(?!-\d))?{_REST}?",
     rf"(?<!\w)(?:{_any_of('street_words_before_name_and_town')})\.? ?(?:(?:{_SMALL}) )?{_NAME},? {_HOUSE}{_REST}",
     rf"(?<!\w)(?:{_any_of('russian_street_words')})\.? ?[А-ЯЁІЇЄҐ][\w.-]*(?: [А-ЯЁ][\w.-]*){{0,3}},? "
     r"(?:д\.? ?|буд\. ?|дом )?\d{1,4}[а-я]?(?:/\d{1,3})?(?:,? (?:кв|корп|стр)\.? ?\d{1,4}){0,2}",
@@ -101,41 +102,30 @@ _TOWN_CODE = _pattern(
     rf"(?<!\w)(?:{_TOWN},? )?(?:(?:{_CANADIAN}),? )?{_CANADIAN_POSTCODE}(?!\w)",
     rf"(?<!\w)(?:{_TOWN},? )?{_UK_POSTCODE}(?!\w)",
 )
-# A text that is an address and nothing else needs no word for a street, if its postcode has five digits or more.
-_LONG_POSTCODE = r"(?:[A-Z]{1,2}-)?(?:\d{5}-?\d{3}|\d{5,6}|\d{2}-\d{3}|\d{3} \d{2}|\d{4} ?[A-Z]{2})"
 _LINE = (
     rf"(?>(?:(?:{_WORD}|{_SMALL}|[a-zà-ÿ]{{2,8}}\.?|\d{{1,4}}[ºª°]?) ){{0,6}}"
     rf"(?:{_WORD}|\d{{1,5}}(?:[/-]\d{{1,5}})?[a-zA-Z]?))"
 )
-_NUMBERED_LINE = rf"(?=[^,]{{0,50}}\d){_LINE}"
-_WHOLE = _pattern(
-    rf"{_NUMBERED_LINE}(?: ?, {_LINE}){{0,2}} ?, ?(?:{_LONG_POSTCODE},? ['’\w]*{_NAME}|{_NAME}[ ,–-]+{_LONG_POSTCODE})"
-    r"(?: ?\([A-Z]{2}\)| ?/ ?[A-Z]{2})?"
-)
-_LONG_POSTCODE_WORD = re.compile(
-    r"\n([0-9]{5,6}|[0-9]{5}-[0-9]{3}|[0-9]{2}-[0-9]{3}|[0-9]{4}[A-Z]{2}|[0-9]{3}|[0-9]{8}|[^\W\d_]+-[0-9]{6})(?=\n)"
-)
-_FIRST_OF_TWO, _SECOND_OF_TWO = 3, re.compile(r" \d\d(?!\d)")  # the digits of a Swedish or Czech postcode
 _LONGEST_ADDRESS = 150
 # What may stand before a town with its region: lines with at most one number each, the first of them with one.
 _LINE_BEFORE = re.compile(rf"(?:#?{_LINE}|#?\d+)\Z")
 _MOST_LINES_BEFORE = 3
 _LONGEST_SAYING = 8
 _SAYS_WHERE = re.compile(r"(?:\b(?:at|to|in|on|near|from|is)|[,:]) \Z", re.IGNORECASE)
-_BOX = _pattern(rf"(?<!\w)(?:P\.? ?O\.? ?)?(?:{_any_of('box_words')}) ?\d{{2,6}}{_REST}?")
 _EAST_ASIAN = _pattern(
+    r"[一-鿿]{2,8}(?:路|街|道|巷|胡同) ?\d{1,5} ?[号號](?: ?\d{1,4} ?[幢栋室楼层单元]+)*",
     r"(?:〒 ?\d{3}-?\d{4}\s*)?(?:東京都|北海道|(?:京都|大阪)府|[一-鿿]{2,3}県)"
     rf"[^\s{GAP}、。，]{{1,30}}\d[\d丁目番地号−ー-]*(?:[ 　][^\s{GAP}、。]{{1,20}})?",
     r"〒 ?\d{3}-?\d{4}",
     r"(?>[一-鿿]{2,6}?(?:省|市|自治区|縣))(?>[一-鿿]{1,12}?(?:路|街|道|巷|弄|胡同|段))"
-    rf"[^\s{GAP}，。、]{{0,14}}?\d++ ?[号號弄栋幢]?[^\s{GAP}，。、]{{0,12}}",
+    rf"[^\s{GAP}，。、]{{0,14}}? ?\d++ ?[号號弄栋幢]?[^\s{GAP}，。、]{{0,12}}(?: ?\d{{1,4}} ?[幢栋室楼层单元]+)*",
     r"(?:[가-힣]{2,7}(?:시|도) )?(?:[가-힣]{1,5}[시군구] ){1,2}[가-힣\d]{1,12}(?:로|길|동) ?\d{1,4}(?:-\d{1,4})?"
     r"(?:번지|번길)?(?:,? ?[\d가-힣]{1,6}(?:동|호|층))*",
 )
 
 
 # The districts that they name.
-_EAST_ASIAN_CLUE = re.compile("[〒県都府省市区縣]|北海道|[시군구](?= )")
+_EAST_ASIAN_CLUE = re.compile("[〒県都府省市区縣]|[路街道巷] ?[0-9]|北海道|[시군구](?= )")
 
 
 _AFTER_NUMBER = ("sure_street_words_after_number", "street_words_after_number", "french_street_words")
@@ -149,7 +139,6 @@ _CLUES = {
         (_WORD_FIRST, [*word_list(*_BEFORE_NAME), "شارع", "طريق", "רחוב", "שדרות"]),
         (_ENDING, ["Straße", "Strasse", "Allee", "Gasse", *_STREET_NOUNS.split("|")]),
         (_TOWN_CODE, f"{_STATES} {_AUSTRALIAN}".split()),
-        (_BOX, word_list("box_words")),
     )
     for word in words
 }
@@ -170,6 +159,10 @@ _NUMBER_NEXT = re.compile(r"[.,]? [0-9]{1,5}")
 
 def find_addresses(page: PageText) -> Iterator[Span]:
     """Postal addresses on a page."""
+    return (span._replace(end=end_of_address(page.joined, span.end)) for span in _find(page))
+
+
+def _find(page: PageText) -> Iterator[Span]:
     text = page.joined
     clues = {word: _CLUES[word] for word in _CLUES.keys() & page.words}
     clues |= dict.fromkeys(page.clues(_POSTCODE_END), _TOWN_CODE)
@@ -182,7 +175,7 @@ def find_addresses(page: PageText) -> Iterator[Span]:
             promising.setdefault(pattern, []).append(offset)
     for pattern, offsets in promising.items():
         yield from _matches(text, pattern, offsets)
-    yield from _whole_texts(page)
+    yield from find_places(page)
     if page.is_east_asian:
         yield from _matches(text, _EAST_ASIAN, [clue.start() for clue in _EAST_ASIAN_CLUE.finditer(text)])
 
@@ -195,17 +188,6 @@ def _matches(text: str, pattern: Pattern, offsets: list[int]) -> Iterator[Span]:
                 yield Span(_first_line(text, match.start()), match.end(), "address")
             elif pattern is not _NUMBER_FIRST or _is_somewhere(match):
                 yield Span(*match.span(), "address")
-
-
-def _whole_texts(page: PageText) -> Iterator[Span]:
-    """Texts and attributes that are an address and nothing else."""
-    text = page.joined
-    for offset, word in page.offsets_of(page.clues(_LONG_POSTCODE_WORD)):
-        if len(word) == _FIRST_OF_TWO and not _SECOND_OF_TWO.match(text, offset + len(word)):
-            continue
-        start, end = page.piece_around(offset)
-        if end - start <= _LONGEST_ADDRESS and _WHOLE().fullmatch(text, start, end):
-            yield Span(start, end, "address")
 
 
 def _first_line(text: str, end: int) -> int:
@@ -251,6 +233,4 @@ def _is_promising(text: str, start: int, end: int, pattern: Pattern) -> bool:
         return _POSTCODE_BEGIN.match(text[max(0, start - 6) : start]) is not None
     if end - start == 2 and pattern is _WORD_FIRST and text[end : end + 1] != ".":
         return False  # "al" and the like are words of their own
-    if text.startswith("Box", start) and text[max(0, start - 2) : start].strip()[-1:] not in ("O", "."):
-        return False
     return (_HOUSE_NEAR if pattern is _WORD_FIRST else _NUMBER_NEXT).match(text, end) is not None

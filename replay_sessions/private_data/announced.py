@@ -1,172 +1,220 @@
 """Private data that words announce, on a page and in what a shopper says or types.
 
-On a page labels and greetings do: "Deliver to …", "Hello, Anna", "Account menu for …", "Recipient: …". Rationales,
-goals and searches have no labels and cells; there the words before a name or an address announce it ("I live at …",
-"a gift for Anna"; `told_before_…` in words.toml). Some of those take any name, others ("for", "to", "with") only what
-people are called. An address goes on as long as its words are numbers, capitalised, or small words of streets, and must
-hold a number.
+Greetings, labels and phrases stand before a name ("Hello, Anna", "Recipient: …", "signed for by …") or an address
+("Deliver to …"); `signs.py` says how sure each is. Rationales, goals and searches have no labels and cells; there
+weaker words do before what people are called ("for", "to", "with"), and names may begin with small letters.
 """
 
 import functools
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from replay_sessions.private_data.people import PARTICLES, is_person, leading_name
+from replay_sessions.private_data.around import find_around, is_role
+from replay_sessions.private_data.people import is_person, leading_name, small_name
+from replay_sessions.private_data.phrases import ADDRESSES, SIGNS, SPOKEN, Phrase, is_at, phrases_on
+from replay_sessions.private_data.signs import AFTER, CAPITAL, LONGEST_NAME, TO_REMOVE, Hit, says_who_it_is, signs_of
 from replay_sessions.private_data.spans import (
-    AROUND_WORDS,
     EAST_ASIAN,
     GAP,
     SEPARATOR,
     PageText,
     Span,
+    is_unspaced,
     word_list,
     word_set,
 )
 
-_WORD = re.compile(r"[^\W\d_][\w’'.-]*")
-_PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
-_PIECE = re.compile(rf"[^{GAP}]+")
-# Between a label and what it labels: a colon, or the end of a text and the beginning of the next.
+# Between words that announce and a name: "Hello, ", "Recipient: ", "Log out (", or the end of a text.
+_JOINT = re.compile(rf"(?: ?[,，、،:：–—(·•-]){{0,2}}[ \u200f]*(?:{SEPARATOR} *)?")
+# A greeting may say more before the name: "Hi there Anna".
+_FILLED_JOINT = re.compile(rf"(?: [a-zà-öø-ÿœžščřěýů]{{2,10}}){{0,2}}{_JOINT.pattern}")
+_GIVEN_NAME_LAST = re.compile(rf", ?({CAPITAL}[\w'’-]+)(?=[{GAP}]|$)")
+_SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
+_BEFORE_KIN = re.compile(r"(?<![\w-])([^\W\d_a-z][^\W\d_]{2,20}), \Z")
+_AFTER_CAPITAL = re.compile(r"(?<=\S )[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
+_SMALL_ADDRESS = re.compile(r"\d{1,5}\w? [^\W\d_]{3,}(?: [^\W\d_]{4,})")
+_GOES_ON = re.compile(" [a-zà-ÿ0-9(]")
+_QUESTIONS = ("?", "？", ";")  # a Greek question ends with a semicolon
+_PUNCTUATION = frozenset(",，、،:：–—(")
+_BEFORE_CLAUSE = f"{GAP}.!?;:,·•|–—(¿¡…！。、-"
+_BEFORE_LABEL = f"{GAP}·•|.;–—¿"
+_BEFORE_TEXT = f"{GAP}¿¡"
 _COLON = re.compile(rf"\s*+(?:[:：]\s*+)?{SEPARATOR}\s*+|\s*+[:：]\s*+")
-_FIRST_WORD = re.compile(r"[^\s,:：、，]*")
 _SENTENCE_WORDS = 14
-_LONGEST_NAME = 80
-_MOST_OWNER_WORDS = 3
-_MOST_GREETED = 2  # words of a name that is greeted and unknown: products greet too ("Hi Bio Green Tea")
-# What may follow a name: a degree, or which of several of the name.
-_SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\.?\s?Sc|B\.?A|M\.?A|MBA)?\W*")
+_MOST_AFTER_WEAK = 2  # words
+_PIECE = re.compile(rf"[^{GAP}]+")
 # What says where something goes: a word that is no small one, or a postcode.
 _PLACE = re.compile(r"[^\W\d_a-zà-öø-ÿ]|\d{3}")
-_OWNERS = ("'s ", "’s ", "さん", "様", "님")  # what stands between an owner and what is owned
-_KINDS = ("name", "weak_name", "address", "weak_address")
+_WORD = re.compile(r"[^\W\d_][\w’'.-]*")
 _WORD_OF_ADDRESS = (
     r"(?:[#(]?\d[\w/.ºª°-]*|[^\W\d_a-zà-öø-ÿ][^\s,;]*|['’][\w-]+|(?:de|la|las|los|du|des|del|della|di|da|do|dos|das|van|den|der|von|the|of|le|el|y|e|am|an|im|bis|ter"
     r"|rue|avenue|boulevard|place|chemin|plac|ul\.?|al\.?|os\.?|pl\.?|calle|via|rua|n[º°o]|nr\.?|apt\.?|piso|top|kw|m\.|/|-)(?=[\s,]))[)]?"
 )
 _ADDRESS = re.compile(rf"{_WORD_OF_ADDRESS}(?:(?: ?, ?| |/| / ){_WORD_OF_ADDRESS})*")
-_LONGEST_SPOKEN_NAME = 100
 _DIGIT = re.compile(r"\d")
+_ANNOUNCING = SIGNS.keys() - {"told_before_people"}
+_LABELS = frozenset({"name_labels", "changed_names", "weak_name_labels"})
 
 
-def find_announced(page: PageText) -> Iterator[Span]:
-    """What a page says itself to be a name or an address."""
-    words = _words()
-    for start, labels in _beginnings(page, words):
-        for label in labels:
-            if page.joined[start : start + len(label.words)].lower() == label.words:
-                yield from label.find(page.joined, start + len(label.words))
-                break
-    for mark in _OWNERS:
-        start = page.joined.find(mark)
-        while start >= 0:
-            if words.ending.match(page.joined, start):
-                yield from _owner(page.joined, start)
-            start = page.joined.find(mark, start + len(mark))
+def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span]:
+    """What a page says itself to be a name or an address.
 
-
-def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
-    """Names and phone numbers that stand alone in a text or attribute where a shop shows whose account it is."""
-    likely: dict[str, list[Span]] = {}  # names by their shape alone: the shopper's only if there is one of them
-    for position in positions:
-        start = page.starts[position]
-        for match in _PIECE.finditer(page.joined, start, start + len(page.texts[position])):
-            piece = match[0].strip()
-            begin = match.start() + match[0].index(piece)
-            name = leading_name(piece)
-            if name and _SUFFIX.fullmatch(piece, len(name)):
-                span = Span(begin, begin + len(name), "name", "label")
-                if is_person(name):
-                    yield span
-                elif not _is_in_menu(name, page):
-                    likely.setdefault(name, []).append(span)
-            elif _PHONE.fullmatch(piece):
-                yield Span(begin, begin + len(piece), "phone", "label")
-    if len(likely) == 1:
-        yield from likely.popitem()[1]
-
-
-def _is_in_menu(name: str, page: PageText) -> bool:
-    """Whether a name may be a link that stands beside the account: "Order History", "Gift Cards"."""
-    words = [word.lower() for word in name.split() if word.lower() not in PARTICLES]
-    menu_words = word_set("menu_words", "not_private", "after_names")
-    is_word = not page.words.isdisjoint(words) or not menu_words.isdisjoint(words)
-    return is_word or len(words) < 2 or not name[0].isupper()
-
-
-def _beginnings(page: PageText, words: "_Words") -> Iterator[tuple[int, "list[_Label]"]]:
-    """Where a text or an attribute begins with a word that labels begin with, and those labels."""
+    Args:
+        others: What else is private on it: the name of whose it is may stand before it.
+    """
+    others = list(others)
     text = page.joined
-    for word in page.words & words.first_words.keys():
-        for start in page.offsets(word):
-            before = start - 1 if text[start - 1 : start] != " " else start - 2
-            if before < 0 or text[before] in GAP or text[before] == "¿":
-                yield start, words.first_words[word]
-    if page.is_east_asian:
-        for piece, start in zip(page.texts, page.starts, strict=True):
-            if labels := words.labels.get(piece.lstrip()[:1], []):
-                yield start + len(piece) - len(piece.lstrip()), labels
+    page.private_from = sorted(span.start for span in others)
+    hits = list(find_around(page, others))
+    for phrase, start in phrases_on(page):
+        end = start + len(phrase.words)
+        if phrase.kind in ADDRESSES:
+            if is_at(text, start, _BEFORE_LABEL):
+                yield from _address(text, end, weak=phrase.kind != "address_labels")
+        elif phrase.kind in _ANNOUNCING and (hit := _announced(page, phrase, start, end)):
+            hits.append(hit)
+    ways: dict[str, set[str]] = defaultdict(set)
+    for hit in hits:
+        ways[hit.name].add(hit.words)
+    for hit in hits:
+        signs = hit.signs + len(ways[hit.name]) - 1
+        if signs >= TO_REMOVE:
+            end = hit.start + len(hit.name)
+            yield Span(hit.start, end, "name", "label", signs)
 
 
-def _key(label: str) -> str:
-    """What labels are filed under: their first word, or the first letter where words are not apart."""
-    first_word = _FIRST_WORD.match(label)
-    return label[0] if label[0] >= EAST_ASIAN or first_word is None else first_word[0].strip(AROUND_WORDS)
-
-
-class _Label(NamedTuple):
-    """Words that announce something; `suffix` must come after it."""
-
-    words: str
-    kind: str
-    suffix: str
-
-    def find(self, text: str, end: int) -> Iterator[Span]:
-        if text[end : end + 1].isalnum() and self.words[-1] < EAST_ASIAN:
-            return iter(())
-        if self.kind == "greeting":
-            return _greeted(text, end, self)
-        find = _address if self.kind.endswith("address") else _labelled_name
-        return find(text, end, weak=self.kind.startswith("weak"))
-
-
-class _Words:
-    """The words of words.toml, ready to be looked up."""
-
-    def __init__(self) -> None:
-        endings: list[str] = []
-        labels: list[_Label] = []
-        for template in word_list("greetings"):
-            before, after = template.split("{}")
-            if before:
-                labels.append(_Label(before.strip().lower(), "greeting", after.strip()))
-            else:
-                endings.append(after)
-        labels += (
-            _Label(f"{verb} {words}".lower(), kind, "")
-            for kind, list_name in (("weak_address", "changed_addresses"), ("name", "changed_names"))
-            for words in word_list(list_name)
-            for verb in word_list("verbs_before_labels")
-        )
-        labels += (_Label(words.lower(), kind, "") for kind in _KINDS for words in word_list(f"{kind}_labels"))
-        self.labels: dict[str, list[_Label]] = {}
-        for label in sorted(labels, key=lambda label: -len(label.words)):
-            self.labels.setdefault(_key(label.words), []).append(label)
-        # The first words as they may be written at the beginning of a text.
-        self.first_words = {
-            written: label_list
-            for word, label_list in self.labels.items()
-            for written in (word, word.capitalize(), word.upper())
-            if not written[:1].islower()
-        }
-        written_endings = [re.escape(ending).replace("'", "['’]") for ending in endings]
-        self.ending = re.compile(rf"(?:{'|'.join(written_endings)})(?!\w)")
-        self.all_labels = frozenset(label.words for label in labels)
+def find_spoken(page: PageText) -> Iterator[Span]:
+    """Names and addresses that the words before them announce."""
+    text = page.joined
+    for match in _announcing_addresses().finditer(text):
+        address = _SMALL_ADDRESS.match(text, match.end()) or _ADDRESS.match(text, match.end())
+        if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
+            yield Span(match.end(), match.end() + len(written), "address")
+    for phrase, start in [found for found in phrases_on(page) if found[0].kind in SPOKEN]:
+        joint = _SPOKEN_JOINT.match(text, start + len(phrase.words))
+        begin = joint.end() if joint else start + len(phrase.words)
+        piece = text[begin : begin + LONGEST_NAME]
+        signs = SIGNS[phrase.kind]
+        name = leading_name(piece)
+        if not name and phrase.kind not in ("kin", "told_before_people"):
+            name, signs = small_name(piece, is_sure=phrase.kind == "introductions"), TO_REMOVE
+        is_full = phrase.kind != "told_before_people" and AFTER.match(piece, len(name)) is not None
+        is_full = is_full and not _AFTER_CAPITAL.search(text, 0, start)
+        if name and (signs >= TO_REMOVE or is_person(name) or (is_full and signs_of(page, name) > 0)):
+            yield Span(begin, begin + len(name), "name")
+        elif phrase.kind == "kin" and (before := _BEFORE_KIN.search(text, 0, start)):
+            yield Span(before.start(), before.end(1), "name")
 
 
 @functools.cache
-def _words() -> _Words:
-    return _Words()
+def _announcing_addresses() -> re.Pattern[str]:
+    alternatives = "|".join(map(re.escape, sorted(word_list("told_before_addresses"), key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?i:{alternatives})(?: ?:)? +")
+
+
+def _announced(page: PageText, phrase: Phrase, start: int, end: int) -> Hit | None:
+    """The name that words announce, if one follows them."""
+    text = page.joined
+    joint = (_FILLED_JOINT if phrase.kind == "greetings" else _JOINT).match(text, end)
+    between = joint[0] if joint else ""
+    begin = end + len(between)
+    is_apart, is_marked = SEPARATOR in between, not _PUNCTUATION.isdisjoint(between)
+    is_label = phrase.kind in _LABELS
+    if (not between and not is_unspaced(text[begin : begin + 1])) or (is_label and not is_apart and not is_marked):
+        return None
+    is_sentence_case = text[start + 1 : end].islower() or text[start:end] == phrase.words
+    is_plain = is_label or is_marked or phrase.kind == "closings" or (phrase.kind in SPOKEN and is_sentence_case)
+    if is_apart and not (is_plain and is_at(text, start, _BEFORE_TEXT)):
+        return None
+    following = bisect_left(page.private_from, begin)
+    until = min([begin + LONGEST_NAME, *page.private_from[following : following + 1]])
+    name = _name_at(text[begin:until].partition(SEPARATOR)[0], phrase)
+    after = AFTER.match(text, begin + len(name)) if name else None
+    if not name or (after is None and not name[0].isupper()):  # in small letters, or without capitals: a sentence's
+        return None
+    if name.islower() and name[0].upper() != name[0]:
+        return Hit(begin, name, SIGNS[phrase.kind] + 1, phrase.words)
+    signs = _signs_around(page, _Place(phrase, start, end, name, is_marked, is_apart, is_sentence_case), after)
+    return Hit(begin, name, signs + signs_of(page, name), phrase.words) if signs >= 0 else None
+
+
+class _Place(NamedTuple):
+    """Where words announce a name, and how."""
+
+    phrase: Phrase
+    start: int
+    end: int
+    name: str
+    is_marked: bool
+    is_apart: bool
+    is_sentence_case: bool
+
+
+def _name_at(piece: str, phrase: Phrase) -> str:
+    name = leading_name(piece)
+    if not name and phrase.kind in SPOKEN:
+        return small_name(piece, is_sure=phrase.kind == "introductions")
+    given = _GIVEN_NAME_LAST.match(piece, len(name)) if name and phrase.kind in _LABELS else None
+    return piece[: given.end()] if given else name
+
+
+def _signs_around(page: PageText, place: _Place, after: re.Match[str] | None) -> int:
+    """How many signs there are in the words that announce a name and around them; -1 where they announce none."""
+    text, kind, name = page.joined, place.phrase.kind, place.name
+    signs = SIGNS[kind]
+    is_clause, is_text = is_at(text, place.start, _BEFORE_CLAUSE), is_at(text, place.start, _BEFORE_TEXT)
+    is_known = is_person(name)
+    match kind:
+        case "exits" | "accounts":
+            is_menu = is_text and after is not None and not place.is_apart and (place.is_marked or kind == "accounts")
+            may_be_asked = kind == "accounts" and not is_known and not says_who_it_is(page)
+            return signs + place.is_marked if is_menu and not may_be_asked else -1
+        case "denials":
+            return signs + 1 if is_clause and after is not None and after["mark"] in _QUESTIONS else -1
+        case "greetings" | "letter_greetings":
+            is_end = after is not None and (place.is_marked or after["mark"] is not None)
+            is_bare = not is_end and (kind == "letter_greetings" or not is_known or name >= EAST_ASIAN)
+            # Not of "Hey Google Smart Speaker" and "Dear Evan Hansen".
+            return signs + place.is_marked + (is_end and is_text) if is_clause and not is_bare else -1
+        case "weak_name_labels":  # not of "Name: Classic Leather Belt"
+            return signs if is_clause and (is_known or len(name.split()) <= _MOST_AFTER_WEAK) else -1
+        case "name_labels" | "changed_names":
+            return signs if is_clause else -1
+        case "titled":
+            return signs if name.count(" ") == 1 and text[place.start].isupper() else -1
+        case "prepositions":
+            is_lower = text[place.start : place.end].islower() and not place.is_apart
+            ends = after is not None or _GOES_ON.match(text, place.end + len(name) + 1)
+            is_full = name.count(" ") == 1 or (is_known and " " in name)
+            return signs if is_lower and ends and is_full and _is_of_order(page, place.start) else -1
+    is_heading = not (place.is_marked or is_text or place.is_sentence_case)  # "Ask For Help"
+    in_product = kind == "maybe_person_phrases" and not is_clause and _AFTER_CAPITAL.search(text, 0, place.start)
+    return signs - bool(is_heading or in_product)
+
+
+def _is_of_order(page: PageText, end: int) -> bool:
+    """Whether the text before a place tells of an order, a parcel, an account, in a sentence."""
+    text = page.joined
+    words = text[max(page.piece_around(end)[0], end - LONGEST_NAME) : end].split()
+    return bool(words) and (words[-1].islower() or len(words) == 1) and any(is_role(word.lower()) for word in words)
+
+
+def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
+    start = _value_start(text, end, blank_enough=not weak)
+    match = _PIECE.match(text, start) if start >= 0 else None
+    piece = re.split(r" [·•|]|\[|\. ", match[0])[0].rstrip() if match else ""  # [address] stands there already
+    words = piece.split()
+    if not piece or piece[0].islower() or len(words) > _SENTENCE_WORDS:
+        return
+    if weak and SEPARATOR in text[end:start] and not any(map(str.isdigit, piece)):
+        return
+    is_sentence = 2 * sum(word[0].islower() for word in words) > len(words)
+    first = _WORD.match(piece)
+    if not is_sentence and _PLACE.search(piece) and (first is None or first[0].lower() not in word_set("not_private")):
+        yield Span(start, start + len(piece), "address", "label")
 
 
 def _value_start(text: str, end: int, *, blank_enough: bool) -> int:
@@ -177,80 +225,3 @@ def _value_start(text: str, end: int, *, blank_enough: bool) -> int:
     if blank_enough and end < len(text):
         return end + 1 if text[end] == " " else end
     return -1
-
-
-def _piece(text: str, start: int) -> str:
-    """The text from a place up to the next tag, quote or label."""
-    match = _PIECE.match(text, start)
-    return match[0].rstrip() if match else ""
-
-
-def _greeted(text: str, end: int, greeting: _Label) -> Iterator[Span]:
-    start = _value_start(text, end, blank_enough=True)
-    if SEPARATOR in text[end:start] and greeting.words[-1] not in ",，、":
-        return  # a menu with "Hi" in it, say
-    piece = _piece(text, start)
-    name = leading_name(piece)
-    rest = piece[len(name) :].lstrip()
-    if not name or not rest.startswith(greeting.suffix) or (len(name.split()) > _MOST_GREETED and not is_person(name)):
-        return
-    following = _WORD.search(rest)
-    if greeting.suffix or following is None or following[0].lower() in word_set("after_names") or rest[0] in "!.,。！":
-        yield Span(start, start + len(name), "name", "label")
-
-
-def _labelled_name(text: str, end: int, *, weak: bool) -> Iterator[Span]:
-    start = _value_start(text, end, blank_enough=False)
-    piece = _piece(text, start) if start >= 0 else ""
-    name = leading_name(piece)
-    if not name or not _SUFFIX.fullmatch(piece, len(name)) or name.lower() in _words().all_labels:
-        return
-    if not weak or is_person(name):
-        yield Span(start, start + len(name), "name", "label")
-
-
-def _address(text: str, end: int, *, weak: bool) -> Iterator[Span]:
-    start = _value_start(text, end, blank_enough=not weak)
-    piece = _piece(text, start).partition("[")[0].rstrip() if start >= 0 else ""  # [address] stands there already
-    if not piece or piece[0].islower() or len(piece.split()) > _SENTENCE_WORDS:
-        return
-    if weak and SEPARATOR in text[end:start] and not any(map(str.isdigit, piece)):
-        return
-    if not _PLACE.search(piece):
-        return
-    first = _WORD.match(piece)
-    if first is None or first[0].lower() not in word_set("not_private"):
-        yield Span(start, start + len(piece), "address", "label")
-
-
-def _owner(text: str, end: int) -> Iterator[Span]:
-    """The name before "'s Orders" or "さん", if its text begins with it."""
-    first = max(0, end - _LONGEST_NAME)
-    start = max(text.rfind(mark, first, end) for mark in GAP) + 1
-    if start == 0 and first > 0:
-        return
-    piece = text[start:end]
-    name = leading_name(piece.strip())
-    if name and name == piece.strip() and len(name.split()) <= _MOST_OWNER_WORDS:
-        start += piece.index(name)
-        yield Span(start, start + len(name), "name", "label")
-
-
-def find_spoken(page: PageText) -> Iterator[Span]:
-    """Names and addresses that the words before them announce."""
-    text = page.joined
-    for match in _announcing("told_before_addresses").finditer(text):
-        address = _ADDRESS.match(text, match.end())
-        if address and _DIGIT.search(written := address[0].rstrip(".,;:!? ")):
-            yield Span(match.end(), match.end() + len(written), "address")
-    for words in ("told_before_names", "told_before_people"):
-        for match in _announcing(words).finditer(text):
-            name = leading_name(text[match.end() : match.end() + _LONGEST_SPOKEN_NAME])
-            if name and (words == "told_before_names" or is_person(name)):
-                yield Span(match.end(), match.end() + len(name), "name")
-
-
-@functools.cache
-def _announcing(words: str) -> re.Pattern[str]:
-    alternatives = "|".join(re.escape(word) for word in sorted(word_list(words), key=len, reverse=True))
-    return re.compile(rf"(?<!\w)(?i:{alternatives})(?: ?:)? +")

@@ -1,4 +1,8 @@
-"""E-mail addresses, and phone, card and order numbers by their digits, their grouping and their label."""
+"""E-mail addresses, birth dates, and phone, card, order and identity numbers: by digits, grouping, label, check digit.
+
+Identity numbers of a state are taken by their label in any form. Without one only those go whose form and check digits
+no other number has: the French and Brazilian ones and Italy's tax code.
+"""
 
 import functools
 import re
@@ -7,13 +11,15 @@ from collections.abc import Iterator
 import phonenumbers
 from phonenumbers import PhoneNumberType
 
-from replay_sessions.private_data.spans import AROUND_WORDS, GAP, SEPARATOR, PageText, Span, word_list
+from replay_sessions.private_data.labelled import find_labelled
+from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
 _DIGITS = re.compile(
-    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?(?![\w@]|[.,][0-9])"
+    r"[0-9](?<![0-9]{2})(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?: ?(?:x|ext\.? ?)[0-9]{1,6})?"
+    r"(?![^\W\u0e00-\u0e7f\u3000-\uffef]|@|[.,][0-9])"
 )
 _EXTENSION = re.compile(r" ?(?:x|ext\.? ?)[0-9]+\Z")
 _NOT_BEFORE = frozenset(".,/#=$€£¥₹-–_+")
@@ -22,25 +28,29 @@ _CARD = re.compile(r"(?:4|5|6|2[2-7]|3[04-9]|1800|2131)\d{11,18}")
 _CARD_GROUPS = re.compile(r"\d{12,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
 _GTIN_LENGTHS = (12, 13, 14)  # of bar codes: a card number of such a length must stand alone or be labelled
 # What is left of a card number that is shown in part: four digits after at least two dots or stars, or four x.
-_LAST_FOUR = re.compile(r"(?:(?:[•*·∙●][. -]{0,3}){2,40}+|(?:[xX][. -]{0,3}){4,40}+)[0-9]{4}(?![\w.,%])")
-_MASK_CLUES = (*"•*·∙●", "xxxx", "XXXX")
+_LAST_FOUR = (
+    re.compile(r"[•*·∙●][. -]{0,3}(?:[•*·∙●][. -]{0,3}){1,39}+[0-9]{4}(?![\w.,%])"),
+    re.compile(r"[xX][. -]{0,3}(?:[xX][. -]{0,3}){3,39}+[0-9]{4}(?![\w.,%])"),
+)
 _ENDING = re.compile(
-    r"(?i:\b(?:ending|ends) (?:in|with)|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
-    r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na|末尾|尾号)"
+    r"(?i:\b(?:ending|ends)(?: in| with)?|Endziffern?|\bendet auf|\bse terminant par|\bterminada en|\btermina en"
+    r"|\bque termina em|\bcom final|\bche termina con|\beindigend op|\bslutar på|\bkończąca się na)"
     r"[ :]{0,2}\d{4}(?![\w.,%])"
 )
+_EAST_ASIAN_ENDING = re.compile(r"(?:末尾|尾号)[ :：]{0,2}\d{4}(?![\w.,%])")
+_LONGEST_ENDING = 40  # with what stands before its longest word
 _ENDING_WORDS = frozenset({
     "ending", "ends", "Ending", "endet", "Endziffer", "Endziffern", "terminant", "terminada", "termina", "final",
     "beindigend", "slutar", "kończąca",
 })  # fmt: skip
 _IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_SHORTEST_IBAN = 15
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
-_AFTER_LABEL = re.compile(
-    rf"[ .:：#№°º{SEPARATOR}]{{0,6}}([A-Z0-9]{{1,40}}+(?:[-/ ](?=[A-Z]{{0,20}}[0-9])[A-Z0-9]{{1,40}}+){{0,8}})(?!\w)"
-)
+# Identity numbers that need no label: Brazil's and France's, with their check digits, and Italy's by its form.
+_BRAZILIAN_ID = re.compile(r"\d{3}\.\d{3}\.\d{3}-\d\d")
+_FRENCH_ID = re.compile(r"([12] ?\d\d ?(?:0[1-9]|1[0-2]) ?\d\d ?\d{3} ?\d{3}) ?(\d\d)")
+_ITALIAN_ID = re.compile(r"\n([A-Z]{6}\d\d[A-EHLMPR-T]\d\d[A-Z]\d{3}[A-Z])(?=\n)")
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
-_MIN_ORDER_DIGITS = 5
-_AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
 _NORTH_AMERICAN = re.compile(r"(?:(?:00)?1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
 _DATE = re.compile(
     r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}"
@@ -66,6 +76,7 @@ _MAX_JUDGED = 1_000
 # A label stands at most so far before its number, with nothing but these between them.
 _LOOK_BACK = 60
 _SPEECH_REACH = 60
+_NEAR_PHONE = 60
 _WORDS = re.compile(r"\w+")
 _MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
@@ -79,12 +90,13 @@ def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
     """
     text = page.joined
     yield from _emails(text)
+    yield from find_labelled(page)
+    yield from (Span(start, start + len(code), "id_number") for start, code in page.offsets_of(page.clues(_ITALIAN_ID)))
     judge = _Judge(text, _SPEECH_REACH if is_speech else 0)
     for match in _DIGITS.finditer(text):
         start = _number_start(text, match.start())
         if start >= 0 and (kind := judge.kind(start, match.end())):
             yield Span(start, match.end(), kind)
-    yield from _orders(page)
     yield from _shortened_cards(page)
     yield from _bank_accounts(page)
 
@@ -106,28 +118,31 @@ def _number_start(text: str, start: int) -> int:
     elif text[start - 1 : start] in ("+", "("):
         start -= 1
     before = text[start - 1 : start] if start else ""
-    return -1 if before.isalnum() or before in _NOT_BEFORE else start
+    return -1 if (before.isalnum() and not is_unspaced(before)) or before in _NOT_BEFORE else start
 
 
 def _shortened_cards(page: PageText) -> Iterator[Span]:
     """What is left of card numbers that are shown in part."""
     text = page.joined
-    if any(clue in text for clue in _MASK_CLUES):
-        yield from _card_spans(_LAST_FOUR, text)
-    if page.is_east_asian or not _ENDING_WORDS.isdisjoint(page.words):
-        yield from _card_spans(_ENDING, text)
-
-
-def _card_spans(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
-    return (Span(*match.span(), "card") for match in pattern.finditer(text))
+    matches = [match for pattern in _LAST_FOUR for match in pattern.finditer(text)]
+    for word in _ENDING_WORDS & page.words:
+        for start in page.offsets(word):
+            matches += _ENDING.finditer(text, max(0, start - _LONGEST_ENDING), start + _LONGEST_ENDING)
+    if page.is_east_asian:
+        matches += _EAST_ASIAN_ENDING.finditer(text)
+    return (Span(*match.span(), "card") for match in matches)
 
 
 def _bank_accounts(page: PageText) -> Iterator[Span]:
-    if page.clues(_IBAN_START):
-        for match in _IBAN.finditer(page.joined):
-            written = match[0].replace(" ", "")
-            if int("".join(str(int(letter, 36)) for letter in written[4:] + written[:4])) % 97 == 1:
-                yield Span(*match.span(), "card")
+    """Account numbers with their check digits; what stands behind one may be written like its end."""
+    for match in _IBAN.finditer(page.joined) if page.clues(_IBAN_START) else ():
+        written = match[0]
+        while len(written) >= _SHORTEST_IBAN:
+            moved = written[4:].replace(" ", "") + written[:4]
+            if int("".join(str(int(letter, 36)) for letter in moved)) % 97 == 1:
+                yield Span(match.start(), match.start() + len(written), "card")
+                break
+            written = written.rpartition(" ")[0]
 
 
 class _Judge:
@@ -139,10 +154,12 @@ class _Judge:
         self._asked: set[str] = set()  # the numbers that libphonenumber was asked about
 
     def kind(self, start: int, end: int) -> str:
-        """What a run of digits is: "order", "card", "phone" or ""."""
+        """What a run of digits is: "order", "id_number", "card", "phone" or ""."""
         written = self._text[start:end]
         if _KNOWN_ORDER.fullmatch(written):
             return "order"
+        if _is_identity_number(written):
+            return "id_number"
         if self._is_card(written, start, end):
             return "card"
         return "phone" if self._is_phone(written, start, end) else ""
@@ -166,20 +183,30 @@ class _Judge:
         is_labelled = _is_labelled(text, start, "phone_labels")
         if not is_international and not is_labelled and _is_labelled(text, start, "code_labels"):
             return False
+        is_near = not written.isdigit() and self._is_near_phone(start)
         is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(_EXTENSION.sub("", written)) is not None
         before = text[max(0, start - self._reach) : start].lower()
         is_announced = is_labelled or not _phone_words().isdisjoint(_WORDS.findall(before))
         if not is_written_as_phone:
             if written.count("(") != written.count(")") or _DATE.fullmatch(written):
                 return False
-            if not is_announced and not (written[0] in "0(" and not written.isdigit() and self._is_alone(start, end)):
+            is_split = written[0] in "0(" and not written.isdigit()
+            if not (is_announced or is_near or (is_split and self._is_alone(start, end))):
                 return False
         self._asked.add(written)
         if len(self._asked) > _MAX_JUDGED:
             return True
         if is_written_as_phone:
             return _fits(written, _ANY_REGION if is_international else "US")
-        return _fits_somewhere(written, as_written=not is_announced)
+        return _fits_somewhere(written, as_written=not (is_announced or (is_near and written[0] in "0(")))
+
+    def _is_near_phone(self, start: int) -> bool:
+        """Whether a word for phones stands before it in the same text, not right before."""
+        text = self._text
+        first = max(text.rfind(mark, max(0, start - _NEAR_PHONE), start) for mark in GAP) + 1
+        before = text[max(first, start - _NEAR_PHONE) : start].lower()
+        is_unspaced_word = not before.isascii() and any(label in before for label in _unspaced_phone_words())
+        return is_unspaced_word or not _phone_words().isdisjoint(_WORDS.findall(before))
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Whether nothing else stands in its text or attribute."""
@@ -212,28 +239,24 @@ def _fits(written: str, region: str, *, as_written: bool = False) -> bool:
 
 
 @functools.cache
-def _phone_words() -> frozenset[str]:
-    return frozenset(label.lower().rstrip(".") for label in word_list("phone_labels") if " " not in label)
-
-
-def _orders(page: PageText) -> Iterator[Span]:
-    """Numbers of five digits and more that a label calls an order, an invoice, a delivery."""
-    text = page.joined
-    for word in _order_words() if page.is_east_asian else page.words & _order_words():
-        for start in page.offsets(word):
-            code = _AFTER_LABEL.match(text, start + len(word))
-            if code is None or sum(map(str.isdigit, code[1])) < _MIN_ORDER_DIGITS or _AMOUNT.fullmatch(code[1]):
-                continue
-            if _is_labelled(text, code.start(1), "order_labels"):
-                yield Span(*code.span(1), "order")
+def _unspaced_phone_words() -> tuple[str, ...]:
+    return tuple(label for label in word_list("phone_labels", "phone_clues") if is_unspaced(label[0]))
 
 
 @functools.cache
-def _order_words() -> frozenset[str]:
-    """The last words of the labels of orders, in each way to write them."""
-    last = {label.split()[-1].lower() for label in word_list("order_labels")}
-    last |= {word.strip(AROUND_WORDS) for word in last} - {""}
-    return frozenset(written for word in last for written in (word, word.capitalize(), word.upper()))
+def _phone_words() -> frozenset[str]:
+    return frozenset(
+        label.lower().rstrip(".") for label in word_list("phone_labels", "phone_clues") if " " not in label
+    )
+
+
+def _is_identity_number(written: str) -> bool:
+    if _BRAZILIAN_ID.fullmatch(written):
+        digits = [int(digit) for digit in written if digit.isdigit()]
+        sums = [sum(digit * (count + 1 - at) for at, digit in enumerate(digits[:count])) for count in (9, 10)]
+        return [total * 10 % 11 % 10 for total in sums] == digits[9:]
+    french = _FRENCH_ID.fullmatch(written)
+    return french is not None and int(french[1].replace(" ", "")) % 97 == 97 - int(french[2])
 
 
 @functools.cache

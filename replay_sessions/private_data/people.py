@@ -8,10 +8,12 @@ and it is none of the brands, authors and characters of words.toml.
 import functools
 import re
 
-from replay_sessions.private_data.spans import EAST_ASIAN, read_lists, word_list, word_set
+from replay_sessions.private_data.spans import EAST_ASIAN, VOWEL_SIGNS, read_lists, word_list, word_set
 
 _MAX_NAME_WORDS = 6
-_WORD = re.compile(r"[^\W\d_][\w’'.-]*")
+_SHORTEST_PART = 3
+_WORD = re.compile(rf"[^\W\d_][\w’'.{VOWEL_SIGNS}-]*")
+_THAI_TITLE = re.compile("คุณ|นางสาว|นาง|นาย")
 PARTICLES = frozenset({
     "af", "al", "av", "bin", "da", "dal", "das", "de", "degli", "dei", "del", "della", "den", "der", "di", "do", "dos",
     "du", "e", "el", "ibn", "la", "las", "le", "los", "op", "san", "ten", "ter", "van", "vom", "von", "y", "zu", "zum",
@@ -39,6 +41,7 @@ _KOREAN_NAME = re.compile(
     "(?:남궁|황보|선우|[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공현함변염여추도소석선설마길연위표명기반왕금옥육인맹제모])"
     "[가-힣]{2}"
 )
+_SMALL_NAME = re.compile(r"([^\W\d_]{2,20})(?:( [^\W\d_]{2,20}(?![\w’']))( ?\S*))?")
 _PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
 
 
@@ -68,7 +71,8 @@ def leading_name(piece: str) -> str:
             break
         taken.append(word)
         end = match.end()
-        if len(taken) == _MAX_NAME_WORDS:
+        ends_sentence = word[-1] == "." and len(bare) >= _SHORTEST_PART and bare not in word_set("titles")
+        if len(taken) == _MAX_NAME_WORDS or ends_sentence:
             break
     while taken and (taken[-1].lower() in PARTICLES or taken[-1].lower().rstrip(".") in word_set("titles")):
         last = taken.pop()
@@ -76,19 +80,61 @@ def leading_name(piece: str) -> str:
     return piece[:end].rstrip(".-'’")
 
 
+def small_name(piece: str, *, is_sure: bool = False) -> str:
+    """A name in small letters that a piece of text begins with: a given name, and what follows up to a small word.
+
+    Args:
+        is_sure: Any two words are one that end with their text, or before "and".
+    """
+    match = _SMALL_NAME.match(piece)
+    small_words = PARTICLES | word_set("and_words", "told_before_people")
+    if not match or match[1] in small_words | word_set("not_private"):
+        return ""
+    is_full = match[2] is not None and match[2].strip() not in small_words
+    if is_given(match[1].capitalize()) or (
+        is_sure and is_full and (match[3] or "").strip(" ,.;!") in (*small_words, "")
+    ):
+        return match[1] + (match[2] if is_full else "")
+    return ""
+
+
+def is_brand(name: str) -> bool:
+    """Whether a brand, an author or a character is in a name that is called like people."""
+    words = tuple(word.strip(".,'’").lower() for word in name.split())
+    return any(words[start:end] in _brands() for start in range(len(words)) for end in range(start + 1, len(words) + 1))
+
+
+def name_parts(name: str) -> list[str]:
+    """What of a full name means its bearer on other pages too: each word but titles, initials and everyday words."""
+    if _KOREAN_NAME.fullmatch(name):
+        return [name[1:]]
+    name = _THAI_TITLE.sub("", name)
+    words = [word.strip(".,;'’") for word in re.split("[ ·・\u3000]", name)]
+    idle = PARTICLES | word_set("titles", "not_private", "menu_words", "surnames_and_words")
+    return [
+        word
+        for word in words
+        if len(word) >= (_SHORTEST_PART if word < EAST_ASIAN else 2)
+        and word.lower() not in idle
+        and word.capitalize() not in word_set("words_and_names")
+    ]
+
+
 def is_person(name: str) -> bool:
     """Whether a name is one of a person, as far as can be told from it alone."""
     if name >= EAST_ASIAN:
         patterns = (_JAPANESE_NAME, _CHINESE_NAME, _KOREAN_NAME)
         return any(pattern.fullmatch(name) for pattern in patterns)
+    if _THAI_TITLE.match(name):
+        return True
     words = [word.strip(".,'’") for word in name.split()]
-    lowered = tuple(word.lower() for word in words)
-    if any(lowered[start:end] in _brands() for start in range(len(words)) for end in range(start + 1, len(words) + 1)):
+    lowered = [word.lower() for word in words]
+    if not words or is_brand(name):
         return False
     if lowered[0] in word_set("titles"):
         return len(words) > 1
     parts = [part for word in (words[0], words[-1]) for part in (word, word.split("-")[0])]
-    if any(map(_is_given, parts)):
+    if any(map(is_given, parts)):
         return True
     if len(words) > 1 and any(part in word_set("words_and_names") for part in parts[:2]):
         return _SURE_SURNAME.fullmatch(words[-1]) is not None or _SURNAME.fullmatch(words[-1]) is not None
@@ -99,10 +145,10 @@ def is_person(name: str) -> bool:
     )
 
 
-def _is_given(word: str) -> bool:
+def is_given(word: str) -> bool:
     """Whether a word is a given name, or the form for the other sex of one that is long enough to tell."""
     names = _given_names()
-    word = word.capitalize() if word.isupper() else word
+    word = word.capitalize() if word.isupper() or word.islower() else word
     return word in names or (
         len(word) > _TELLING and word[-1] in "ao" and word[:-1] + ("o" if word[-1] == "a" else "a") in names
     )

@@ -12,23 +12,28 @@ from typing import Any, Literal, NamedTuple
 SEPARATOR = "\x02"  # between two texts of a page
 # A character class body: what no value contains, since a text or an attribute ends there.
 GAP = '<>"\x01\x02'
-AROUND_WORDS = ".,;:()[]\"'’!?¿、，。：°º#№"
+AROUND_WORDS = ".,;:()[]\"'’!?¿¡“”„«»…、，。：！？；°º#№"
+# A character class body: what a word goes on with that is no letter to `re`: the vowels of Indian scripts and of Thai.
+VOWEL_SIGNS = "\u0900-\u0963\u0971-\u0dff\u0e31-\u0e4e"
 EAST_ASIAN = "\u3000"  # from here on scripts put no blanks between words
 _LONGEST_PIECE = 1_000
+SURE = 3  # signs, from which on a name is taken out wherever it is repeated
 _TO_GAP = re.compile(rf"[^{GAP}]{{0,{_LONGEST_PIECE}}}")
 _FEW = 50  # up to so many texts are looked for one by one
 _RUN = re.compile(r"\w+|[^\w\s]")
 # Chinese, Japanese and Korean letters.
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_THAI = re.compile("[\u0e00-\u0e7f]")
 
 
 class Span(NamedTuple):
-    """A stretch of text that looks private: what it is, and what says so."""
+    """A stretch of text that looks private: what it is, what says so, and of a name how many signs there are."""
 
     start: int
     end: int
     kind: str
-    found_by: Literal["label", "pattern"] = "pattern"
+    found_by: Literal["label", "pattern", "field"] = "pattern"
+    signs: int = SURE
 
 
 class PageText:
@@ -41,15 +46,21 @@ class PageText:
         joined: All texts; where one does not go on in the next there is a SEPARATOR, so that what stands in
             neighbouring cells is found together and still told apart.
         starts: Where each text begins in `joined`.
+        is_speech: It is what a shopper said or typed.
+        phrases: The phrases on it that `phrases.py` looks for, once they were looked for.
+        private_from: Where what was found private by itself begins: no name goes on there.
     """
 
-    def __init__(self, texts: Sequence[str], continued: Iterable[int] = ()) -> None:
+    def __init__(self, texts: Sequence[str], continued: Iterable[int] = (), *, is_speech: bool = False) -> None:
         self.texts = texts
+        self.is_speech = is_speech
+        self.phrases: list[Any] | None = None
         separators = [SEPARATOR] * len(texts)
         for position in continued:
             separators[position] = ""
         pieces = list(chain.from_iterable(zip(separators, texts, strict=True)))
         self.joined = "".join(pieces)
+        self.private_from: list[int] = []
         self.starts = list(accumulate(map(len, pieces)))[::2]  # each text begins where its separator ends
 
     def without(self, spans: Sequence[Span]) -> dict[int, str]:
@@ -81,6 +92,11 @@ class PageText:
         return words.union([word.strip(AROUND_WORDS) for word in words if not word.isalnum()])
 
     @functools.cached_property
+    def lowered(self) -> set[str]:
+        """The different words, in small letters."""
+        return set(map(lower, self.words))
+
+    @functools.cached_property
     def capitalised(self) -> list[str]:
         """Those of the words that do not begin with a small letter."""
         return [word for word in self.words if not word[:1].islower()]
@@ -97,6 +113,11 @@ class PageText:
     def is_east_asian(self) -> bool:
         """Whether there is text in a script that puts no blanks between words."""
         return not self.joined.isascii() and _EAST_ASIAN.search(self.joined) is not None
+
+    @functools.cached_property
+    def is_unspaced(self) -> bool:
+        """Whether there is text in such a script, or in Thai."""
+        return self.is_east_asian or (not self.joined.isascii() and _THAI.search(self.joined) is not None)
 
     def offsets(self, word: str) -> Iterator[int]:
         """Where a word stands in `joined`, not as a part of another."""
@@ -139,6 +160,16 @@ def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
         parts += (text[done:start], replacement)
         done = end
     return "".join((*parts, text[done:]))
+
+
+def lower(text: str) -> str:
+    """A text in small letters, each where it was: Turkish's "İ" would become two."""
+    return text.replace("İ", "i").lower()
+
+
+def is_unspaced(letter: str) -> bool:
+    """Whether a letter is of a script that puts no blanks between words."""
+    return letter >= EAST_ASIAN or _THAI.match(letter) is not None
 
 
 def word_list(*names: str) -> list[str]:

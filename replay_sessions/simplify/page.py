@@ -19,6 +19,8 @@ from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.targets import Labels, Target, label_of, shown_attributes
 from replay_sessions.simplify.walk import Walk
 
+_HINT = "\x01"  # before what is not written out
+
 
 @dataclasses.dataclass(frozen=True)
 class SimplifiedPage:
@@ -114,7 +116,7 @@ class Draft:
         visible = self._walk.visible
         with_attributes = [index for index, attributes in enumerate(self._attributes) if attributes]
         texts = [pieces[index] for index in visible]
-        texts += [self._attributes[index] for index in with_attributes]
+        texts += [self._attributes[index] + _hints(self.targets[index]) for index in with_attributes]
         texts.append(self._title)
         in_account = self._walk.in_account + [
             len(visible) + position for position, index in enumerate(with_attributes) if self.targets[index].in_account
@@ -124,13 +126,13 @@ class Draft:
             if position < len(visible):
                 pieces[visible[position]] = text
             elif position < len(texts) - 1:
-                self._attributes[with_attributes[position - len(visible)]] = text
+                self._attributes[with_attributes[position - len(visible)]] = text.partition(_HINT)[0]
             else:
                 self._title = text
         if removed:
-            for position, text in remove_repeated(self._labels, removed).items():
+            for position, text in remove_repeated(self._labels, removed, in_names=True).items():
                 self._labels[position] = text
-            for position, text in remove_repeated([card.title for card in self._cards], removed).items():
+            for position, text in remove_repeated([card.title for card in self._cards], removed, in_names=True).items():
                 self._cards[position].title = text
         return removed
 
@@ -156,6 +158,13 @@ class Draft:
                 if name and any(inner.startswith(f"{name}.") for inner in inside):
                     names[index] = name
         return names
+
+
+def _hints(target: Target) -> str:
+    """What a field's attributes that are not shown say of its value."""
+    if not target.attributes.get("value"):
+        return ""
+    return _HINT + " ".join(filter(None, map(target.attributes.get, ("id", "name", "autocomplete"))))
 
 
 def _name(target: Target, last: str, namer: Namer) -> str:

@@ -56,6 +56,7 @@ class PieceWriter:
         self.private = ""
         self.concealed: list[tuple[str, str]] = []
         self.in_account: list[int] = []
+        self.is_broken = False  # whether a <br> came since the last text
         self._tail = ""  # the last character of the line so far
         self._blank = False  # whether white space came after it
         self._edge = False  # whether an element began or ended after it
@@ -79,8 +80,9 @@ class PieceWriter:
             words = words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         pieces = self.pieces
         visible = self.visible
-        if visible and visible[-1] == len(pieces) - 1:
+        if visible and visible[-1] == len(pieces) - 1 and not self.is_broken:
             self.continued.append(len(visible))
+        self.is_broken = False
         visible.append(len(pieces))
         tail = self._tail
         if tail and (self._blank or raw[0].isspace() or (self._edge and tail.isalnum() and words[0].isalnum())):

@@ -104,7 +104,7 @@ class Walk(ElementWriter):
     def _skip(self, node: LexborNode, kind: int, tag: str) -> None:
         """Passes an element whose content is not walked."""
         if kind == BREAK:
-            self._blank = True
+            self._blank = self.is_broken = True
         elif tag == "svg" and self._target is not None:
             self._drawing(node, self._target)
 

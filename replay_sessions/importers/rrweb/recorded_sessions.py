@@ -28,7 +28,7 @@ from replay_sessions.importers.rrweb.timeline import (
     Remark,
     Timeline,
 )
-from replay_sessions.importers.rrweb.typed_texts import learn_from, without_secrets
+from replay_sessions.importers.rrweb.typed_texts import learn_from
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.store.manifest import Rejected
 
@@ -247,7 +247,7 @@ def _row(kind: str, act: Act | Pause) -> Row:
     row: Row = {
         "type": kind,
         "row": str(act.number),
-        "url": without_secrets(act.href) or None,
+        "url": act.href or None,
         "timestamp": _time(act.timestamp),
     }
     if isinstance(act, Act):

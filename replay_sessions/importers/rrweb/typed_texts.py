@@ -7,12 +7,10 @@ A masked text has as many `*` as the text had characters. It is what the paramet
 new or as long; else the only new value that is as long. Passwords are never looked for.
 """
 
-import re
 from urllib.parse import parse_qsl, urlsplit
 
 from replay_sessions.importers.rrweb.timeline import Act, Address
 
-_SECRET = re.compile(r"(?i)([?&;#](?:[\w.%-]*pass(?:word|wd|phrase|code)?|pwd|pin|cv[cv]2?|otp|[\w-]*secret)=)[^&;#]+")
 _SURE = 3  # characters: a shorter text of the same length may be anything
 
 
@@ -44,15 +42,6 @@ def values_of(address: str) -> list[tuple[str, str]]:
         return parse_qsl(urlsplit(address).query)
     except ValueError:  # no address, or too many parameters
         return []
-
-
-def without_secrets(address: str) -> str:
-    """An address without the passwords that a form has put into it.
-
-    >>> without_secrets("https://shop.example/in?user=u4&password=open+it&next=/")
-    'https://shop.example/in?user=u4&password=[password]&next=/'
-    """
-    return _SECRET.sub(r"\1[password]", address)
 
 
 def _is_sent(typed: Act, press: Act, values: list[tuple[str, str]]) -> bool:

@@ -153,9 +153,10 @@ def _matches(session: Session) -> Iterator[tuple[tuple[str, int], tuple[int, int
 
 
 def _private(session: Session) -> Counter[str]:
-    """Private data by kind: on the pages and in their attributes, and in goal, persona, rationales, texts and URLs."""
+    """Private data by kind: on the pages and in their attributes, and in goal, persona, rationales, texts and URLs; and
+    users whose id is an e-mail address."""
     texts = [session.goal, session.persona and session.persona.text]
-    kinds: Counter[str] = Counter()
+    kinds = Counter(kind for kind in find_in_text(session.user_id) if kind == "email")
     for step in session.steps:
         texts += [step.rationale, step.action.text if isinstance(step.action, TypeAndSubmit) else None]
         kinds.update(removal.kind for removal in find_private_data(step.page))

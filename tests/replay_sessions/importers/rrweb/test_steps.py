@@ -252,7 +252,7 @@ class TestMasks:
         typed = self.typed(made, text, href, tmp_path, "p")
         assert (typed.text, typed.submitted) == ("", True)
         session = SessionStore.open(tmp_path / "store").session("visit")
-        assert session.steps[1].url == "https://shop.example/in?password=[password]"
+        assert session.steps[1].url == "https://shop.example/in?password=[secret]"
 
     def test_a_masked_choice_is_a_click_on_something_unknown(self, made: Recorded, tmp_path: Path) -> None:
         tab = made.tab(SHOP).click("size").focus("size").give("size", "*").click("sale")
