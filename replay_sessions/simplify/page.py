@@ -11,7 +11,7 @@ from replay_sessions.foundation.speedups import paused_collection
 from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.cards import set_cards
-from replay_sessions.simplify.hidden import hide_closed_parts
+from replay_sessions.simplify.hidden import hide_closed_details
 from replay_sessions.simplify.names import Namer, quoted, tidy
 from replay_sessions.simplify.parsing import check_bounds, parse
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
@@ -87,8 +87,8 @@ def _drafted(
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
     document, landmarks = parse(source)
-    styles = StyleRules(landmarks.styles)
-    hide_closed_parts(document, landmarks.closing, styles)
+    styles = StyleRules(landmarks.styles, document)
+    hide_closed_details(landmarks.details)
     walk = Walk(rules, Labels.of(landmarks.labelled), styles)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = Draft(walk, _title(document))

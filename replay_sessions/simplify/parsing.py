@@ -45,7 +45,7 @@ _SHADOW_TAG = b"shadow-root"
 _DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 _OTHER_ENCODING = re.compile(rb"charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])")
-_LANDMARKS = "style, dialog, details, template[shadowrootmode], [aria-labelledby]"
+_LANDMARKS = "style, details, template[shadowrootmode], [aria-labelledby]"
 
 
 def check_bounds(source: bytes) -> None:
@@ -139,7 +139,7 @@ class Landmarks(NamedTuple):
     """What is to be known of a page before it is walked, each in the order of the page."""
 
     styles: list[LexborNode]
-    closing: list[LexborNode]  # dialogs and details, which may be closed
+    details: list[LexborNode]
     labelled: list[LexborNode]  # what other elements are the labels of
     shadow_roots: list[LexborNode]
 
@@ -181,8 +181,8 @@ def _landmarks_of(document: LexborHTMLParser) -> Landmarks:
             landmarks.labelled.append(node)
         if node.tag == "style":
             landmarks.styles.append(node)
-        elif node.tag in ("dialog", "details"):
-            landmarks.closing.append(node)
+        elif node.tag == "details":
+            landmarks.details.append(node)
         elif "shadowrootmode" in node.attributes:
             landmarks.shadow_roots.append(node)
     return landmarks

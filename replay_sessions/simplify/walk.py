@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
-from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden, is_unread
+from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_unread
 from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.recipes.selectors import Choice
@@ -44,7 +44,9 @@ class Walk(ElementWriter):
         """Walks a node, its later siblings, and all inside them."""
         pieces, targets = self.pieces, self.targets
         selectors = self.recipe.selectors
-        looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
+        looked_at = (
+            selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES | self._styles.attribute_names
+        )
         ids = selectors.ids | self.labels.ids | self._styles.ids
         table = self._styles.table(selectors)
         decided = table[self.inside]  # what elements are where the walk stands
@@ -131,7 +133,7 @@ class Walk(ElementWriter):
             rule = self.recipe.merged[fitting]
         elif choice is not None:
             rule, inside = self.recipe.merged[choice.rules], choice.inside
-        if (may_hide or rule.drop) and self._is_left_out(node, tag, attributes, rule):
+        if (may_hide or rule.drop) and self._is_left_out(node, attributes, rule):
             return False, None
         if kind == IMAGE:
             self._image(tidy(attributes.get("alt")), rule)
@@ -166,16 +168,11 @@ class Walk(ElementWriter):
         is_item = tag in UNLABELLED and scope.repeat is not None and scope.parent is outside
         return is_item and not (self.parts and self.parts[-1].piece > piece)
 
-    def _is_left_out(self, node: LexborNode, tag: str, attributes: Attributes, rule: Rule) -> bool:
+    def _is_left_out(self, node: LexborNode, attributes: Attributes, rule: Rule) -> bool:
         """Whether a shopper does not see an element. Its text is kept all the same if it is the label of others."""
         if rule.drop:
             return True
-        hides_itself = not HIDING_ATTRIBUTES.isdisjoint(attributes) and (
-            is_hidden(attributes) or ("hidden" in attributes and not self._styles.show(node, tag, attributes))
-        )
-        if rule.keep or not (
-            hides_itself or (self._styles.may_hide(attributes) and self._styles.hide(node, tag, attributes))
-        ):
+        if rule.keep or not self._styles.hide(node, attributes):
             return False
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
