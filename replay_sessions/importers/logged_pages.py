@@ -30,8 +30,9 @@ from replay_sessions.private_data.people import is_person
 from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.page import locate
-from replay_sessions.simplify.parsing import MAX_BYTES, parse
+from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.simplify.recipes import Rule
+from replay_sessions.simplify.trees import parse
 
 Row = dict[str, Any]
 CACHED_PAGES = 4  # consecutive actions are often on one page
@@ -154,7 +155,7 @@ class RawPage:
 
     @cached_property
     def _document(self) -> LexborHTMLParser:
-        document, _ = parse(self._content)
+        document, *_ = parse(self._content)
         return document
 
     @cached_property

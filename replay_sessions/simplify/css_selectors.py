@@ -50,7 +50,7 @@ class Selector(NamedTuple):
         tag, id, classes: What its element must have; "" for any.
         words: Its element has one of these: `.class`, `#id`, `[attribute`, a tag; `*` for any element.
         specificity: Ids; classes, attributes and pseudo-classes; tags.
-        around: Tags, ids and classes that the elements around its element must have among them.
+        around: Tags, `#id`s and `.class`es that the elements around its element must have among them.
         bits: Theirs.
         is_simple: Whether `tag`, `id` and `classes` say all of it.
         is_slotted: Whether it is about what stands in the slots of a shadow root.
@@ -93,6 +93,12 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
     return tuple(selector for selector in selectors if selector is not None)
 
 
+def own_words(tag: str, identifier: str | None, classes: Iterable[str]) -> list[str]:
+    """The words of an element or of what a selector asks of one."""
+    words = [f".{name}" for name in classes]
+    return words + [f"#{identifier}"] * bool(identifier) + [tag] * bool(tag)
+
+
 def get_bits(words: Iterable[str]) -> int:
     """A bit for each tag, id and class: where a bit of some words is off, one of the words is not there."""
     bits = 0
@@ -128,7 +134,8 @@ class _Compound:
         choices = [choice for choice in self.choices if "*" not in choice]
         if choices:
             return min(choices, key=len)
-        return (f"[{self.attributes[0]}" if self.attributes else self.tag or "*",)
+        names = [name for name in self.attributes if name != "class"]  # elements without classes may have none
+        return (f"[{names[0]}" if names else self.tag or "*",)
 
 
 def _read(tokens: Sequence[Node], parents: Parents | None, *, is_nested: bool = False) -> Selector | None:
@@ -165,7 +172,7 @@ def _joined(compounds: list[_Compound]) -> Selector:
     for compound, after in zip(compounds, compounds[1:], strict=False):
         around |= compound.around
         if after.combinator in (" ", ">"):  # others stand beside the element, or beside one around it
-            around |= frozenset(filter(None, (compound.tag, compound.id, *compound.classes)))
+            around |= frozenset(own_words(compound.tag, compound.id, compound.classes))
     return Selector(
         text="".join(compound.text for compound in compounds),
         tag=subject.tag,
@@ -244,7 +251,7 @@ def _add_pseudo(compound: _Compound, token: Node, colons: int, parents: Parents 
         around = compound.text.rstrip()
         compound.text = f"{around or ' slot'} > "  # `slot::slotted(p)` or `::slotted(p)`
         compound.is_slotted = True
-        compound.tag, compound.id, compound.classes = "", "", set()
+        compound.tag, compound.id, compound.classes, compound.attributes = "", "", set(), []
         _add_choice(compound, "is", choices)
         return True
     if name in _NEVER or (name in _LEGACY_ELEMENTS and isinstance(token, IdentToken)):

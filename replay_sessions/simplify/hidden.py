@@ -12,9 +12,6 @@ from collections.abc import Iterable, Mapping
 
 from selectolax.lexbor import LexborNode
 
-# An element with none of these neither hides itself nor is hidden from screen readers.
-HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "inert", "popover", "style"})
-
 
 def is_unread(attributes: Mapping[str, str | None]) -> bool:
     """Whether an element is hidden from screen readers."""

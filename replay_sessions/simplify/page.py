@@ -11,12 +11,12 @@ from replay_sessions.foundation.speedups import paused_collection
 from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.cards import set_cards
-from replay_sessions.simplify.hidden import hide_closed_details
+from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.names import Namer, quoted, tidy
-from replay_sessions.simplify.parsing import check_bounds, parse
+from replay_sessions.simplify.parsing import check_bounds
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
-from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.targets import Labels, Target, label_of, shown_attributes
+from replay_sessions.simplify.trees import parse
 from replay_sessions.simplify.walk import Walk
 
 
@@ -53,26 +53,39 @@ class LocatedPage:
 
 
 @paused_collection()
-def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, private_data: bool = True) -> SimplifiedPage:
+def simplify(
+    raw_html: str | bytes,
+    recipe: Recipe | str | None = None,
+    *,
+    private_data: bool = True,
+    viewport: Viewport = DESKTOP,
+) -> SimplifiedPage:
     """Simplifies a page.
 
     Args:
         raw_html: The page as the browser holds it. Bytes are UTF-8 if they can be, else what they declare.
         recipe: A recipe, the name of a built-in one or a TOML file; by default the one of the site that it comes from.
         private_data: False leaves the shopper's names, addresses, numbers in. Nothing else switches the removal off.
+        viewport: The window that the page's styles are read for.
 
     Raises:
         BadConfig: no such recipe.
         BadSession: the page nests deeper than any browser would show, or the parser gave it up.
     """
-    draft, removed, _ = _drafted(raw_html, recipe, private_data=private_data)
+    draft, removed, _ = _drafted(raw_html, recipe, private_data, viewport)
     return SimplifiedPage(draft.html(draft.names()), removed)
 
 
 @paused_collection()
-def locate(raw_html: str | bytes, recipe: Recipe | None = None, *, private_data: bool = True) -> LocatedPage:
+def locate(
+    raw_html: str | bytes,
+    recipe: Recipe | None = None,
+    *,
+    private_data: bool = True,
+    viewport: Viewport = DESKTOP,
+) -> LocatedPage:
     """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
-    draft, removed, document = _drafted(raw_html, recipe, private_data=private_data)
+    draft, removed, document = _drafted(raw_html, recipe, private_data, viewport)
     names = draft.names()
     nodes = {
         target.node.mem_id: name for target, name in zip(draft.targets, names, strict=True) if target.node and name
@@ -81,14 +94,12 @@ def locate(raw_html: str | bytes, recipe: Recipe | None = None, *, private_data:
 
 
 def _drafted(
-    raw_html: str | bytes, recipe: Recipe | str | None, *, private_data: bool
+    raw_html: str | bytes, recipe: Recipe | str | None, private_data: bool, viewport: Viewport
 ) -> tuple["Draft", tuple[Removal, ...], LexborHTMLParser]:
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
-    document, landmarks = parse(source)
-    styles = StyleRules(landmarks.styles, document)
-    hide_closed_details(landmarks.details)
+    document, landmarks, styles = parse(source, viewport)
     walk = Walk(rules, Labels.of(landmarks.labelled), styles)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = Draft(walk, _title(document))
@@ -168,5 +179,5 @@ def _name(target: Target, last: str, namer: Namer) -> str:
 
 
 def _title(document: LexborHTMLParser) -> str:
-    title = document.head.css_first("title") if document.head is not None else None
+    title = document.css_first("title:not(svg *)")
     return tidy(title.text()) if title is not None else ""

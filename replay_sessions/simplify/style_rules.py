@@ -15,7 +15,7 @@ import tinycss2
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from tinycss2.ast import FunctionBlock, IdentToken
 
-from replay_sessions.simplify.css_selectors import Selector, Specificity, get_bits
+from replay_sessions.simplify.css_selectors import Selector, Specificity, get_bits, own_words
 from replay_sessions.simplify.element_table import ElementTable
 from replay_sessions.simplify.media import DESKTOP, Viewport, split
 from replay_sessions.simplify.recipes.selectors import MEMO_LIMIT, Memo, SelectorSet
@@ -32,7 +32,6 @@ from replay_sessions.simplify.style_sheets import (
     outcome_of,
     sheets_of,
 )
-from replay_sessions.simplify.tags import TAGS
 
 _MAX_FITTING = 200  # rules that are looked at for one element
 _MAX_REVEALED = 200_000  # elements of a page that are looked at for `visible` inside `hidden`
@@ -44,13 +43,13 @@ _UNLAYERED = 1_000_000
 Attributes = Mapping[str, str | None]
 _Keys = tuple[str, str | None, str | None, tuple[str, ...]]  # tag, class attribute, id, attributes that rules are about
 _Rank = tuple[bool, bool, tuple[int, ...], Specificity, int, int]  # importance, `style`, layer, …, sheet, position
-_Entry = tuple[_Rank, Selector, str]  # a declaration, the strongest first
-_Entries = tuple[list[_Entry], list[_Entry]]  # those that hide, and the others
+_Entry = tuple[_Rank, Selector, str]  # a declaration
 
 _NOWHERE: _Rank = (False, False, (-2,), (0, 0, 0), 0, 0)
 _BY_DEFAULT: _Rank = (False, False, (-1,), (0, 0, 0), 0, 0)
-_NO_ENTRIES: _Entries = ([], [])
-_KNOWN_TAGS = frozenset(tag for tag, _ in TAGS.values())
+# An element with none of these neither hides itself nor is hidden from screen readers.
+HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "inert", "popover", "style", "data-shop-r1-styled"})
+STYLED = "data-shop-r1-styled"  # marks an element that a selector without class and id hides
 
 
 class StyleRules:
@@ -79,15 +78,36 @@ class StyleRules:
         self._matches: dict[str, frozenset[int] | None] = {}  # selector -> the elements that it matches, once searched
         self._around: dict[int, int] = {}  # element -> the bits of its words and of all around it
         self._revealed = 0
+        self._passed = 0  # the bits of the triggers that were passed
+        self._waiting = self._cascade.searched
         self.ids = self._cascade.ids
         self.attribute_names = self._cascade.hiding_attributes
+        self.trigger(0)
 
     def table(self, selectors: SelectorSet) -> ElementTable:
         """What these rules and a recipe's selectors decide by the tags and classes of elements."""
         table = self._cascade.tables.get(selectors)
         if table is None or table.size > MEMO_LIMIT:
-            table = self._cascade.tables[selectors] = ElementTable(selectors, self._cascade.may_hide)
+            table = self._cascade.tables[selectors] = ElementTable(selectors, self._cascade.decide)
         return table
+
+    def trigger(self, triggers: int) -> None:
+        """Searches for what some selectors hide, since words that they ask for were passed; marks what is found.
+
+        These have neither class nor id, so any element would have to be asked about. Most ask for a class or an id
+        around theirs that no element of the page has.
+
+        Args:
+            triggers: The bits of the words that were passed; all of them, -1, for a tree that is not walked.
+        """
+        if not self._waiting or (triggers and triggers & ~self._passed == 0):
+            return
+        self._passed |= triggers
+        ready = [selector for selector, needed in self._waiting if needed & self._passed == needed]
+        if ready:
+            self._waiting = [waiting for waiting in self._waiting if waiting[1] & self._passed != waiting[1]]
+            for node in _search(self._root, ready) if self._root is not None else ():
+                node.attrs[STYLED] = ""
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
         """Whether an element is hidden, or keeps itself from being clicked (`inert`), with all inside it.
@@ -96,41 +116,55 @@ class StyleRules:
         """
         if "inert" in attributes:
             return True
-        by_default = "hidden" in attributes or "popover" in attributes
-        by_default = by_default or (node.tag == "dialog" and "open" not in attributes)
-        if self.compute("display", node, attributes, by_default=by_default) == HIDE:
+        tag = node.tag or ""
+        by_default = "hidden" in attributes or "popover" in attributes or (tag == "dialog" and "open" not in attributes)
+        style = attributes.get("style")
+        if attributes.get("id") in self._cascade.trigger_ids:
+            self.trigger(self._cascade.triggers[f"#{attributes['id']}"])
+        keys = self._cascade.keys(tag, attributes)
+        hiding = self._cascade.hiding.fitting[keys]
+        if not (hiding or by_default or (style and declared_in(style))):
+            return False
+        if self._compute("display", node, keys, style, by_default=by_default) == HIDE:
             return True
-        return self.compute("visibility", node, attributes) == HIDE and not self._reveal(node)
+        return self._compute("visibility", node, keys, style) == HIDE and not self._reveal(node)
 
-    def compute(
-        self, name: str, node: LexborNode, attributes: Attributes, *, by_default: bool = False, is_asked: bool = False
-    ) -> str:
-        """The value that wins for an element: HIDE, SHOW, INHERIT or, of a custom property, what is written; "" for none.
+    def compute(self, name: str, node: LexborNode) -> str:
+        """The value that wins for an element: HIDE, SHOW, INHERIT or, of a custom property, what is written.
+
+        "" if nothing but the browser says anything.
+        """
+        attributes = node.attributes
+        keys = self._cascade.keys(node.tag or "", attributes)
+        return self._compute(name, node, keys, attributes.get("style"), is_asked=True)
+
+    def _compute(
+        self, name: str, node: LexborNode, keys: _Keys, style: str | None, *, by_default: bool = False,
+        is_asked: bool = False,
+    ) -> str:  # fmt: skip
+        """The value that wins.
 
         Args:
             by_default: Whether the browser hides it.
             is_asked: Whether other values than HIDE count where nothing hides it; else it is "" then.
         """
-        hiding, showing = self._cascade.find(node.tag or "", attributes).get(name, _NO_ENTRIES)
         rank, value = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
-        for entry in hiding:
+        for entry in self._cascade.hiding.fitting[keys].get(name, ()):
             if self._is_match(entry[1], node) and self._resolve(name, entry[2], node) == HIDE:
                 rank, value = entry[0], HIDE
                 break
-        style = attributes.get("style")
-        if style:
-            for item in declared_in(style):
-                own: _Rank = (item.is_important, True, (_UNLAYERED,), (0, 0, 0), 0, 0)
-                if item.name == name and own >= rank:
-                    rank, value = own, self._resolve(name, item.value, node)
+        for item in declared_in(style) if style else ():
+            own: _Rank = (item.is_important, True, (_UNLAYERED,), (0, 0, 0), 0, 0)
+            if item.name == name and own >= rank:
+                rank, value = own, self._resolve(name, item.value, node)
         if value == HIDE or is_asked:
-            for entry in showing:
+            for entry in self._cascade.others.fitting[keys].get(name, ()):
                 if entry[0] < rank:
                     break
                 if self._is_match(entry[1], node) is not False:
-                    shown = self._resolve(name, entry[2], node)
-                    if shown != HIDE:
-                        return shown
+                    other = self._resolve(name, entry[2], node)
+                    if other != HIDE:
+                        return other
         return value
 
     def _is_match(self, selector: Selector, node: LexborNode) -> bool | None:
@@ -199,7 +233,7 @@ class StyleRules:
     def _variable(self, name: str, node: LexborNode | None) -> str:
         """A custom property of an element, inherited where it sets none; "" if nothing sets it."""
         while node is not None and node.is_element_node:
-            value = self.compute(name, node, node.attributes, is_asked=True)
+            value = self.compute(name, node)
             if value and value not in ("inherit", "unset"):
                 return value if value != "initial" else ""
             node = node.parent
@@ -213,8 +247,7 @@ class StyleRules:
         around: set[int] = set()
         for inner in node.css("*") if self._revealed < _MAX_REVEALED else ():
             self._revealed += 1
-            attributes = inner.attributes
-            if self.compute("visibility", inner, attributes, is_asked=True) == SHOW:
+            if self.compute("visibility", inner) == SHOW:
                 visible.add(inner.mem_id)
                 outer = inner.parent
                 while outer is not None and outer.mem_id not in around:
@@ -232,9 +265,80 @@ class StyleRules:
         return bool(visible)
 
 
+def _search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
+    """What some selectors match: by one search for all of them, or by one each if one of them is not understood."""
+    try:
+        return root.css(", ".join(selectors))
+    except SelectolaxError:
+        if len(selectors) == 1:
+            return []
+        return [node for selector in selectors for node in _search(root, [selector])]
+
+
 @functools.lru_cache(20_000)
 def _bits_of(tag: str, classes: str | None, identifier: str | None) -> int:
-    return get_bits([tag, *(classes or "").split(), identifier or ""])
+    return get_bits(own_words(tag, identifier, (classes or "").split()))
+
+
+class _Side:
+    """The declarations of a tree's sheets that may hide, or those that may do something else.
+
+    Attributes:
+        words: Those that its rules are filed under.
+        fitting: Tag, classes, id and attributes of an element -> property -> the declarations that may be about it, the
+            strongest first. Whatever is around the element is not looked at yet.
+    """
+
+    def __init__(self, filed: list[dict[str, list[Block]]], ranker: "_Ranker", *, is_hiding: bool) -> None:
+        self._filed = filed
+        self._ranker = ranker
+        self._is_hiding = is_hiding
+        self.words = frozenset[str]().union(*filed)
+        self.about: Memo[str, list[tuple[int, Block, Selector]]] = Memo(self._selectors)
+        self.fitting: Memo[_Keys, dict[str, list[_Entry]]] = Memo(self._fit)
+
+    def _selectors(self, word: str) -> list[tuple[int, Block, Selector]]:
+        return [
+            (number, block, selector)
+            for number, filed in enumerate(self._filed)
+            for block in filed.get(word, ())
+            for selector in block.nest.parse()
+            if word in selector.words and selector.is_slotted == self._ranker.is_slotted
+        ]
+
+    def _fit(self, keys: _Keys) -> dict[str, list[_Entry]]:
+        tag, attribute, identifier, names = keys
+        classes = frozenset((attribute or "").split())
+        words = [f".{name}" for name in sorted(classes)] + [f"#{identifier}"] + [f"[{name}" for name in names]
+        if not self._is_hiding or STYLED in names:
+            words += [tag, "*"]
+        fitting: dict[str, list[_Entry]] = {}
+        for word in words:
+            for number, block, selector in self.about[word] if word in self.words else ():
+                if not (selector.classes <= classes and selector.tag in ("", tag) and selector.id in ("", identifier)):
+                    continue
+                for item in block.declared:
+                    if item.value not in ((SHOW, INHERIT) if self._is_hiding else (HIDE,)):
+                        rank = self._ranker.rank(item.is_important, block, selector, number)
+                        fitting.setdefault(item.name, []).append((rank, selector, item.value))
+        for name, entries in fitting.items():
+            entries.sort(key=operator.itemgetter(0), reverse=True)
+            fitting[name] = entries[:_MAX_FITTING]
+        return fitting
+
+
+class _Ranker:
+    """What decides between rules: the layers of a tree."""
+
+    def __init__(self, sheets: tuple[Sheet, ...], is_slotted: bool) -> None:
+        self.is_slotted = is_slotted
+        self._layers = _order(layer for sheet in sheets for layer in sheet.layers)
+
+    def rank(self, is_important: bool, block: Block, selector: Selector, number: int) -> _Rank:
+        layer = (*[self._layers[block.layer[: depth + 1]] for depth in range(len(block.layer))], _UNLAYERED)
+        if is_important:
+            layer = tuple([-place for place in layer])
+        return is_important, False, layer, selector.specificity, number, block.position
 
 
 class _Cascade:
@@ -243,89 +347,56 @@ class _Cascade:
     The pages of a shop have the same sheets and elements, so what is computed for one page is cached for the next.
 
     Attributes:
-        ids, hiding_attributes: The ids and attributes that hiding rules are about.
+        ids, hiding_attributes: The ids and attributes that hiding rules are about, and ids that are triggers.
+        triggers, trigger_ids: Classes and ids that the selectors without both ask for around their elements, with a bit
+            for each.
+        searched: Those selectors and the triggers that they need.
         may_reveal: Whether a rule shows by `visibility`.
         tables: What is decided by tags and classes, for each recipe.
     """
 
     def __init__(self, sheets: tuple[Sheet, ...], is_slotted: bool) -> None:
-        self._sheets = sheets
-        self._is_slotted = is_slotted
-        self._layers = _order(layer for sheet in sheets for layer in sheet.layers)
-        self._entries: Memo[_Keys, dict[str, _Entries]] = Memo(self._fitting)
-        self._about: Memo[str, list[tuple[int, Block, Selector]]] = Memo(self._filed)
-        words = frozenset[str]().union(*(sheet.by_word for sheet in sheets))
-        hiding = frozenset(word for sheet in sheets for word, blocks in sheet.by_word.items() if any(map(_hides, blocks)))
-        self._words = words
-        self._hiding = hiding
-        self._hides_all = "*" in hiding
-        self._hides_unknown = any(word[:1] not in ".#[*" and word not in _KNOWN_TAGS for word in hiding)
-        self._attributes = frozenset(word[1:] for word in words if word[0] == "[")
+        ranker = _Ranker(sheets, is_slotted)
+        self.hiding = _Side([sheet.hiding for sheet in sheets], ranker, is_hiding=True)
+        self.others = _Side([sheet.others for sheet in sheets], ranker, is_hiding=False)
+        hiding = self.hiding.words
+        words = hiding | self.others.words
+        self.searched: list[tuple[str, int]] = []
+        self.triggers: dict[str, int] = {}
+        for word in sorted(hiding):
+            if word[0] not in ".#[":
+                for _, _, selector in self.hiding.about[word]:
+                    needed = 0
+                    for around in selector.around:
+                        if around[0] in ".#":
+                            needed |= self.triggers.setdefault(around, 1 << len(self.triggers))
+                    self.searched.append((selector.text, needed))
+        self.trigger_ids = frozenset(word[1:] for word in self.triggers if word[0] == "#")
+        self._ids = frozenset(word[1:] for word in words if word[0] == "#")
+        self._attributes = frozenset([word[1:] for word in words if word[0] == "["] + [STYLED])
+        self.ids = frozenset(word[1:] for word in hiding if word[0] == "#") | self.trigger_ids
         self.hiding_attributes = frozenset(word[1:] for word in hiding if word[0] == "[")
-        self.ids = frozenset(word[1:] for word in hiding if word[0] == "#")
         self.may_reveal = any(
             item.name == "visibility" and item.value not in (HIDE, INHERIT)
-            for sheet in sheets for blocks in sheet.by_word.values() for block in blocks for item in block.declared
+            for sheet in sheets for blocks in sheet.others.values() for block in blocks for item in block.declared
         )  # fmt: skip
         self.tables: dict[SelectorSet, ElementTable] = {}
 
-    def may_hide(self, tag: str, classes: str | None) -> bool:
-        """Whether a hiding rule is about a tag ("" for those that HTML does not know) or one of some classes."""
-        if self._hides_all or tag in self._hiding or tag == "dialog" or (not tag and self._hides_unknown):
-            return True
-        return any(f".{name}" in self._hiding for name in (classes or "").split())
+    def decide(self, tag: str, classes: str | None) -> tuple[bool, int]:
+        """Whether a hiding rule is about one of some classes, and the bits of the triggers among them."""
+        words = [f".{name}" for name in (classes or "").split()]
+        triggers = 0
+        for word in words:
+            triggers |= self.triggers.get(word, 0)
+        return tag == "dialog" or not self.hiding.words.isdisjoint(words), triggers
 
-    def find(self, tag: str, attributes: Attributes) -> dict[str, _Entries]:
-        """Property -> the declarations of it that may be about an element."""
+    def keys(self, tag: str, attributes: Attributes) -> _Keys:
+        """What of an element rules may be filed under."""
+        identifier = attributes.get("id")
         names: tuple[str, ...] = ()
         if not self._attributes.isdisjoint(attributes):
             names = tuple(sorted(self._attributes.intersection(attributes)))
-        return self._entries[tag, attributes.get("class"), attributes.get("id"), names]
-
-    def _filed(self, word: str) -> list[tuple[int, Block, Selector]]:
-        return [
-            (number, block, selector)
-            for number, sheet in enumerate(self._sheets)
-            for block in sheet.by_word.get(word, ())
-            for selector in block.nest.parse()
-            if word in selector.words and selector.is_slotted == self._is_slotted
-        ]
-
-    def _fitting(self, keys: _Keys) -> dict[str, _Entries]:
-        tag, attribute, identifier, names = keys
-        classes = frozenset((attribute or "").split())
-        words = (*[f".{name}" for name in sorted(classes)], f"#{identifier}", tag, *[f"[{name}" for name in names], "*")
-        fitting: dict[str, list[_Entry]] = {}
-        for word in words:
-            for number, block, selector in self._about[word] if word in self._words else ():
-                if (
-                    selector.classes <= classes
-                    and selector.tag in ("", tag)
-                    and selector.id in ("", identifier)
-                ):  # fmt: skip
-                    for item in block.declared:
-                        rank = self._rank(item.is_important, block, selector, number)
-                        fitting.setdefault(item.name, []).append((rank, selector, item.value))
-        return {name: _split(name, entries) for name, entries in fitting.items()}
-
-    def _rank(self, is_important: bool, block: Block, selector: Selector, number: int) -> _Rank:
-        layer = (*[self._layers[block.layer[: depth + 1]] for depth in range(len(block.layer))], _UNLAYERED)
-        if is_important:
-            layer = tuple([-place for place in layer])
-        return is_important, False, layer, selector.specificity, number, block.position
-
-
-def _split(name: str, entries: list[_Entry]) -> _Entries:
-    """Those that hide or may hide, and those that may do something else; the strongest first."""
-    strongest = sorted(entries, key=operator.itemgetter(0), reverse=True)[:_MAX_FITTING]
-    if name not in PROPERTIES:
-        return [], strongest
-    hiding = [entry for entry in strongest if entry[2] not in (SHOW, INHERIT)]
-    return hiding, [entry for entry in strongest if entry[2] != HIDE]
-
-
-def _hides(block: Block) -> bool:
-    return any(item.name in PROPERTIES and item.value not in (SHOW, INHERIT) for item in block.declared)
+        return tag, attributes.get("class"), identifier if identifier in self._ids else None, names
 
 
 def _order(layers: Iterable[Layer]) -> dict[Layer, int]:

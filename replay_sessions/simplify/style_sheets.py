@@ -11,6 +11,7 @@ a block's selectors are parsed when an element asks for one of their words.
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
@@ -88,10 +89,14 @@ class Block(NamedTuple):
     nest: _Nest
     declared: tuple[Declared, ...]
 
+    @property
+    def may_hide(self) -> bool:
+        return any(item.name in PROPERTIES and item.value not in (SHOW, INHERIT) for item in self.declared)
+
     def words(self) -> Iterable[str]:
         """The words under which its selectors are filed (`Selector.words`)."""
         text = self.nest.selectors
-        if self.nest.parent is not None or not _NEEDS_PARSER.isdisjoint(text):
+        if self.nest.parent is not None or not _NEEDS_PARSER.isdisjoint(text) or ":host" in text:
             return {word for selector in self.nest.parse() for word in selector.words}
         return map(_word, text.split(","))
 
@@ -102,22 +107,25 @@ class Sheet:
     Attributes:
         length: How many characters it has.
         layers: In the order in which they are first named.
+        hiding, others: Word (`Selector.words`) -> the blocks that may hide, and those that may do something else.
+        variables: The custom properties that values ask for.
     """
 
     def __init__(self, written: str, applies: bool | None, viewport: Viewport, names: frozenset[str]) -> None:
         self.length = len(written)
         self.layers: dict[Layer, None] = {}
-        self.by_word: dict[str, list[Block]] = {}
+        self.hiding: dict[str, list[Block]] = {}
+        self.others: dict[str, list[Block]] = {}
         self._viewport = viewport
         self._names = names
         self.variables: set[str] = set()
-        self._ordered: list[Block] = []
         for block in self._blocks(_flatten(written), _Context(applies, (), None)):
             self.variables.update(name for item in block.declared for name in variables_in(item.value))
-            for word in block.words():
-                blocks = self.by_word.setdefault(word, [])
-                if not blocks or blocks[-1] is not block:
-                    blocks.append(block)
+            sides = [self.hiding] if block.may_hide else []
+            if any(item.value != HIDE for item in block.declared):
+                sides.append(self.others)
+            for word, filed in itertools.product(set(block.words()), sides):
+                filed.setdefault(word, []).append(block)
 
     def _is_wanted(self, css: str) -> bool:
         return "display" in css or "visibility" in css or any(name in css for name in self._names)
@@ -224,7 +232,7 @@ def _flatten(written: str) -> str:
     """A sheet without comments, in which braces and semicolons are nothing but that."""
     if "DISPLAY" in written or "VISIBILITY" in written:
         written = written.replace("DISPLAY", "display").replace("VISIBILITY", "visibility")
-    return _OPAQUE.sub(_escaped, written)
+    return _OPAQUE.sub(_escaped, written.replace("<!--", "").replace("-->", ""))
 
 
 def _escaped(opaque: re.Match[str]) -> str:

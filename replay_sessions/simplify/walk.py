@@ -8,11 +8,11 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
-from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_unread
+from replay_sessions.simplify.hidden import is_behind_dialog, is_unread
 from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.recipes.selectors import Choice
-from replay_sessions.simplify.style_rules import StyleRules
+from replay_sessions.simplify.style_rules import HIDING_ATTRIBUTES, StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TEXT
 from replay_sessions.simplify.targets import (
     TELLING_ATTRIBUTES,
@@ -43,12 +43,10 @@ class Walk(ElementWriter):
     def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
         pieces, targets = self.pieces, self.targets
-        selectors = self.recipe.selectors
-        looked_at = (
-            selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES | self._styles.attribute_names
-        )
-        ids = selectors.ids | self.labels.ids | self._styles.ids
-        table = self._styles.table(selectors)
+        selectors, styles = self.recipe.selectors, self._styles
+        looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES | styles.attribute_names
+        ids = selectors.ids | self.labels.ids | styles.ids
+        table = styles.table(selectors)
         decided = table[self.inside]  # what elements are where the walk stands
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
         while True:
@@ -67,7 +65,9 @@ class Walk(ElementWriter):
                     continue
                 attributes = node.attributes
                 classes = attributes.get("class")
-                choice, may_hide = by_classes[classes]
+                choice, may_hide, triggers = by_classes[classes]
+                if triggers:
+                    styles.trigger(triggers)
                 is_told = len(attributes) > (classes is not None) and (
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
