@@ -45,11 +45,13 @@ class LocatedPage:
     Attributes:
         document: The raw page, its closed parts marked `inert`.
         names: The names of what can be acted on, by the nodes (`mem_id`) of the document.
+        hidden: The nodes that are hidden with all inside them.
     """
 
     page: SimplifiedPage
     document: LexborHTMLParser
     names: dict[int, str]
+    hidden: frozenset[int]
 
 
 @paused_collection()
@@ -90,7 +92,7 @@ def locate(
     nodes = {
         target.node.mem_id: name for target, name in zip(draft.targets, names, strict=True) if target.node and name
     }
-    return LocatedPage(SimplifiedPage(draft.html(names), removed), document, nodes)
+    return LocatedPage(SimplifiedPage(draft.html(names), removed), document, nodes, draft.hidden)
 
 
 def _drafted(
@@ -114,6 +116,7 @@ class Draft:
         walk.labels.settle(walk.targets)
         self._cards = set_cards(walk.parts, walk.headings, walk.targets, walk.visible, walk.pieces)
         self.targets = walk.targets
+        self.hidden = frozenset(walk.hidden)
         self._walk = walk
         self._title = quoted(title)
         self._attributes = [shown_attributes(target) for target in walk.targets]

@@ -16,6 +16,7 @@ _ACTING_ROLES = frozenset({
     "button", "checkbox", "combobox", "link", "listbox", "menuitem", "menuitemcheckbox", "menuitemradio",
     "option", "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
 })  # fmt: skip
+ACTING_TAGS = frozenset({"a", "area", "button", "input", "option", "select", "summary", "textarea"})
 # An element with none of these, of a tag that is nothing by itself, is only a wrapper.
 TELLING_ATTRIBUTES = frozenset({"aria-label", "contenteditable", "onclick", "role"})
 _ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
@@ -83,6 +84,11 @@ def acts_by_tag(tag: str, attributes: Attributes) -> bool:
 def acts_by_attributes(attributes: Attributes) -> bool:
     """Whether an element of any other tag says of itself that it can be clicked or typed into."""
     return attributes.get("role") in _ACTING_ROLES or "onclick" in attributes or _is_editable(attributes)
+
+
+def can_be_acted_on(tag: str, attributes: Attributes) -> bool:
+    """Whether an element says of itself, by its tag or its attributes, that it can be clicked or typed into."""
+    return (tag in ACTING_TAGS and acts_by_tag(tag, attributes)) or acts_by_attributes(attributes)
 
 
 def _is_editable(attributes: Attributes) -> bool:

@@ -31,12 +31,14 @@ class Walk(ElementWriter):
 
     Attributes:
         parts: The elements that can be cards, in the order of their ends.
+        hidden: The elements (`mem_id`) that are hidden with all inside them.
     """
 
     def __init__(self, recipe: Recipe, labels: Labels, styles: StyleRules) -> None:
         super().__init__(labels)
         self.recipe = recipe
         self.parts: list[Part] = []
+        self.hidden: list[int] = []
         self._styles = styles
         self._behind_dialog = 0  # how many parts of the page are
 
@@ -174,6 +176,7 @@ class Walk(ElementWriter):
             return True
         if rule.keep or not self._styles.hide(node, attributes):
             return False
+        self.hidden.append(node.mem_id)
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
         return True

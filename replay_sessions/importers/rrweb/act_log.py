@@ -40,7 +40,7 @@ class ActLog:
         if press is not None and press.view is not None:
             node = press.node
             outward = press.path.index(node_id) if node_id in press.path else 0
-            view = View(press.view.html, outward) if outward and press.view.html else press.view
+            view = View(press.view.html, press.view.viewport, outward) if outward and press.view.html else press.view
         elif node is not None and window.page is not None:
             node = meant(window.page, node)
             view = window.view(node)

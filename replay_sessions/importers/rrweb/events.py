@@ -35,6 +35,7 @@ class Source:
     MOUSE_MOVE = 1
     MOUSE_INTERACTION = 2
     SCROLL = 3
+    RESIZE = 4
     INPUT = 5
     TOUCH_MOVE = 6
     DRAG = 12
@@ -142,9 +143,13 @@ class Input(msgspec.Struct):
     userTriggered: bool | None = None  # noqa: N815
 
 
-class Meta(msgspec.Struct):
+class Size(msgspec.Struct):
+    width: float = 0
+    height: float = 0
+
+
+class Meta(Size):
     href: str = ""
-    width: float | None = None
 
 
 class Custom(msgspec.Struct):

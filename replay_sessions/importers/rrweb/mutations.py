@@ -14,6 +14,7 @@ from typing import Any
 
 from replay_sessions.importers.rrweb.events import Add, Mutation, Node, NodeType
 from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, children
+from replay_sessions.simplify.media import DESKTOP, Viewport
 
 _TO_COME = -1
 
@@ -21,8 +22,8 @@ _TO_COME = -1
 class Page(Tree):
     """A page that changes, and what waits for parts of it that are still to come."""
 
-    def __init__(self, root: Node, width: float | None = None) -> None:
-        super().__init__(root, width)
+    def __init__(self, root: Node, viewport: Viewport = DESKTOP) -> None:
+        super().__init__(root, viewport)
         self._documents: dict[int, Add] = {}  # by the iframe that they wait for
         self._siblings: dict[int, tuple[Node, Add]] = {}  # -1: by their own ids
 
