@@ -1,15 +1,16 @@
-"""Selectors of style sheets, as tinycss2 cuts them into tokens -> what lexbor is to search for, and what is needed first.
+r"""Selectors of style sheets -> what lexbor is to search for, and what is needed before it is asked.
 
-Lexbor matches selectors, but each search goes through a whole page. So a selector says which tag, id and classes its
+Lexbor matches selectors, but each search goes through a part of a page. So a selector says which tag, id and classes its
 element must have and which words must stand on the elements around it: most elements and most rules are ruled out by
 that. It also has its specificity, which lexbor does not give.
 
 A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. Lexbor lacks
-`:dir()`, `:lang()`, `:defined`, `:open`, `:host` and `::slotted()`; they are written as selectors that it has. A
-selector that neither knows raises an error when it is searched for, and is then not understood.
+these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host` and `::slotted()`; they are written as selectors that it has.
+What neither knows raises an error when it is searched for, and is then not understood.
 """
 
 import functools
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -18,26 +19,31 @@ from tinycss2.ast import FunctionBlock, HashToken, IdentToken, Node, SquareBrack
 
 from replay_sessions.simplify.media import split
 
-SHADOW_ROOT = "shadow-root"  # the element that stands for one; `:host` is written so
+SHADOW_ROOT = "shadow-root"  # the element that stands for one
 _BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
-_PARENT = tuple(tinycss2.parse_component_value_list("& "))
-
-_NEVER = frozenset(
-    "-webkit-autofill active autofill buffering current focus focus-visible focus-within fullscreen future has-slotted "
-    "hover indeterminate modal muted past paused picture-in-picture playing popover-open seeking stalled target "
-    "target-current target-within user-invalid user-valid visited volume-locked xr-overlay".split()
+_NEVER = "x-never"  # an attribute that no element has: `[x-never]` weighs what a pseudo-class does
+_STATES = (
+    "-webkit-autofill active autofill buffering current focus focus-visible focus-within fullscreen future hover "
+    "indeterminate modal muted past paused picture-in-picture playing popover-open seeking target target-within "
+    "user-invalid user-valid visited"
 )
-_LEGACY_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})
-_WRITTEN = {  # pseudo-class -> what stands for it
-    "-webkit-any-link": ":any-link",
-    "defined": ":is(*)",  # scripts had run when the page was stored
-    "open": "[open]",
-    "scope": ":root",
-    "host": SHADOW_ROOT,
+_REPLACED = {f":{name}": f"[{_NEVER}]" for name in _STATES.split()} | {
+    ":-webkit-any": ":is",
+    ":-webkit-any-link": ":any-link",
+    ":defined": f":not([{_NEVER}])",  # scripts had run when the page was stored
+    ":dir(ltr)": ":not([dir=rtl], [dir=rtl] *)",
+    ":dir(rtl)": ":is([dir=rtl], [dir=rtl] *)",
+    ":host": SHADOW_ROOT,
+    ":matches": ":is",
+    ":open": "[open]",
+    ":scope": ":root",
 }
-_DIRECTIONS = {"rtl": ":is([dir=rtl], [dir=rtl] *)", "ltr": ":not([dir=rtl], [dir=rtl] *)"}
-_ANY = {"is": "is", "where": "where", "matches": "is", "-webkit-any": "is"}
-_OTHER_VENDORS = ("-moz-", "-ms-", "-o-")
+_PSEUDO = re.compile(
+    r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
+    re.IGNORECASE,
+)
+_INVALID = re.compile(r"(?<!\\):-(?:moz|ms|o)-")  # a browser drops the whole list
+_PSEUDO_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})  # with one colon
 
 Specificity = tuple[int, int, int]
 
@@ -71,26 +77,30 @@ class Selector(NamedTuple):
 Parents = tuple[Selector, ...]
 
 
-class _Invalid(Exception):
-    """A browser drops the whole list of selectors."""
-
-
 @functools.lru_cache(20_000)
 def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
-    """The selectors of a list that may match an element of a stored page.
+    r"""The selectors of a list that may match an element of a stored page.
 
     Args:
         parents: The selectors of the rule that this one is nested in.
 
-    >>> [selector.text for selector in parse_selectors("a.sm\\\\:block:hover, ul > li:not(.x, :focus), p::before")]
-    ['ul > li:not(.x)']
+    >>> [selector.text for selector in parse_selectors("a.sm\\:block:hover, ul > li:not(.x, :focus), p::before")]
+    ['ul > li:not(.x, [x-never])']
     """
-    tokens = tinycss2.parse_component_value_list(text, skip_comments=True)
-    try:
-        selectors = [_read(part, parents, is_nested=parents is not None) for part in split(tokens)]
-    except _Invalid:
+    if _INVALID.search(text) or parents == ():
         return ()
-    return tuple(selector for selector in selectors if selector is not None)
+    is_slotted = "::slotted" in text
+    tokens = tinycss2.parse_component_value_list(_PSEUDO.sub(_replace, text), skip_comments=True)
+    selectors: list[Selector] = []
+    for part in split(tokens):
+        written = tinycss2.serialize(part)
+        if parents is not None:
+            written = written if "&" in written else f"& {written}"
+        around = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
+        selector = _read(tinycss2.parse_component_value_list(written.replace("&", around)))
+        if selector is not None:
+            selectors.append(selector._replace(is_slotted=is_slotted))
+    return tuple(selectors)
 
 
 def own_words(tag: str, identifier: str | None, classes: Iterable[str]) -> list[str]:
@@ -107,25 +117,49 @@ def get_bits(words: Iterable[str]) -> int:
     return bits
 
 
-class _Compound:
-    """A compound selector while it is read."""
+def _replace(pseudo: re.Match[str]) -> str:
+    if lang := pseudo["lang"]:
+        return f":is([lang|={lang}], [lang|={lang}] *)"
+    if not pseudo["name"]:  # `slot::slotted(p)` or `::slotted(p)`
+        is_after_slot = pseudo.start() > 0 and not pseudo.string[pseudo.start() - 1].isspace()
+        return f"{'' if is_after_slot else 'slot'} > :is"
+    name = pseudo["name"].lower()
+    is_host = name == ":host" and pseudo["open"]
+    return (f"{SHADOW_ROOT}:is" if is_host else _REPLACED.get(name, pseudo["name"])) + pseudo["open"]
 
-    def __init__(self, combinator: str) -> None:
-        self.combinator = combinator  # what stands before it
-        self.text = combinator if combinator in ("", " ") else f" {combinator} "
+
+class _Compound:
+    """What a compound selector asks of its element, and the specificity of a selector up to its end."""
+
+    def __init__(self, specificity: Specificity = (0, 0, 0)) -> None:
+        self.specificity = specificity
         self.tag = self.id = ""
         self.classes: set[str] = set()
         self.attributes: list[str] = []
         self.choices: list[tuple[str, ...]] = []  # the words of the arguments of `:is()`
-        self.around: frozenset[str] = frozenset()
-        self.specificity: Specificity = (0, 0, 0)
-        self.is_simple = True
-        self.is_slotted = False
 
-    def add(self, text: str, ids: int = 0, classes: int = 0, tags: int = 0, *, is_simple: bool = False) -> None:
-        self.text += text
-        self.specificity = _add(self.specificity, (ids, classes, tags))
-        self.is_simple = self.is_simple and is_simple
+    def add(self, ids: int = 0, classes: int = 0, tags: int = 0) -> None:
+        self.specificity = self.specificity[0] + ids, self.specificity[1] + classes, self.specificity[2] + tags
+
+    def add_function(self, token: FunctionBlock, name: str) -> frozenset[str] | None:
+        """Adds a pseudo-class with arguments, and returns what must be around it; None if it matches nothing."""
+        if name not in ("is", "where", "not", "has"):
+            self.add(classes=1)
+            return frozenset()
+        inner = [selector for part in split(token.arguments) if (selector := _read(part)) is not None]
+        if not inner:
+            self.add(classes=name != "where")
+            return frozenset() if name == "not" else None
+        if name != "where":
+            self.add(*max(selector.specificity for selector in inner))
+        if name in ("not", "has"):
+            return frozenset()
+        self.choices.append(tuple({word: None for selector in inner for word in selector.words}))
+        if len(inner) > 1:
+            return frozenset()
+        self.tag, self.id = self.tag or inner[0].tag, self.id or inner[0].id
+        self.classes |= inner[0].classes
+        return inner[0].around
 
     def words(self) -> tuple[str, ...]:
         """What its elements are filed under: what is rarest."""
@@ -138,172 +172,56 @@ class _Compound:
         return (f"[{names[0]}" if names else self.tag or "*",)
 
 
-def _read(tokens: Sequence[Node], parents: Parents | None, *, is_nested: bool = False) -> Selector | None:
-    """One selector; None if it matches no element of a stored page."""
-    if is_nested and "&" not in tinycss2.serialize(tokens):
-        tokens = [*_PARENT, *tokens]
-    compounds = [_Compound("")]
-    combinator, colons = "", 0
+def _read(tokens: Sequence[Node]) -> Selector | None:
+    """One selector; None if it is none, or matches no element of a stored page."""
+    compound = _Compound()
+    around: frozenset[str] = frozenset()
+    combinator, colons, is_simple, is_class = "", 0, True, False
     for token in tokens:
         if token.type == "whitespace" or token in (">", "+", "~"):
             combinator = token.value if token.type != "whitespace" else combinator or " "
             continue
         if combinator:
-            if compounds[-1].text:
-                compounds.append(_Compound(combinator))
-            else:
-                compounds[-1].text = f"{combinator} "  # of an argument of `:has()`, which begins with it
-                compounds[-1].is_simple = False
-            combinator = ""
+            is_simple = False
+            if combinator in (" ", ">"):  # others stand beside the element, or beside one around it
+                around |= frozenset(own_words(compound.tag, compound.id, compound.classes))
+            compound, combinator = _Compound(compound.specificity), ""
         if token == ":":
             colons += 1
-            continue
-        if not (_add_pseudo(compounds[-1], token, colons, parents) if colons else _add_part(compounds[-1], token, parents)):
+        elif colons:
+            name = token.lower_name if isinstance(token, FunctionBlock) else getattr(token, "lower_value", "")
+            if colons > 1 or name in _PSEUDO_ELEMENTS:
+                return None
+            if not isinstance(token, FunctionBlock):
+                compound.add(classes=1)
+            elif (inner := compound.add_function(token, name)) is not None:
+                around |= inner
+            else:
+                return None
+            colons, is_simple = 0, False
+        elif isinstance(token, SquareBracketsBlock):
+            compound.attributes += [inner.lower_value for inner in token.content if isinstance(inner, IdentToken)][:1]
+            if _NEVER in compound.attributes:
+                return None
+            compound.add(classes=1)
+            is_simple = False
+        elif isinstance(token, HashToken):
+            compound.id = token.value
+            compound.add(ids=1)
+        elif isinstance(token, IdentToken) and is_class:
+            compound.classes.add(token.value)
+            compound.add(classes=1)
+        elif isinstance(token, IdentToken):
+            compound.tag = token.lower_value
+            compound.add(tags=1)
+        elif token == "|":
+            compound.tag, is_simple = "", False
+        elif token not in (".", "*"):
             return None
-        colons = 0
-    if combinator.strip() or colons:
-        raise _Invalid
-    return _joined(compounds)
-
-
-def _joined(compounds: list[_Compound]) -> Selector:
-    subject = compounds[-1]
-    around = subject.around
-    for compound, after in zip(compounds, compounds[1:], strict=False):
-        around |= compound.around
-        if after.combinator in (" ", ">"):  # others stand beside the element, or beside one around it
-            around |= frozenset(own_words(compound.tag, compound.id, compound.classes))
+        is_class = token == "."
+    text = tinycss2.serialize(tokens).strip()
+    own = (compound.tag, compound.id, frozenset(compound.classes))
+    is_whole = bool(text) and not combinator.strip() and not colons
     return Selector(
-        text="".join(compound.text for compound in compounds),
-        tag=subject.tag,
-        id=subject.id,
-        classes=frozenset(subject.classes),
-        words=subject.words(),
-        specificity=functools.reduce(_add, (compound.specificity for compound in compounds)),
-        around=around,
-        bits=get_bits(around),
-        is_simple=len(compounds) == 1 and subject.is_simple,
-        is_slotted=subject.is_slotted,
-    )
-
-
-def _add_part(compound: _Compound, token: Node, parents: Parents | None) -> bool:
-    """Adds what is no pseudo-class; `.` waits in the text for its class."""
-    if isinstance(token, IdentToken) and compound.text[-1:] == ".":
-        compound.classes.add(token.value)
-        compound.add(token.serialize(), classes=1, is_simple=True)
-    elif isinstance(token, IdentToken):
-        compound.tag = token.lower_value
-        compound.add(token.serialize(), tags=1, is_simple=True)
-    elif isinstance(token, HashToken):
-        compound.id = token.value
-        compound.add(token.serialize(), ids=1, is_simple=True)
-    elif isinstance(token, SquareBracketsBlock):
-        names = [inner.lower_value for inner in token.content if isinstance(inner, IdentToken)]
-        compound.attributes += names[:1]
-        compound.add(token.serialize(), classes=1)
-    elif token == "&":
-        _add_parents(compound, parents)
-    elif token in ("*", "."):
-        compound.add(token.value, is_simple=True)
-    elif token == "|":
-        compound.tag = ""
-        compound.add("|")
-    else:
-        raise _Invalid
-    return True
-
-
-def _add_parents(compound: _Compound, parents: Parents | None) -> None:
-    if parents is None:
-        compound.add(":root", classes=1)
-        return
-    if not parents:
-        raise _Invalid
-    _add_choice(compound, "is", list(parents))
-    if len(parents) == 1:
-        parent = parents[0]
-        compound.tag, compound.id = compound.tag or parent.tag, compound.id or parent.id
-        compound.classes |= parent.classes
-        compound.around |= parent.around
-
-
-def _add_choice(compound: _Compound, name: str, choices: list[Selector]) -> None:
-    """Adds `:is()` or `:where()`."""
-    heaviest = max(choice.specificity for choice in choices) if name == "is" else (0, 0, 0)
-    compound.choices.append(tuple({word: None for choice in choices for word in choice.words}))
-    compound.add(f":{name}({', '.join(choice.text for choice in choices)})", *heaviest)
-
-
-def _add_pseudo(compound: _Compound, token: Node, colons: int, parents: Parents | None) -> bool:
-    """Adds a pseudo-class; False if nothing matches it."""
-    if not isinstance(token, (IdentToken, FunctionBlock)):
-        raise _Invalid
-    name = token.lower_name if isinstance(token, FunctionBlock) else token.lower_value
-    if name.startswith(_OTHER_VENDORS):
-        raise _Invalid
-    if colons > 1:
-        if name != "slotted" or not isinstance(token, FunctionBlock):
-            return False
-        choices = _arguments(token, parents)
-        if not choices:
-            return False
-        around = compound.text.rstrip()
-        compound.text = f"{around or ' slot'} > "  # `slot::slotted(p)` or `::slotted(p)`
-        compound.is_slotted = True
-        compound.tag, compound.id, compound.classes, compound.attributes = "", "", set(), []
-        _add_choice(compound, "is", choices)
-        return True
-    if name in _NEVER or (name in _LEGACY_ELEMENTS and isinstance(token, IdentToken)):
-        return False
-    if isinstance(token, FunctionBlock):
-        return _add_function(compound, token, name, parents)
-    if name == "host":
-        compound.tag = SHADOW_ROOT
-    compound.add(_WRITTEN.get(name, f":{name}"), classes=1)
-    return True
-
-
-def _arguments(token: FunctionBlock, parents: Parents | None, *, is_forgiving: bool = True) -> list[Selector]:
-    """The arguments of a pseudo-class that may match something."""
-    selectors: list[Selector] = []
-    for part in split([inner for inner in token.arguments if inner.type != "comment"]):
-        try:
-            selector = _read(part, parents)
-        except _Invalid:
-            if not is_forgiving:
-                raise
-            continue
-        selectors += [selector] if selector is not None else []
-    return selectors
-
-
-def _add_function(compound: _Compound, token: FunctionBlock, name: str, parents: Parents | None) -> bool:
-    if name in ("not", "has"):
-        selectors = _arguments(token, parents, is_forgiving=False)
-        if not selectors:
-            compound.add(":is(*)", classes=1)
-            return name == "not"
-        heaviest = max(selector.specificity for selector in selectors)
-        compound.add(f":{name}({', '.join(selector.text for selector in selectors)})", *heaviest)
-    elif name in _ANY or name == "host":
-        selectors = _arguments(token, parents)
-        if not selectors:
-            return False
-        if name == "host":
-            compound.tag = SHADOW_ROOT
-            compound.add(SHADOW_ROOT, classes=1)
-        _add_choice(compound, _ANY.get(name, "is"), selectors)
-    else:
-        content = tinycss2.serialize(token.arguments).strip()
-        written = f":{name}({content})"
-        if name == "dir":
-            written = _DIRECTIONS.get(content.lower(), written)
-        elif name == "lang" and content.replace("-", "").isalnum():
-            written = f":is([lang|={content}], [lang|={content}] *)"
-        compound.add(written, classes=1)
-    return True
-
-
-def _add(first: Specificity, second: Specificity) -> Specificity:
-    return first[0] + second[0], first[1] + second[1], first[2] + second[2]
+        text, *own, compound.words(), compound.specificity, around, get_bits(around), is_simple, False
+    ) if is_whole else None  # fmt: skip
