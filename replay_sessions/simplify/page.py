@@ -1,5 +1,6 @@
 """A raw page in, a simplified page out: `simplify`, which puts the parts of this package together."""
 
+import bisect
 import dataclasses
 import functools
 import itertools
@@ -11,13 +12,17 @@ from replay_sessions.foundation.speedups import paused_collection
 from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.cards import set_cards
+from replay_sessions.simplify.icons import host_of
 from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.names import Namer, quoted, tidy
 from replay_sessions.simplify.parsing import check_bounds
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
-from replay_sessions.simplify.targets import Labels, Target, label_of, shown_attributes
+from replay_sessions.simplify.targets import ACTING_TAGS, TICKED_INPUTS, Labels, Target, kind_of, label_of, shown_attributes
 from replay_sessions.simplify.trees import parse
 from replay_sessions.simplify.walk import Walk
+
+_LONGEST_NEIGHBOR = 40
+_ENDS_OF_TARGETS = frozenset(f"</{tag}>" for tag in ACTING_TAGS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +125,28 @@ class Draft:
         self._walk = walk
         self._title = quoted(title)
         self._attributes = [shown_attributes(target) for target in walk.targets]
-        self._labels = ["" if target.is_container else label_of(target) for target in walk.targets]
+        self._labels = ["" if target.is_container else self._label(target) for target in walk.targets]
+
+    def _label(self, target: Target) -> str:
+        """The words that a target is named by."""
+        if label := label_of(target):
+            return label
+        if target.tag == "a":
+            return host_of(target.attributes.get("href")) or kind_of(target)
+        words = self._text_beside(target.piece, is_after=target.input_type in TICKED_INPUTS)
+        return words if words and target.tag == "input" else f"{words} {kind_of(target)}".strip()
+
+    def _text_beside(self, piece: int, *, is_after: bool) -> str:
+        """The short text right before a piece, or after it, at most one element further out; "" from a price."""
+        pieces, visible = self._walk.pieces, self._walk.visible
+        index = bisect.bisect_left(visible, piece) - (not is_after)
+        if not 0 <= index < len(visible):
+            return ""
+        words = pieces[visible[index]].strip(" :*")
+        start, end = (piece + 1, visible[index]) if is_after else (visible[index] + 1, piece)
+        between = [text for text in pieces[start:end] if text[:2] == "</"]
+        is_near = len(between) < 2 and _ENDS_OF_TARGETS.isdisjoint(between)
+        return words if is_near and len(words) <= _LONGEST_NEIGHBOR and words.replace(" ", "").isalpha() else ""
 
     def remove_private_data(self) -> tuple[Removal, ...]:
         """Takes private data out of everything, and says what was taken."""

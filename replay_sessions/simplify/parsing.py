@@ -23,7 +23,7 @@ _FEW_TAGS = 25_000  # pages with fewer cannot nest so deep that it matters
 _WINDOW = 50_000
 _CHUNK = 1_000_000
 
-_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9-]*)(\s+[^>])?")
+_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^<>]*)")
 _QUOTED = re.compile(rb"""=\s*(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))""")
 # Tags that end by themselves, and those that are repeated in later blocks while they are open.
 _SELF_CLOSING = frozenset(
@@ -106,6 +106,8 @@ def _is_odd(source: bytes) -> bool:
                 options += name == b"option"
                 continue
             tags += 1
+            if attributes[-1:] == b"/" and (opened.get(b"svg") or opened.get(b"math")):
+                continue
             if slash:
                 if opened.get(name, 0):
                     opened[name] -= 1
@@ -115,7 +117,7 @@ def _is_odd(source: bytes) -> bool:
                 continue
             opened[name] = opened.get(name, 0) + 1
             depth += 1
-            if attributes and name in _FORMATTING:
+            if name in _FORMATTING and attributes.strip(b" \t\r\n\f/"):
                 repeated[name] = repeated.get(name, 0) + 1
             if (
                 depth > _MAX_DEPTH

@@ -20,6 +20,7 @@ from replay_sessions.simplify.targets import (
     Labels,
     Target,
     acts_by_attributes,
+    acts_by_focus,
     acts_by_tag,
 )
 
@@ -62,9 +63,11 @@ class Walk(ElementWriter):
                     continue
                 tag, kind, by_classes = decided[number]
                 if kind <= BREAK:
-                    self._skip(node, kind, tag)
-                    node = node.next
-                    continue
+                    if tag != "svg" or self._target is not None or node.css_first("a") is None:
+                        self._skip(node, kind, tag)
+                        node = node.next
+                        continue
+                    kind = INLINE  # a map or a menu that is drawn
                 attributes = node.attributes
                 classes = attributes.get("class")
                 choice, may_hide, triggers = by_classes[classes]
@@ -185,8 +188,10 @@ class Walk(ElementWriter):
         self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int, is_told: bool
     ) -> Target | Opened | None:
         """Begins an element that may be more than a wrapper; None if it is none."""
+        if tag == "optgroup":
+            self.write_text(attributes.get("label") or "")
         acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
-        if acting or rule.name is not None:
+        if acting or rule.name is not None or (is_told and acts_by_focus(node, tag, attributes)):
             return self._begin_target(node, tag, kind, attributes, rule, inside)
         unread = is_told and "aria-hidden" in attributes and not rule.keep and self._is_unread(node, attributes)
         says_nothing = rule is NO_RULE and inside == self.inside and "aria-label" not in attributes and not unread
