@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CASES", "CONTROLS", "TRUTH", "chromium", "see", "viewing"]
+__all__ = ["CASES", "CASE_SCRIPT", "CONTROLS", "TRUTH", "View", "chromium", "see", "viewing"]
 
 CONTROLS = "a, button, input, select, textarea"
 CASES = Path(__file__).parents[1] / "replay_sessions" / "simplify" / "visibility_cases.toml"
@@ -58,7 +58,7 @@ _PAGE = f"""() => {{ {_JAVASCRIPT}
   const nodes = [...document.querySelectorAll("{CONTROLS}")];
   return {{tags: nodes.map(node => node.localName[0]).join(""), seen: nodes.map(seen).join("")}};
 }}"""
-_CASE = f"""() => {{ {_JAVASCRIPT}
+CASE_SCRIPT = f"""() => {{ {_JAVASCRIPT}
   return inside(document).filter(node => node.localName === "a" && seen(node) !== "h").map(node => node.textContent);
 }}"""
 _HEAD = re.compile(rb"<head(?=[\s>])[^>]*>|<!doctype[^>]*>(?!\s*<html)", re.IGNORECASE)
@@ -104,7 +104,7 @@ def see(page: bytes, browser: str) -> dict[str, str]:
 def see_cases(browser: str) -> dict[str, dict[str, list[str]]]:
     """The words of the visible links of each case, by window."""
     cases = tomllib.loads(CASES.read_text("utf-8"))
-    with viewing(browser, _CASE) as view:
+    with viewing(browser, CASE_SCRIPT) as view:
         return {
             name: {window: view(case["html"].encode(), window) for window in _WINDOWS} for name, case in cases.items()
         }

@@ -6,8 +6,8 @@ Names that end on a number only because another is the same without it describe 
 element. `stayed` is the share of the names of elements which a change does not touch that are the same after it, the
 lowest and the median over the pages that it applies to; `visit` defines what is touched and where a change does not
 apply. `recall` is the share kept of the links, buttons and fields that the browser shows; `hidden_kept` the share kept
-of those that it hides. A recipe's `drop` rules count against recall, since the browser does not know the style sheets
-that hide the same.
+of those that it hides, in a desktop's window and on a phone. `dropped` is what a recipe's `drop` rules take out of what
+the browser shows, since it does not know the style sheets that hide the same; it counts neither for recall nor against.
 """
 
 import gzip
@@ -32,6 +32,8 @@ from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.simplify import simplify
+from replay_sessions.simplify.media import DESKTOP, VIEWPORTS, Viewport, ViewportName
+from replay_sessions.simplify.recipes import find_recipe
 
 CHANGES: dict[str, Change] = {**SOURCE_CHANGES, **SHOP_CHANGES}
 
@@ -70,7 +72,7 @@ def _run(options: Measure) -> int:
         page = gzip.decompress(file.read_bytes())
         pages[name] = {"names": numbered(page), "stayed": stability(page, name)}
         if name in truth:
-            pages[name]["browser"] = agreement(page, truth[name])
+            pages[name] |= {window: agreement(page, truth[name], window) for window in VIEWPORTS}
     summary = _summarize(list(pages.values()))
     for line, value in summary.items():
         print(f"{line:<44} {value}", flush=True)
@@ -98,18 +100,19 @@ def _summarize(pages: list[dict[str, Any]]) -> dict[str, float]:
             stayed = sum(figures["touched"] * figures["touched_stayed"] for figures in measured)
             summary[f"stayed.{change}.touched"] = touched
             summary[f"stayed.{change}.touched_stayed"] = round(stayed / touched, 4)
-    compared = [page["browser"] for page in pages if "visible" in page.get("browser", {})]
-    if compared:
-        keys = ("visible", "visible_kept", "hidden", "hidden_kept")
-        visible, visible_kept, hidden, hidden_kept = (sum(counts[key] for counts in compared) for key in keys)
-        summary |= {
-            "browser.pages": len(compared),
-            "browser.visible": visible,
-            "browser.recall": round(visible_kept / visible, 4),
-            "browser.hidden": hidden,
-            "browser.hidden_kept": round(hidden_kept / hidden, 4),
-            "browser.precision": round(visible_kept / (visible_kept + hidden_kept), 4),
-        }
+    for window in VIEWPORTS:
+        compared = [page[window] for page in pages if "visible" in page.get(window, {})]
+        keys = ("visible", "visible_kept", "visible_dropped", "hidden", "hidden_kept")
+        visible, kept, dropped, hidden, hidden_kept = (sum(counts[key] for counts in compared) for key in keys)
+        if compared:
+            summary |= {
+                f"{window}.pages": len(compared),
+                f"{window}.visible": visible,
+                f"{window}.recall": round(kept / visible, 4),
+                f"{window}.dropped": dropped,
+                f"{window}.hidden": hidden,
+                f"{window}.hidden_kept": round(hidden_kept / hidden, 4),
+            }
     return summary
 
 
@@ -159,26 +162,34 @@ def _compare(unchanged: "_SimplifiedPage", change: Change, rng: random.Random) -
 class _SimplifiedPage:
     """A marked page: the name of each mark, and the simplified page without names."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, viewport: Viewport = DESKTOP) -> None:
         self.source = source
-        html = simplify(source, private_data=False).html
+        html = simplify(source, private_data=False, viewport=viewport).html
         self.names = {mark: name for name, mark in _MARKED.findall(html)}
         self.html = _NAME.sub("", html)
 
 
-def agreement(page: bytes, truth: dict[str, str]) -> dict[str, int]:
-    """The number of a page's controls that the browser shows and hides, and how many of each the simplifier keeps."""
+def agreement(page: bytes, truth: dict[str, str], window: ViewportName = "desktop") -> dict[str, int]:
+    """The number of a page's controls that the browser shows and hides, and how many of each the simplifier keeps.
+
+    What a recipe drops is counted apart: style sheets that the browser does not have hide it.
+    """
     document = LexborHTMLParser(page, encoding=True)
     for node in document.css("noscript"):
         node.decompose()  # a browser with scripts takes it for text
     nodes = document.css(_CONTROLS)
     if "".join((node.tag or " ")[0] for node in nodes) != truth["tags"]:
         return {"unlike": 1}
-    named = set(_SimplifiedPage(marked((document.html or "").encode(), _CONTROLS)).names)
+    drops = [rule.select for rule in find_recipe(page).rules if rule.drop]
+    dropped = {inner.mem_id for drop in drops for node in document.css(drop) for inner in node.css(_CONTROLS)}
+    source = marked((document.html or "").encode(), _CONTROLS)
+    named = set(_SimplifiedPage(source, VIEWPORTS[window]).names)
+    seen = truth["seen" if window == "desktop" else window]
     counts: dict[str, int] = {}
     for state, code in (("visible", "v"), ("without_box", "e"), ("hidden", "h")):
-        marks = [mark(i) for i, node in enumerate(nodes) if is_marked(node) and truth["seen"][i] == code]
-        counts |= {state: len(marks), f"{state}_kept": len(named.intersection(marks))}
+        marks = {mark(i): node.mem_id in dropped for i, node in enumerate(nodes) if is_marked(node) and seen[i] == code}
+        kept = {name for name, is_dropped in marks.items() if not is_dropped}
+        counts |= {state: len(kept), f"{state}_kept": len(named & kept), f"{state}_dropped": len(marks) - len(kept)}
     return counts
 
 
