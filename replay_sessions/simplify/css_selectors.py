@@ -42,6 +42,8 @@ _PSEUDO = re.compile(
     r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
     re.IGNORECASE,
 )
+# Lexbor (2.6) looks no further than the nearest ancestor where a compound begins with one of these.
+_BARE = re.compile(r"(?<![^\s>+~(,])(?=:(?:has|is|not|where)\()", re.IGNORECASE)
 _INVALID = re.compile(r"(?<!\\):-(?:moz|ms|o)-")  # a browser drops the whole list
 _PSEUDO_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})  # with one colon
 
@@ -97,7 +99,8 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
         if parents is not None:
             written = written if "&" in written else f"& {written}"
         around = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
-        selector = _read(tinycss2.parse_component_value_list(written.replace("&", around)))
+        written = _BARE.sub("*", written.replace("&", around))
+        selector = _read(tinycss2.parse_component_value_list(written))
         if selector is not None:
             selectors.append(selector._replace(is_slotted=is_slotted))
     return tuple(selectors)

@@ -161,11 +161,14 @@ def parse_document(source: bytes) -> LexborHTMLParser:
     # A page that declares UTF-8 or nothing is read as UTF-8 in any case; most are, and need not be tried.
     declares_other = _declares_other_encoding(source[:_DECLARING].lower())
     try:
-        return LexborHTMLParser(source, encoding=declares_other and (source.isascii() or not _is_utf8(source)))
+        document = LexborHTMLParser(source, encoding=declares_other and (source.isascii() or not _is_utf8(source)))
     except UnicodeError:
-        return LexborHTMLParser(source, encoding=False)
+        document = LexborHTMLParser(source, encoding=False)
     except SelectolaxError as error:
         raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
+    while document.root is not None and (before := document.root.prev) is not None:
+        before.remove()  # a doctype would count as the first child where selectors are matched
+    return document
 
 
 def _without_noscript(source: bytes) -> bytes:

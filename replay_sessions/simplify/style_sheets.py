@@ -183,7 +183,8 @@ class Sheet:
         declared = [item for item in declared_in(declarations) if item.name in PROPERTIES or item.name in self._names]
         if context.applies is None:
             declared = [item for item in declared if item.value != HIDE]
-        return Block(position, context.layer, context.nest, tuple(declared)) if declared else None
+        last = {(item.name, item.is_important): item for item in declared}
+        return Block(position, context.layer, context.nest, tuple(last.values())) if declared else None
 
 
 @functools.lru_cache(10_000)
