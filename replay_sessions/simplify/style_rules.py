@@ -35,6 +35,7 @@ from replay_sessions.simplify.style_sheets import (
 
 _MAX_FITTING = 200  # rules that are looked at for one element
 _MAX_REVEALED = 200_000  # elements of a page that are looked at for `visible` inside `hidden`
+_MANY_SELECTORS = 200  # more are searched for only if the page has their tags
 _MANY_TESTS = 50  # after which all elements that a selector matches are searched for
 _MAX_SUBSTITUTIONS = 20
 _LEAST_LENGTH = 200_000  # what caching a cascade takes, however short the sheets are: as much as so many characters
@@ -104,9 +105,12 @@ class StyleRules:
             return
         self._passed |= triggers
         ready = [selector for selector, needed in self._waiting if needed & self._passed == needed]
-        if ready:
+        if ready and self._root is not None:
             self._waiting = [waiting for waiting in self._waiting if waiting[1] & self._passed != waiting[1]]
-            for node in _search(self._root, ready) if self._root is not None else ():
+            if len(ready) > _MANY_SELECTORS:
+                tags = {"", *[node.tag or "" for node in self._root.css("*")]}
+                ready = [selector for selector in ready if selector.tag in tags]
+            for node in _search(self._root, [selector.text for selector in ready]):
                 node.attrs[STYLED] = ""
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
@@ -267,6 +271,8 @@ class StyleRules:
 
 def _search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
     """What some selectors match: by one search for all of them, or by one each if one of them is not understood."""
+    if not selectors:
+        return []
     try:
         return root.css(", ".join(selectors))
     except SelectolaxError:
@@ -361,7 +367,7 @@ class _Cascade:
         self.others = _Side([sheet.others for sheet in sheets], ranker, is_hiding=False)
         hiding = self.hiding.words
         words = hiding | self.others.words
-        self.searched: list[tuple[str, int]] = []
+        self.searched: list[tuple[Selector, int]] = []
         self.triggers: dict[str, int] = {}
         for word in sorted(hiding):
             if word[0] not in ".#[":
@@ -370,7 +376,7 @@ class _Cascade:
                     for around in selector.around:
                         if around[0] in ".#":
                             needed |= self.triggers.setdefault(around, 1 << len(self.triggers))
-                    self.searched.append((selector.text, needed))
+                    self.searched.append((selector, needed))
         self.trigger_ids = frozenset(word[1:] for word in self.triggers if word[0] == "#")
         self._ids = frozenset(word[1:] for word in words if word[0] == "#")
         self._attributes = frozenset([word[1:] for word in words if word[0] == "["] + [STYLED])

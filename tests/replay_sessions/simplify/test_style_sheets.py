@@ -59,6 +59,7 @@ def test_a_selector_weighs_what_css_says(selector: str, specificity: tuple[int, 
     assert [item.specificity for item in parse_selectors(selector)] == [specificity]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "rule",
     ["div p{n} {{display:none}}", "div section span b i{n} {{display:none}}", "div:not(.x{n}) > p {{display:none}}",
@@ -73,4 +74,5 @@ def test_three_thousand_rules_about_tags_take_under_two_seconds(rule: str) -> No
     assert len(page) > 500_000
     start = time.process_time()
     simplify(page)
-    assert time.process_time() - start < 2
+    seconds = time.process_time() - start
+    assert seconds < 2
