@@ -39,7 +39,6 @@ _IS_BEGINNING[[
     (name + blank)[0] << 8 | (name + blank)[1] | _LOWER for name in _FORMATTING for blank in (b" ", b"\t", b"\n", b"\f")
 ]] = True  # fmt: skip
 
-_HEAD_END = re.compile(rb"</head|<body", re.IGNORECASE)
 _UNSEEN = re.compile(rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
 _DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
@@ -173,11 +172,11 @@ def parse_document(source: bytes) -> LexborHTMLParser:
 
 def _without_noscript(source: bytes) -> bytes:
     """A page without the `<noscript>` in its head: lexbor reads what is in it, and with an image the head ends there."""
-    end = source.find(b"<noscript")
-    if end < 0 or (head_end := _HEAD_END.search(source)) is None or head_end.start() < end:
+    end = source.find(b"<body")
+    end = source.find(b"</head") if end < 0 else end
+    if source.find(b"<noscript", 0, max(end, 0)) < 0:
         return source
-    head = _UNSEEN.sub(lambda match: match[1] or b"", source[: head_end.start()])
-    return head + source[head_end.start() :]
+    return _UNSEEN.sub(lambda match: match[1] or b"", source[:end]) + source[end:]
 
 
 def find_landmarks(tree: LexborHTMLParser | LexborNode) -> Landmarks:

@@ -23,7 +23,7 @@ from tinycss2.ast import Declaration, FunctionBlock, IdentToken
 from replay_sessions.simplify.css_selectors import Parents, Selector, parse_selectors
 from replay_sessions.simplify.media import Viewport, matches_media, supports
 
-_MOST_CACHED = 16_000_000  # characters of the sheets that are cached, and of those that are read together
+_MOST_CACHED = 48_000_000  # characters of the sheets that are cached, and of those that are read together
 
 HIDE, SHOW, INHERIT = "hide", "show", "inherit"  # values of a declaration; others have a `var()` in them
 PROPERTIES = ("display", "visibility")
@@ -128,22 +128,32 @@ class Sheet:
                 filed.setdefault(word, []).append(block)
 
     def _is_wanted(self, css: str) -> bool:
-        return "display" in css or "visibility" in css or any(name in css for name in self._names)
+        if "display" in css or "visibility" in css:
+            return True
+        return bool(self._names) and any(name in css for name in self._names)
 
     def _blocks(self, written: str, context: _Context) -> Iterator[Block]:
         stack = [context]
         position = 0
         for chunk in written.split("}"):
-            if chunk.count("{") == 1 and "@" not in chunk and not self._is_wanted(chunk):
-                continue
+            if chunk.count("{") == 1 and "@" not in chunk:  # as most are, so these go a short way
+                if stack[-1].applies is False or not self._is_wanted(chunk):
+                    continue
+                if stack[-1].nest is None:
+                    position += 1
+                    opening, _, declarations = chunk.partition("{")
+                    nest = _Nest(opening.rpartition(";")[2].strip(), None)
+                    if block := self._block(declarations, stack[-1], nest, position):
+                        yield block
+                    continue
             *openings, last = chunk.split("{")
             for opening in openings:
                 declarations, _, prelude = opening.rpartition(";")
-                if block := self._block(declarations, stack[-1], position):
+                if block := self._block(declarations, stack[-1], stack[-1].nest, position):
                     yield block
                 stack.append(self._enter(prelude.strip(), stack[-1]))
                 position += 1
-            if block := self._block(last, stack[-1], position):
+            if block := self._block(last, stack[-1], stack[-1].nest, position):
                 yield block
             if len(stack) > 1:
                 stack.pop()
@@ -169,10 +179,10 @@ class Sheet:
         for depth in range(len(layer)):
             self.layers.setdefault(layer[: depth + 1])
 
-    def _block(self, declarations: str, context: _Context, position: int) -> Block | None:
+    def _block(self, declarations: str, context: _Context, nest: _Nest | None, position: int) -> Block | None:
         if context.applies is False:
             return None
-        if context.nest is None:
+        if nest is None:
             for statement in declarations.split(";") if "@layer" in declarations else ():
                 if statement.strip()[:6] == "@layer":
                     for name in statement.strip()[6:].split(","):
@@ -184,7 +194,7 @@ class Sheet:
         if context.applies is None:
             declared = [item for item in declared if item.value != HIDE]
         last = {(item.name, item.is_important): item for item in declared}
-        return Block(position, context.layer, context.nest, tuple(last.values())) if declared else None
+        return Block(position, context.layer, nest, tuple(last.values())) if declared else None
 
 
 @functools.lru_cache(10_000)
@@ -247,6 +257,7 @@ def _escaped(opaque: re.Match[str]) -> str:
     return text
 
 
+@functools.lru_cache(50_000)
 def _word(selector: str) -> str:
     """The word of a selector without brackets, escapes and the like."""
     subject = _COMBINATORS.split(selector.strip())[-1].partition(":")[0]
