@@ -1,11 +1,11 @@
 r"""Selectors of style sheets -> what lexbor is to search for, and what is needed before it is asked.
 
-Lexbor matches selectors, but each search goes through a part of a page. So a selector says which tag, id and classes its
-element must have and which words must stand on the elements around it: most elements and most rules are ruled out by
-that. It also has its specificity, which lexbor does not give.
+Lexbor matches selectors, but each search goes through a part of a page. So a selector says which tag, id and classes
+its element must have and which words must stand on the elements around it: most elements and most rules are ruled out
+by that. It also has its specificity, which lexbor does not give.
 
 A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. Lexbor lacks
-these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host` and `::slotted()`; they are written as selectors that it has.
+most of these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host`, `::slotted()`; they are written as what it has.
 What neither knows raises an error when it is searched for, and is then not understood.
 """
 
@@ -175,7 +175,7 @@ class _Compound:
         return (f"[{names[0]}" if names else self.tag or "*",)
 
 
-def _read(tokens: Sequence[Node]) -> Selector | None:
+def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch for each kind of token
     """One selector; None if it is none, or matches no element of a stored page."""
     compound = _Compound()
     around: frozenset[str] = frozenset()

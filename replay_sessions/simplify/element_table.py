@@ -18,7 +18,7 @@ class ElementTable(Memo[int, _Place]):
     """The bits of the recipe's selectors that hold where an element stands -> what is decided there.
 
     `table[inside][tag_number]` is the tag, its kind, and what to look the class attribute up in, which gives the choice
-    of the recipe's rules whether a style rule that hides may be about it, and what of it is asked for by rules about elements in it.
+    of the recipe's rules, whether a style rule that hides may be about it, and the triggers (`StyleRules.trigger`).
 
     Attributes:
         size: How much has been worked out.

@@ -1,4 +1,4 @@
-"""Words for what bears none: a sign (`×`), an icon by its classes, the text before it, the host that a link leads to."""
+"""Words for what bears none: those of a sign (`×`), of the classes of an icon, of the site that a link leads to."""
 
 import itertools
 import re
@@ -7,20 +7,21 @@ from typing import Any
 _SIGNS = {
     "plus": "+＋➕", "minus": "-−–—➖", "close": "×✕✖✗✘╳x", "next": "›»→>❯▶►▸⟩", "previous": "‹«←<❮◀◄◂⟨",
     "menu": "☰≡⋮", "more": "…⋯", "down": "▼▾↓⌄˅", "up": "▲▴↑⌃˄", "favorite": "♡♥❤🤍⭐★☆", "search": "🔍🔎⌕",
-    "cart": "🛒🛍", "done": "✓✔", "info": "ⓘℹ", "help": "?？", "account": "👤", "delete": "🗑", "edit": "✎✏", "phone": "☎📞",
-    "mail": "✉📧", "refresh": "↻⟳🔄", "settings": "⚙", "language": "🌐", "home": "⌂🏠",
+    "cart": "🛒🛍", "done": "✓✔", "info": "ⓘℹ", "help": "?？", "account": "👤", "delete": "🗑", "edit": "✎✏",
+    "phone": "☎📞", "mail": "✉📧", "refresh": "↻⟳🔄", "settings": "⚙", "language": "🌐", "home": "⌂🏠",
 }  # fmt: skip
 _WORD_OF_SIGN = {sign: word for word, signs in _SIGNS.items() for sign in signs}
 # What the classes of controls and of icons say. Words for how something looks (`left`, `round`) are none.
-_ACTIONS = frozenset(
-    "account add apply back bag basket bookmark calendar call camera cancel cart chat check checkout chevron clear close "
-    "collapse compare confirm contact copy currency decrease decrement delete dismiss download dropdown edit email "
-    "expand facebook favorite favorites favourite favourites filter forward fullscreen gift google hamburger heart help "
-    "home increase increment info instagram language like linkedin location login logo logout magnifier mail map menu "
-    "message minus more next notification notifications open pause phone pinterest play plus pr prev previous print "
-    "profile quantity rate refresh register remove reset save search send settings share shuffle sort star store submit "
-    "subscribe tiktok toggle trash twitter undo upload user video whatsapp wishlist youtube zoom".split()
+_ACTION_WORDS = (
+    "account add apply back bag basket bookmark calendar call camera cancel cart chat check checkout chevron clear "
+    "close collapse compare confirm contact copy currency decrease decrement delete dismiss download dropdown edit "
+    "email expand facebook favorite favorites favourite favourites filter forward fullscreen gift google hamburger "
+    "heart help home increase increment info instagram language like linkedin location login logo logout magnifier "
+    "mail map menu message minus more next notification notifications open pause phone pinterest play plus pr prev "
+    "previous print profile quantity rate refresh register remove reset save search send settings share shuffle sort "
+    "star store submit subscribe tiktok toggle trash twitter undo upload user video whatsapp wishlist youtube zoom"
 )
+_ACTIONS = frozenset(_ACTION_WORDS.split())
 _SAYING = ("class", "data-icon", "data-action", "data-qa", "data-testid", "href", "xlink:href", "name", "title")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HOST = re.compile(r"\s*(?:https?:)?//(?:www\.|m\.)?([\w-]+)\.[\w.-]+", re.IGNORECASE)

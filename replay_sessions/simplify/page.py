@@ -17,7 +17,15 @@ from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.names import Namer, quoted, tidy
 from replay_sessions.simplify.parsing import check_bounds
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
-from replay_sessions.simplify.targets import ACTING_TAGS, TICKED_INPUTS, Labels, Target, kind_of, label_of, shown_attributes
+from replay_sessions.simplify.targets import (
+    ACTING_TAGS,
+    TICKED_INPUTS,
+    Labels,
+    Target,
+    kind_of,
+    label_of,
+    shown_attributes,
+)
 from replay_sessions.simplify.trees import parse
 from replay_sessions.simplify.walk import Walk
 

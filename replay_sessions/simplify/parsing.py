@@ -39,14 +39,14 @@ _IS_BEGINNING[[
     (name + blank)[0] << 8 | (name + blank)[1] | _LOWER for name in _FORMATTING for blank in (b" ", b"\t", b"\n", b"\f")
 ]] = True  # fmt: skip
 
-_UNSEEN = re.compile(rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
+_UNSEEN = re.compile(
+    rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL
+)
 _DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 _OTHER_ENCODING = re.compile(rb"charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])")
 # MHTML that Chrome saves says `shadowmode`.
-_LANDMARKS = (
-    "style, details, template[shadowrootmode], template[shadowmode], iframe[srcdoc], [aria-labelledby]"
-)
+_LANDMARKS = "style, details, template[shadowrootmode], template[shadowmode], iframe[srcdoc], [aria-labelledby]"
 
 
 def check_bounds(source: bytes) -> None:
@@ -171,7 +171,7 @@ def parse_document(source: bytes) -> LexborHTMLParser:
 
 
 def _without_noscript(source: bytes) -> bytes:
-    """A page without the `<noscript>` in its head: lexbor reads what is in it, and with an image the head ends there."""
+    """A page without the `<noscript>` in its head: lexbor reads that, and with an image in it the head ends there."""
     end = source.find(b"<body")
     end = source.find(b"</head") if end < 0 else end
     if source.find(b"<noscript", 0, max(end, 0)) < 0:

@@ -1,13 +1,13 @@
-r"""A page's own `<style>` sheets -> the rules in them that set `display` or `visibility`, for a window of a stated size.
+r"""A page's own `<style>` sheets -> the rules in them that set `display` or `visibility`, for a window of some size.
 
 tinycss2 parses what decides something: conditions, selectors, declarations. It takes 0.4 s for a megabyte, a hundred
 times what the rest of the page takes, and nearly all of a sheet is about colors and sizes. So a sheet is first cut into
 blocks at its braces (those in strings are escaped before), and only blocks that have one of the words are looked at.
 lightningcss is faster, but its Python bindings write a whole sheet out again as text.
 
-Rules under a condition that is not understood (`@container`, an unknown media feature) may show but not hide. Layers and
-nested rules count as in a browser. The pages of a shop have the same sheets, so all of it is cached by their content;
-a block's selectors are parsed when an element asks for one of their words.
+Rules under a condition that is not understood (`@container`, an unknown media feature) may show but not hide. Layers
+and nested rules count as in a browser. The pages of a shop have the same sheets, so all of it is cached by their
+content; a block's selectors are parsed when an element asks for one of their words.
 """
 
 import functools
@@ -18,21 +18,22 @@ from typing import Generic, NamedTuple, TypeVar
 
 import tinycss2
 from selectolax.lexbor import LexborNode
-from tinycss2.ast import Declaration, FunctionBlock, IdentToken
+from tinycss2.ast import Declaration, FunctionBlock
 
-from replay_sessions.simplify.css_selectors import Parents, Selector, parse_selectors
+from replay_sessions.simplify.css_selectors import Parents, parse_selectors
 from replay_sessions.simplify.media import Viewport, matches_media, supports
 
 _MOST_CACHED = 48_000_000  # characters of the sheets that are cached, and of those that are read together
 
 HIDE, SHOW, INHERIT = "hide", "show", "inherit"  # values of a declaration; others have a `var()` in them
 PROPERTIES = ("display", "visibility")
-_DISPLAYS = frozenset(
-    "block contents flex flow flow-root grid initial inline inline-block inline-flex inline-grid inline-table list-item "
-    "math none revert revert-layer ruby ruby-text run-in table table-caption table-cell table-column "
-    "table-column-group table-footer-group table-header-group table-row table-row-group unset inherit -webkit-box "
-    "-webkit-flex -webkit-inline-box -webkit-inline-flex".split()
+_DISPLAY_VALUES = (
+    "block contents flex flow flow-root grid initial inline inline-block inline-flex inline-grid inline-table list- "
+    "item math none revert revert-layer ruby ruby-text run-in table table-caption table-cell table-column table- "
+    "column-group table-footer-group table-header-group table-row table-row-group unset inherit -webkit-box -webkit- "
+    "flex -webkit-inline-box -webkit-inline-flex"
 )
+_DISPLAYS = frozenset(_DISPLAY_VALUES.split())
 _VISIBILITIES = {
     "hidden": HIDE, "collapse": HIDE, "visible": SHOW, "initial": SHOW,
     "inherit": INHERIT, "unset": INHERIT, "revert": INHERIT, "revert-layer": INHERIT,
@@ -56,7 +57,7 @@ Layer = tuple[str, ...]  # the names of a layer and of those around it; () is no
 
 
 class Declared(NamedTuple):
-    """A declaration; its value is HIDE, SHOW, INHERIT or what is to be computed. That of a custom property is as written."""
+    """A declaration; its value is HIDE, SHOW, INHERIT, what is to be computed, or what a custom property says."""
 
     name: str
     value: str
@@ -201,8 +202,8 @@ class Sheet:
 def declared_in(declarations: str) -> tuple[Declared, ...]:
     """What declarations say of display, visibility and custom properties.
 
-    >>> declared_in("color: red; display: none !important; visibility: var(--seen, visible); display: -ms-grid")
-    (Declared(name='display', value='hide', is_important=True), Declared(name='visibility', value='var(--seen, visible)', is_important=False))
+    >>> [item.value for item in declared_in("color: red; display: none !important; visibility: var(--v); display: x")]
+    ['hide', 'var(--v)']
     """
     written = [_declared(name + value) for name, value in _SET.findall(declarations)]
     return tuple(item for item in written if item is not None)
@@ -226,7 +227,11 @@ def _declared(text: str) -> Declared | None:
         value = tinycss2.serialize(item.value).strip().lower()
     else:
         value = outcome_of(item.lower_name, tinycss2.serialize(item.value))
-    return None if value is None else Declared(item.name if item.name[:2] == "--" else item.lower_name, value, item.important)
+    return (
+        None
+        if value is None
+        else Declared(item.name if item.name[:2] == "--" else item.lower_name, value, item.important)
+    )
 
 
 def outcome_of(name: str, value: str) -> str | None:
@@ -306,7 +311,9 @@ def sheets_of(styles: Iterable[LexborNode], viewport: Viewport) -> tuple[Sheet, 
     names: frozenset[str] = frozenset()
     while True:
         sheets = tuple(
-            _SHEETS.get((text, applies, viewport, names), len(text), functools.partial(Sheet, text, applies, viewport, names))
+            _SHEETS.get(
+                (text, applies, viewport, names), len(text), functools.partial(Sheet, text, applies, viewport, names)
+            )
             for text, applies in written
             if any(map(text.__contains__, (*PROPERTIES, "@layer", *names)))
         )

@@ -18,11 +18,14 @@ _ACTING_ROLES = frozenset({
     "option", "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
 })  # fmt: skip
 # Tags of parts of a page that may be reached by the keyboard only to be read or scrolled.
-_REACHED = frozenset("article body dialog h1 h2 h3 h4 h5 h6 main ol pre section table ul".split())
+_REACHED_TAGS = "article body dialog h1 h2 h3 h4 h5 h6 main ol pre section table ul"
+_REACHED = frozenset(_REACHED_TAGS.split())
 ACTING_TAGS = frozenset({"a", "area", "button", "input", "option", "select", "summary", "textarea"})
 # An element with none of these, of a tag that is nothing by itself, is only a wrapper.
 # What frameworks call handlers of clicks, with what may follow the name.
-_CLICKED = frozenset({"(click)", "data-ng-click", "hx-get", "hx-post", "jsaction", "ng-click", "on:click", "onclick"}) | {
+_CLICKED = frozenset(
+    {"(click)", "data-ng-click", "hx-get", "hx-post", "jsaction", "ng-click", "on:click", "onclick"}
+) | {
     f"{name}{modifier}"
     for name in ("@click", "v-on:click", "wire:click", "x-on:click")
     for modifier in ("", ".once", ".prevent", ".prevent.stop", ".self", ".stop", ".stop.prevent")

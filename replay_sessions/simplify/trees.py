@@ -88,7 +88,9 @@ def _open_shadow_tree(
     _inline(StyleRules(landmarks.styles, root, viewport), root.css("*"))
     if root.attrs.get("style"):
         host_style = host.attributes.get("style") or ""
-        of_host = [item for item in (root.attributes.get("style") or "").split(";") if item.partition(":")[0] not in host_style]
+        of_host = [
+            item for item in (root.attributes.get("style") or "").split(";") if item.partition(":")[0] not in host_style
+        ]
         host.attrs["style"] = ";".join(filter(None, (host_style, *of_host)))
     for name in root.attributes:
         del root.attrs[name]

@@ -50,8 +50,8 @@ const seen = node => {
   if (boxed(node)) return "v";
   return [...node.querySelectorAll("*")].some(inner => shown(inner) && boxed(inner)) ? "v" : "e";
 };
-const inside = tree => [...tree.querySelectorAll("*")].flatMap(node => [
-  node, ...(node.shadowRoot ? inside(node.shadowRoot) : []), ...(node.contentDocument ? inside(node.contentDocument) : []),
+const inside = tree => [...(tree ? tree.querySelectorAll("*") : [])].flatMap(node => [
+  node, ...inside(node.shadowRoot), ...inside(node.contentDocument),
 ]);
 """
 _PAGE = f"""() => {{ {_JAVASCRIPT}
@@ -74,7 +74,7 @@ def chromium() -> str | None:
 @contextmanager
 def viewing(browser: str, script: str = _PAGE) -> Iterator[View]:
     """A browser that tells of pages in windows; needs playwright (`pip install 'shop-r1[browser]'`)."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - of the extra `browser`
 
     with sync_playwright() as running:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]

@@ -12,9 +12,9 @@ def names(html: str) -> list[str]:
 @pytest.mark.parametrize(
     "attributes",
     [
-        "role=Button", "role='LINK x'", "onclick='x()'", "ng-click=x", "data-ng-click=x", "@click=x", "@click.prevent=x",
-        "v-on:click=x", "x-on:click.stop=x", "wire:click=x", "(click)=x", "on:click=x", "hx-get=/x", "tabindex=0",
-        "data-action='click->menu#open'", "jsaction='click:x.y'", "contenteditable",
+        "role=Button", "role='LINK x'", "onclick='x()'", "ng-click=x", "data-ng-click=x", "@click=x",
+        "@click.prevent=x", "v-on:click=x", "x-on:click.stop=x", "wire:click=x", "(click)=x", "on:click=x",
+        "hx-get=/x", "tabindex=0", "data-action='click->menu#open'", "jsaction='click:x.y'", "contenteditable",
     ],
 )  # fmt: skip
 def test_roles_in_any_case_and_handlers_of_clicks_make_an_element_one_to_act_on(attributes: str) -> None:
@@ -45,7 +45,9 @@ def test_areas_of_an_image_are_links() -> None:
 
 
 def test_links_in_a_drawing_are_links() -> None:
-    page = "<svg><style>.x{}</style><a href=/fr><text>France</text></a><a xlink:href=/de><title>Germany</title></a></svg>"
+    page = (
+        "<svg><style>.x{}</style><a href=/fr><text>France</text></a><a xlink:href=/de><title>Germany</title></a></svg>"
+    )
     assert names(page) == ["france", "germany"]
 
 
@@ -84,7 +86,9 @@ def test_icons_and_signs_have_names(page: str, name: str) -> None:
 
 
 def test_a_title_survives_an_image_in_the_noscript_of_the_head() -> None:
-    page = "<html><head><noscript><img src=x></noscript><title>Kettles</title></head><body><a href=x>A</a></body></html>"
+    page = (
+        "<html><head><noscript><img src=x></noscript><title>Kettles</title></head><body><a href=x>A</a></body></html>"
+    )
     assert "<title>Kettles</title>" in simplify(page).html
 
 

@@ -32,8 +32,7 @@ def browser() -> str:
 
 def links(html: str, window: str) -> list[str]:
     """The words of the links that are kept; those of a shadow tree come after those of its host."""
-    viewport = {name: viewport for name, viewport in VIEWPORTS.items()}[window]  # type: ignore[index]
-    page = simplify(html, private_data=False, viewport=viewport)
+    page = simplify(html, private_data=False, viewport=VIEWPORTS[window])  # type: ignore[index]
     return sorted(element.text for element in page.elements if element.tag == "a")
 
 
@@ -75,9 +74,7 @@ def test_the_same_on_all_pages(shared_data: Path, truth: dict[str, Any], window:
 
 
 @pytest.mark.browser
-def test_a_browser_still_says_what_the_truth_file_says(
-    shared_data: Path, truth: dict[str, Any], browser: str
-) -> None:
+def test_a_browser_still_says_what_the_truth_file_says(shared_data: Path, truth: dict[str, Any], browser: str) -> None:
     with viewing(browser) as view:
         for name, page in list(raw_pages(shared_data).items())[::10]:
             for window, seen in (("desktop", "seen"), ("phone", "phone")):
@@ -147,7 +144,9 @@ def random_page(draw: Random) -> str:
         count += 1
         number = count
         classes = " ".join(name for name in ("a", "b", "c", "d:x") if draw.random() < 0.3)
-        attributes = f' class="{classes}"' + draw.choice(["", "", "", " hidden", " title=t", " id=i", " style=display:flex"])
+        attributes = f' class="{classes}"' + draw.choice(
+            ["", "", "", " hidden", " title=t", " id=i", " style=display:flex"]
+        )
         inside = "".join(element(depth + 1) for _ in range(draw.randint(0, 3) if depth < 3 else 0))
         return f"<div{attributes}><p><a href=x>link {number}</a></p>{inside}</div>"
 

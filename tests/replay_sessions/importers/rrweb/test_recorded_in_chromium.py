@@ -3,8 +3,9 @@
 A script shopped on some small pages made for it, in two tabs, with real mouse and keyboard events: it searched by the
 return key and by the button, clicked a word in a link, labels of hidden radio buttons, a button that its own press
 changes, buttons in an iframe and a shadow tree, a link in a menu that opens under the pointer (hidden, so it is no step
-but counted); chose by keyboard and by script; typed into fields; went back and bought. Three times: as rrweb records when nothing is said (`plain`), with
-`userTriggeredOnInput` (`user`) and with `maskAllInputs` (`mask`); the last two take a full snapshot on `pageshow`.
+but counted); chose by keyboard and by script; typed into fields; went back and bought. Three times: as rrweb records
+when nothing is said (`plain`), with `userTriggeredOnInput` (`user`) and with `maskAllInputs` (`mask`); the last two
+take a full snapshot on `pageshow`.
 """
 
 from pathlib import Path
