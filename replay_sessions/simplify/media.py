@@ -69,6 +69,8 @@ def matches_media(queries: str, viewport: Viewport) -> bool | None:
     >>> phone = VIEWPORTS["phone"]
     >>> [matches_media(query, phone) for query in ("(width >= 40rem)", "print, (max-width: 767px)", "(unheard-of: 1)")]
     [False, True, None]
+    >>> matches_media("print and screen", phone)
+    False
     """
     evaluate = functools.partial(_media_feature, viewport)
     results = [_query(query, evaluate) for query in split(_tokens(queries))]
@@ -107,7 +109,7 @@ def _query(tokens: list[Node], evaluate: Evaluate) -> bool | None:
         words = words[1:]
     result: bool | None = True
     while words and isinstance(words[0], IdentToken) and not _is_not(words[0]):
-        result = result and _MEDIA_TYPES.get(words.pop(0).lower_value, False)
+        result = _MEDIA_TYPES.get(words.pop(0).lower_value, False) and result
     if words:
         result = _all([result, _condition(words, evaluate)])
     return _not(result) if is_negated else result
