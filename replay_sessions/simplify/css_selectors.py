@@ -92,17 +92,18 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
     if _INVALID.search(text) or parents == ():
         return ()
     is_slotted = "::slotted" in text
-    tokens = tinycss2.parse_component_value_list(_PSEUDO.sub(_replace, text), skip_comments=True)
+    text = _PSEUDO.sub(_replace, text)
+    around = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
+    is_rewritten = parents is not None or "&" in text or _BARE.search(text) is not None
     selectors: list[Selector] = []
-    for part in split(tokens):
-        written = tinycss2.serialize(part)
-        if parents is not None:
-            written = written if "&" in written else f"& {written}"
-        around = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
-        written = _BARE.sub("*", written.replace("&", around))
-        selector = _read(tinycss2.parse_component_value_list(written))
-        if selector is not None:
-            selectors.append(selector._replace(is_slotted=is_slotted))
+    for part in split(tinycss2.parse_component_value_list(text, skip_comments=True)):
+        tokens = part
+        if is_rewritten:
+            written = tinycss2.serialize(part)
+            written = written if parents is None or "&" in written else f"& {written}"
+            tokens = tinycss2.parse_component_value_list(_BARE.sub("*", written.replace("&", around)))
+        if (selector := _read(tokens)) is not None:
+            selectors.append(selector._replace(is_slotted=True) if is_slotted else selector)
     return tuple(selectors)
 
 

@@ -315,12 +315,12 @@ class _Side:
     def _fit(self, keys: _Keys) -> dict[str, list[_Entry]]:
         tag, attribute, identifier, names = keys
         classes = frozenset((attribute or "").split())
-        words = [f".{name}" for name in sorted(classes)] + [f"#{identifier}"] + [f"[{name}" for name in names]
+        words = [f".{name}" for name in classes] + [f"#{identifier}"] + [f"[{name}" for name in names]
         if not self._is_hiding or STYLED in names:
             words += [tag, "*"]
         fitting: dict[str, list[_Entry]] = {}
-        for word in words:
-            for number, block, selector in self.about[word] if word in self.words else ():
+        for word in sorted(self.words.intersection(words)):
+            for number, block, selector in self.about[word]:
                 if not (selector.classes <= classes and selector.tag in ("", tag) and selector.id in ("", identifier)):
                     continue
                 for item in block.declared:
