@@ -19,16 +19,22 @@ class Viewport(NamedTuple):
     Attributes:
         width, height: In CSS pixels.
         is_touch: Whether it has a touch screen and no mouse.
+        wide_layout: The width that a page is laid out for which says nothing of its own (`<meta name=viewport>`); 0 for
+            that of the window.
     """
 
     width: float
     height: float
     is_touch: bool = False
+    wide_layout: float = 0
 
 
 ViewportName = Literal["desktop", "phone"]
 DESKTOP = Viewport(1280, 800)
-VIEWPORTS: dict[ViewportName, Viewport] = {"desktop": DESKTOP, "phone": Viewport(390, 844, is_touch=True)}
+VIEWPORTS: dict[ViewportName, Viewport] = {
+    "desktop": DESKTOP,
+    "phone": Viewport(390, 844, is_touch=True, wide_layout=980),
+}
 
 _PIXELS = {"px": 1.0, "em": 16.0, "rem": 16.0, "in": 96.0, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "pt": 96 / 72, "pc": 16.0}
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {

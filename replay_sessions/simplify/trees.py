@@ -17,7 +17,6 @@ from replay_sessions.simplify.parsing import Landmarks, check_bounds, find_landm
 from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.style_sheets import HIDE, INHERIT, SHOW
 
-_PHONE_LAYOUT_WIDTH = 980  # what a phone lays a page out for that says nothing of its width
 _FRAME = (300, 150)  # the size of a frame that says nothing of its own
 _WRITTEN = {
     "display": {HIDE: "none", SHOW: "revert"},
@@ -36,9 +35,9 @@ def parse(source: bytes, viewport: Viewport = DESKTOP) -> tuple[LexborHTMLParser
     """
     document = parse_document(source)
     landmarks = find_landmarks(document)
-    if viewport.is_touch and document.css_first("meta[name=viewport i][content*=width]") is None:
-        height = viewport.height * _PHONE_LAYOUT_WIDTH / viewport.width
-        viewport = viewport._replace(width=_PHONE_LAYOUT_WIDTH, height=height)
+    if viewport.wide_layout and document.css_first("meta[name=viewport i][content*=width]") is None:
+        height = viewport.height * viewport.wide_layout / viewport.width
+        viewport = viewport._replace(width=viewport.wide_layout, height=height)
     rules = StyleRules(landmarks.styles, document, viewport)
     if landmarks.shadow_roots or landmarks.frames:
         _inline(rules, document.css("*"))
@@ -139,7 +138,7 @@ def _open_frame(document: LexborHTMLParser, frame: LexborNode, viewport: Viewpor
     check_bounds(source)
     sizes = [frame.attributes.get(name) or "" for name in ("width", "height")]
     width, height = (int(size) if size.isdecimal() else usual for size, usual in zip(sizes, _FRAME, strict=True))
-    inner, _, rules = parse(source, viewport._replace(width=width, height=height, is_touch=False))
+    inner, _, rules = parse(source, Viewport(width, height, viewport.is_touch))
     _inline(rules, inner.css("*"))
     box = document.create_node("div")
     for name in ("hidden", "inert", "style"):

@@ -101,6 +101,20 @@ class TestClicks:
         assert store.manifest.left_out_steps["click on what the page hides"] == 1
         assert not any("Kettles" in step.page for step in store.session("visit").steps)
 
+    def test_responsive_pages_have_the_same_controls_whether_clicked_or_not(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        page = r"""<style>.hidden {display: none} @media (width >= 40rem) {.sm\:block {display: block}}
+            @media (min-width: 640px) {.sm\:hidden {display: none}}</style>
+            <nav class="hidden sm:block"><a id="a" href="/a">Wide</a></nav>
+            <nav class="sm:hidden"><a id="b" href="/b">Narrow</a></nav><a id="c" href="/c">Cart</a>"""
+        tab = made.tab(page).click("c").click("a").click("c")
+        made.add(3, {"source": 4, "width": 390, "height": 844})
+        store = imported(tab.click("c").click("b"), tmp_path)
+        assert [action.name for action in actions(store)] == ["cart", "nav.wide", "cart", "cart", "nav.narrow"]
+        shown = [("Wide" in step.page, "Narrow" in step.page) for step in store.session("visit").steps]
+        assert shown == [(True, False)] * 3 + [(False, True)] * 2
+
     def test_two_windows_are_one_session_in_the_order_of_time(self, made: Recorded, tmp_path: Path) -> None:
         one = made.tab(SHOP, window="one").click("sale")
         two = made.tab(RESULTS, "https://shop.example/search", window="two").click("kettle")
