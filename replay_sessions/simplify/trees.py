@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from replay_sessions.simplify.css_selectors import SHADOW_ROOT
+from replay_sessions.simplify.declarations import HIDE, INHERIT, SHOW
 from replay_sessions.simplify.hidden import hide_closed_details
 from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.parsing import Landmarks, check_bounds, find_landmarks, parse_document
 from replay_sessions.simplify.style_rules import StyleRules
-from replay_sessions.simplify.style_sheets import HIDE, INHERIT, SHOW
 
 _FRAME = (300, 150)  # the size of a frame that says nothing of its own
 _WRITTEN = {
