@@ -12,7 +12,7 @@ from setuptools import Extension, setup
 
 _FOLDER = "replay_sessions/simplify"
 _MODULES = (
-    "apart", "card_tree", "cards", "element_writer", "hidden", "names", "pieces",
+    "apart", "card_tree", "cards", "cascade", "element_writer", "hidden", "names", "pieces",
     "recipes/selectors", "style_rules", "tags", "targets", "walk",
 )  # fmt: skip
 

@@ -25,6 +25,7 @@ from replay_sessions.foundation.errors import BadConfig, BadSession, StoreNotFou
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Session, Step, describe_action
 from replay_sessions.simplify import simplify
+from replay_sessions.simplify.media import VIEWPORTS, ViewportName
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import REJECTED_FILE, format_counts
@@ -43,6 +44,7 @@ class Show(Record):
         session: One session of the store, by its id.
         step: One step of the session, counted from 0, with its page.
         recipe: How to simplify a raw page of a known site, a name or a file; None: it is found by the site.
+        viewport: The window that a raw page's styles are read for.
         as_is: The page is simplified already.
     """
 
@@ -50,6 +52,7 @@ class Show(Record):
     session: str | None = None
     step: int | None = None
     recipe: str | None = None
+    viewport: ViewportName = "desktop"
     as_is: bool = False
 
 
@@ -158,7 +161,10 @@ def _show_page_file(path: Path, options: Show) -> None:
         raise StoreNotFound(f"cannot read '{path}': {error}") from error
     if len(raw) > MAX_BYTES:
         raise BadSession(f"'{path}' is longer than {MAX_BYTES:,} bytes, which no page is")
-    page = raw.decode("utf-8", errors="replace") if options.as_is else simplify(raw, options.recipe).html
+    if options.as_is:
+        page = raw.decode("utf-8", errors="replace")
+    else:
+        page = simplify(raw, options.recipe, viewport=VIEWPORTS[options.viewport]).html
     _show_page(page)
 
 

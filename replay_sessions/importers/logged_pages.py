@@ -28,10 +28,12 @@ from replay_sessions.importers.sources.join_keys import AddressReader
 from replay_sessions.private_data import Removal, remove_from_text, repeated_texts
 from replay_sessions.private_data.people import is_person
 from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
+from replay_sessions.simplify.media import VIEWPORTS, ViewportName
 from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.page import locate
-from replay_sessions.simplify.parsing import MAX_BYTES, parse
+from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.simplify.recipes import Rule
+from replay_sessions.simplify.trees import parse
 
 Row = dict[str, Any]
 CACHED_PAGES = 4  # consecutive actions are often on one page
@@ -62,10 +64,12 @@ class RawPage:
         BadSession: The page is larger or deeper than any browser would show.
     """
 
-    def __init__(self, content: bytes, recipe: Recipe | None, *, private_data: bool = True) -> None:
+    def __init__(
+        self, content: bytes, recipe: Recipe | None, *, private_data: bool = True, viewport: ViewportName = "desktop"
+    ) -> None:
         self._content = content
         self._private_data = private_data
-        self._located = locate(content, recipe, private_data=private_data)
+        self._located = locate(content, recipe, private_data=private_data, viewport=VIEWPORTS[viewport])
         self.page: SimplifiedPage = self._located.page
         self._names = {element.name for element in self.page.elements}
 
@@ -154,7 +158,7 @@ class RawPage:
 
     @cached_property
     def _document(self) -> LexborHTMLParser:
-        document, _ = parse(self._content)
+        document, *_ = parse(self._content)
         return document
 
     @cached_property
@@ -195,11 +199,13 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         pages: Raw pages are simplified, and what was acted on is looked up in them.
         recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
         private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
+        viewport: The window that the styles of raw pages are read for.
     """
 
     pages: Literal["simplified", "raw"] = "simplified"
     recipe: str | None = None
     private_data: Literal["remove", "keep"] | None = None
+    viewport: ViewportName = "desktop"
 
     @property
     def removes_private_data(self) -> bool:
@@ -210,6 +216,7 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if (self.pages, self.recipe, self.private_data) == ("simplified", None, None):
             return {}
         recipe = {"pages": "raw", "recipe": self.recipe or "by site"} if self.pages == "raw" else {}
+        recipe |= {"viewport": self.viewport} if self.viewport != "desktop" else {}
         return {**recipe, "private_data": "removed" if self.removes_private_data else "kept"}
 
     def recipe_rules(self) -> tuple[Rule, ...] | None:
@@ -292,11 +299,12 @@ class InlinePages(Pages):
         if self.are_simplified or not page.strip():
             return _LoggedPage(SimplifiedPage(page))
         try:
-            return _raw_page(page, self._reading.recipe, self.removes_private_data)
+            return _raw_page(page, self._reading.recipe, self.removes_private_data, self._reading.viewport)
         except BadSession as error:
             raise Unresolved(str(error)) from error
 
 
 @lru_cache(CACHED_PAGES)
-def _raw_page(page: str, recipe: str | None, private_data: bool) -> RawPage:
-    return RawPage(page.encode("utf-8", "replace"), load_recipe(recipe) if recipe else None, private_data=private_data)
+def _raw_page(page: str, recipe: str | None, private_data: bool, viewport: ViewportName) -> RawPage:
+    rules = load_recipe(recipe) if recipe else None
+    return RawPage(page.encode("utf-8", "replace"), rules, private_data=private_data, viewport=viewport)

@@ -5,12 +5,12 @@ page that is styled by the same sheets.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from replay_sessions.simplify.recipes.selectors import Choice, Memo, SelectorSet
 from replay_sessions.simplify.tags import TAGS, UNKNOWN
 
-_Decision = tuple[Choice | None, bool]
+_Decision = tuple[Choice | None, bool, int]
 _Place = Memo[int, tuple[str, int, Memo[str | None, _Decision]]]
 
 
@@ -18,16 +18,16 @@ class ElementTable(Memo[int, _Place]):
     """The bits of the recipe's selectors that hold where an element stands -> what is decided there.
 
     `table[inside][tag_number]` is the tag, its kind, and what to look the class attribute up in, which gives the choice
-    of the recipe's rules and whether a style rule that hides is about one of the classes.
+    of the recipe's rules, whether a style rule that hides may be about it, and the triggers (`StyleRules.trigger`).
 
     Attributes:
         size: How much has been worked out.
     """
 
-    def __init__(self, selectors: SelectorSet, is_styled: Mapping[str | None, bool]) -> None:
+    def __init__(self, selectors: SelectorSet, decide_style: Callable[[str, str | None], tuple[bool, int]]) -> None:
         super().__init__(self._place)
         self._selectors = selectors
-        self._is_styled = is_styled
+        self._decide_style = decide_style
         self.size = 0
 
     def _place(self, inside: int) -> _Place:
@@ -40,4 +40,5 @@ class ElementTable(Memo[int, _Place]):
 
     def _decide(self, tag: str, inside: int, classes: str | None) -> _Decision:
         self.size += 1
-        return self._selectors.choices[tag, classes, inside], self._is_styled[classes]
+        may_hide, triggers = self._decide_style(tag, classes)
+        return self._selectors.choices[tag, classes, inside], may_hide, triggers

@@ -75,6 +75,8 @@ class ElementWriter(PieceWriter):
             self.private = "shopper"
         if "aria-label" in attributes:
             target.label = tidy(attributes["aria-label"])
+        elif tag == "area":
+            target.label = tidy(attributes.get("alt"))
         if kind < ACTED_ON:
             target.is_block = kind >= BLOCK
         if self._blank and self._tail:

@@ -1,5 +1,6 @@
 """A raw page in, a simplified page out: `simplify`, which puts the parts of this package together."""
 
+import bisect
 import dataclasses
 import functools
 import itertools
@@ -11,15 +12,26 @@ from replay_sessions.foundation.speedups import paused_collection
 from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.cards import set_cards
-from replay_sessions.simplify.hidden import hide_closed_parts
+from replay_sessions.simplify.icons import host_of
+from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.names import Namer, quoted, tidy
-from replay_sessions.simplify.parsing import check_bounds, parse
+from replay_sessions.simplify.parsing import check_bounds
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
-from replay_sessions.simplify.style_rules import StyleRules
-from replay_sessions.simplify.targets import Labels, Target, label_of, shown_attributes
+from replay_sessions.simplify.targets import (
+    ACTING_TAGS,
+    TICKED_INPUTS,
+    Labels,
+    Target,
+    kind_of,
+    label_of,
+    shown_attributes,
+)
+from replay_sessions.simplify.trees import parse
 from replay_sessions.simplify.walk import Walk
 
 _HINT = "\x01"  # before what is not written out
+_LONGEST_NEIGHBOR = 40
+_ENDS_OF_TARGETS = frozenset(f"</{tag}>" for tag in ACTING_TAGS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,50 +59,63 @@ class LocatedPage:
     Attributes:
         document: The raw page, its closed parts marked `inert`.
         names: The names of what can be acted on, by the nodes (`mem_id`) of the document.
+        hidden: The nodes that are hidden with all inside them.
     """
 
     page: SimplifiedPage
     document: LexborHTMLParser
     names: dict[int, str]
+    hidden: frozenset[int]
 
 
 @paused_collection()
-def simplify(raw_html: str | bytes, recipe: Recipe | str | None = None, *, private_data: bool = True) -> SimplifiedPage:
+def simplify(
+    raw_html: str | bytes,
+    recipe: Recipe | str | None = None,
+    *,
+    private_data: bool = True,
+    viewport: Viewport = DESKTOP,
+) -> SimplifiedPage:
     """Simplifies a page.
 
     Args:
         raw_html: The page as the browser holds it. Bytes are UTF-8 if they can be, else what they declare.
         recipe: A recipe, the name of a built-in one or a TOML file; by default the one of the site that it comes from.
         private_data: False leaves the shopper's names, addresses, numbers in. Nothing else switches the removal off.
+        viewport: The window that the page's styles are read for.
 
     Raises:
         BadConfig: no such recipe.
         BadSession: the page nests deeper than any browser would show, or the parser gave it up.
     """
-    draft, removed, _ = _drafted(raw_html, recipe, private_data=private_data)
+    draft, removed, _ = _drafted(raw_html, recipe, private_data, viewport)
     return SimplifiedPage(draft.html(draft.names()), removed)
 
 
 @paused_collection()
-def locate(raw_html: str | bytes, recipe: Recipe | None = None, *, private_data: bool = True) -> LocatedPage:
+def locate(
+    raw_html: str | bytes,
+    recipe: Recipe | None = None,
+    *,
+    private_data: bool = True,
+    viewport: Viewport = DESKTOP,
+) -> LocatedPage:
     """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
-    draft, removed, document = _drafted(raw_html, recipe, private_data=private_data)
+    draft, removed, document = _drafted(raw_html, recipe, private_data, viewport)
     names = draft.names()
     nodes = {
         target.node.mem_id: name for target, name in zip(draft.targets, names, strict=True) if target.node and name
     }
-    return LocatedPage(SimplifiedPage(draft.html(names), removed), document, nodes)
+    return LocatedPage(SimplifiedPage(draft.html(names), removed), document, nodes, draft.hidden)
 
 
 def _drafted(
-    raw_html: str | bytes, recipe: Recipe | str | None, *, private_data: bool
+    raw_html: str | bytes, recipe: Recipe | str | None, private_data: bool, viewport: Viewport
 ) -> tuple["Draft", tuple[Removal, ...], LexborHTMLParser]:
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
-    document, landmarks = parse(source)
-    styles = StyleRules(landmarks.styles)
-    hide_closed_parts(document, landmarks.closing, styles)
+    document, landmarks, styles = parse(source, viewport)
     walk = Walk(rules, Labels.of(landmarks.labelled), styles)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = Draft(walk, _title(document))
@@ -105,10 +130,32 @@ class Draft:
         walk.labels.settle(walk.targets)
         self._cards = set_cards(walk.parts, walk.headings, walk.targets, walk.visible, walk.pieces)
         self.targets = walk.targets
+        self.hidden = frozenset(walk.hidden)
         self._walk = walk
         self._title = quoted(title)
         self._attributes = [shown_attributes(target) for target in walk.targets]
-        self._labels = ["" if target.is_container else label_of(target) for target in walk.targets]
+        self._labels = ["" if target.is_container else self._label(target) for target in walk.targets]
+
+    def _label(self, target: Target) -> str:
+        """The words that a target is named by."""
+        if label := label_of(target):
+            return label
+        if target.tag == "a":
+            return host_of(target.attributes.get("href")) or kind_of(target)
+        words = self._text_beside(target.piece, is_after=target.input_type in TICKED_INPUTS)
+        return words if words and target.tag == "input" else f"{words} {kind_of(target)}".strip()
+
+    def _text_beside(self, piece: int, *, is_after: bool) -> str:
+        """The short text right before a piece, or after it, at most one element further out; "" from a price."""
+        pieces, visible = self._walk.pieces, self._walk.visible
+        index = bisect.bisect_left(visible, piece) - (not is_after)
+        if not 0 <= index < len(visible):
+            return ""
+        words = pieces[visible[index]].strip(" :*")
+        start, end = (piece + 1, visible[index]) if is_after else (visible[index] + 1, piece)
+        between = [text for text in pieces[start:end] if text[:2] == "</"]
+        is_near = len(between) < 2 and _ENDS_OF_TARGETS.isdisjoint(between)
+        return words if is_near and len(words) <= _LONGEST_NEIGHBOR and words.replace(" ", "").isalpha() else ""
 
     def remove_private_data(self) -> tuple[Removal, ...]:
         """Takes private data out of everything, and says what was taken."""
@@ -177,5 +224,5 @@ def _name(target: Target, last: str, namer: Namer) -> str:
 
 
 def _title(document: LexborHTMLParser) -> str:
-    title = document.head.css_first("title") if document.head is not None else None
+    title = document.css_first("title:not(svg *)")
     return tidy(title.text()) if title is not None else ""

@@ -23,7 +23,7 @@ _FEW_TAGS = 25_000  # pages with fewer cannot nest so deep that it matters
 _WINDOW = 50_000
 _CHUNK = 1_000_000
 
-_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9-]*)(\s+[^>])?")
+_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^<>]*)")
 _QUOTED = re.compile(rb"""=\s*(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))""")
 # Tags that end by themselves, and those that are repeated in later blocks while they are open.
 _SELF_CLOSING = frozenset(
@@ -39,13 +39,14 @@ _IS_BEGINNING[[
     (name + blank)[0] << 8 | (name + blank)[1] | _LOWER for name in _FORMATTING for blank in (b" ", b"\t", b"\n", b"\f")
 ]] = True  # fmt: skip
 
-_SHADOW_ROOT = re.compile(rb"<template(?=[\s/])[^>]{0,1000}?\sshadowrootmode\s*=", re.IGNORECASE)
-_TEMPLATE = re.compile(rb"<(/?)template(?=[\s/>])", re.IGNORECASE)
-_SHADOW_TAG = b"shadow-root"
+_UNSEEN = re.compile(
+    rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL
+)
 _DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 _OTHER_ENCODING = re.compile(rb"charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])")
-_LANDMARKS = "style, dialog, details, template[shadowrootmode], [aria-labelledby]"
+# MHTML that Chrome saves says `shadowmode`.
+_LANDMARKS = "style, details, template[shadowrootmode], template[shadowmode], iframe[srcdoc], [aria-labelledby]"
 
 
 def check_bounds(source: bytes) -> None:
@@ -104,6 +105,8 @@ def _is_odd(source: bytes) -> bool:
                 options += name == b"option"
                 continue
             tags += 1
+            if attributes[-1:] == b"/" and (opened.get(b"svg") or opened.get(b"math")):
+                continue
             if slash:
                 if opened.get(name, 0):
                     opened[name] -= 1
@@ -113,7 +116,7 @@ def _is_odd(source: bytes) -> bool:
                 continue
             opened[name] = opened.get(name, 0) + 1
             depth += 1
-            if attributes and name in _FORMATTING:
+            if name in _FORMATTING and attributes.strip(b" \t\r\n\f/"):
                 repeated[name] = repeated.get(name, 0) + 1
             if (
                 depth > _MAX_DEPTH
@@ -139,52 +142,57 @@ class Landmarks(NamedTuple):
     """What is to be known of a page before it is walked, each in the order of the page."""
 
     styles: list[LexborNode]
-    closing: list[LexborNode]  # dialogs and details, which may be closed
+    details: list[LexborNode]
     labelled: list[LexborNode]  # what other elements are the labels of
-    shadow_roots: list[LexborNode]
+    shadow_roots: list[LexborNode]  # their templates
+    frames: list[LexborNode]  # whose documents stand in their `srcdoc`
 
 
-def parse(source: bytes) -> tuple[LexborHTMLParser, Landmarks]:
-    """Parses a page as a browser does, shadow roots included, and finds its landmarks.
-
-    Raises:
-        BadSession: the parser gave it up.
-    """
-    document = _parsed(source)
-    landmarks = _landmarks_of(document)
-    if landmarks.shadow_roots:
-        document = _parsed(_open_shadow_roots(source))
-        landmarks = _landmarks_of(document)
-    return document, landmarks
-
-
-def _parsed(source: bytes) -> LexborHTMLParser:
-    """A page as UTF-8 if it is that, else in the encoding that it declares.
+def parse_document(source: bytes) -> LexborHTMLParser:
+    """Parses a page as a browser does, but for its shadow trees; as UTF-8 if it is that, else in its own encoding.
 
     Recorders that save a page as the browser holds it write UTF-8 and leave the `<meta charset>` of old in it.
+
+    Raises:
+        BadSession: The parser gave it up.
     """
+    source = _without_noscript(source)
     # A page that declares UTF-8 or nothing is read as UTF-8 in any case; most are, and need not be tried.
     declares_other = _declares_other_encoding(source[:_DECLARING].lower())
     try:
-        return LexborHTMLParser(source, encoding=declares_other and (source.isascii() or not _is_utf8(source)))
+        document = LexborHTMLParser(source, encoding=declares_other and (source.isascii() or not _is_utf8(source)))
     except UnicodeError:
-        return LexborHTMLParser(source, encoding=False)
+        document = LexborHTMLParser(source, encoding=False)
     except SelectolaxError as error:
         raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
+    while document.root is not None and (before := document.root.prev) is not None:
+        before.remove()  # a doctype would count as the first child where selectors are matched
+    return document
 
 
-def _landmarks_of(document: LexborHTMLParser) -> Landmarks:
+def _without_noscript(source: bytes) -> bytes:
+    """A page without the `<noscript>` in its head: lexbor reads that, and with an image in it the head ends there."""
+    end = source.find(b"<body")
+    end = source.find(b"</head") if end < 0 else end
+    if source.find(b"<noscript", 0, max(end, 0)) < 0:
+        return source
+    return _UNSEEN.sub(lambda match: match[1] or b"", source[:end]) + source[end:]
+
+
+def find_landmarks(tree: LexborHTMLParser | LexborNode) -> Landmarks:
     """Finds them by one search: each search goes through all of a page."""
-    landmarks = Landmarks([], [], [], [])
-    for node in document.css(_LANDMARKS):
+    landmarks = Landmarks([], [], [], [], [])
+    for node in tree.css(_LANDMARKS):
         if "aria-labelledby" in node.attributes:
             landmarks.labelled.append(node)
         if node.tag == "style":
             landmarks.styles.append(node)
-        elif node.tag in ("dialog", "details"):
-            landmarks.closing.append(node)
-        elif "shadowrootmode" in node.attributes:
+        elif node.tag == "details":
+            landmarks.details.append(node)
+        elif node.tag == "template":
             landmarks.shadow_roots.append(node)
+        elif node.tag == "iframe":
+            landmarks.frames.append(node)
     return landmarks
 
 
@@ -199,21 +207,3 @@ def _is_utf8(source: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _open_shadow_roots(source: bytes) -> bytes:
-    """Makes a part of the page of each `<template shadowrootmode=…>`, as a browser does while it parses."""
-    roots = {match.start() for match in _SHADOW_ROOT.finditer(source)}
-    parts: list[bytes] = []
-    opened: list[bool] = []  # for each open template, whether it is a shadow root
-    done = 0
-    for tag in _TEMPLATE.finditer(source):
-        if not tag[1]:
-            opened.append(tag.start() in roots)
-            is_root = opened[-1]
-        else:
-            is_root = bool(opened) and opened.pop()
-        if is_root:
-            parts += [source[done : tag.start()], b"<", tag[1], _SHADOW_TAG]
-            done = tag.end()
-    return b"".join((*parts, source[done:]))

@@ -16,7 +16,7 @@ from replay_sessions.simplify.tags import BLOCK, TAGS
 
 _STARTS = {tag: f"\n<{tag}>" for tag, _ in TAGS.values()}
 _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
-_VOID = frozenset({"input"})
+_VOID = frozenset({"area", "input"})
 _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
 # Texts that stand in an element of their own within what they are about, and change while it stays.

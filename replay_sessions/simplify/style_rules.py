@@ -1,245 +1,265 @@
-"""Which elements the page's own `<style>` hides: its rules that set `display` or `visibility`, cascaded as CSS says.
+"""Which elements are hidden: the page's own `<style>` rules that set `display` or `visibility`, cascaded as CSS says.
 
-Style sheets in files of their own are no part of a page and are not known; which rules of a sheet count is up to
-style_sheets.py.
+What hides an element by default (`hidden`, a closed dialog or popover) is weaker than any rule; then come, from weak to
+strong: rules in layers, rules, the element's `style`, and the same reversed for `!important`. Style sheets in files of
+their own are no part of a page and are not known. style_sheets.py reads the sheets; lexbor matches the selectors.
+
+A rule that is not understood may show an element, never hide it.
 """
 
 import functools
-import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
+import tinycss2
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from tinycss2.ast import FunctionBlock, IdentToken
 
+from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Keys, Rank, cascade_of
+from replay_sessions.simplify.css_selectors import Selector, get_bits, own_words
+from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, declared_in, outcome_of
 from replay_sessions.simplify.element_table import ElementTable
-from replay_sessions.simplify.recipes.selectors import MEMO_LIMIT, Memo, SelectorSet, fits
-from replay_sessions.simplify.style_sheets import SETTING, Blocks, Kept, Rule, Sheet, bits_of, sheets_of
+from replay_sessions.simplify.media import DESKTOP, Viewport, split
+from replay_sessions.simplify.recipes.selectors import MEMO_LIMIT, SelectorSet
+from replay_sessions.simplify.style_sheets import sheets_of
 
-_MAX_SEARCHES = 30  # selectors without class or id, for each of which the page is searched
-_MAX_KNOWN = 1_000_000  # answers that are remembered for a page
-_MAX_FITTING = 100  # rules that are looked at for one element
-_LEAST_LENGTH = 200_000  # what remembering them takes, however short the sheets are: as much as so many characters
-
-Attributes = Mapping[str, str | None]
-_Keys = tuple[str, str | None, str | None]  # tag, class attribute, id
-_Weighed = tuple[tuple[int, ...], Rule]  # a rule with all that decides between rules, its place on the page included
+_MAX_REVEALED = 200_000  # elements of a page that are looked at for `visible` inside `hidden`
+_MANY_SELECTORS = 200  # more are searched for only if the page has their tags
+_MANY_TESTS = 50  # after which all elements that a selector matches are searched for
+_MAX_SUBSTITUTIONS = 20
+_NOWHERE: Rank = (False, False, (-2,), (0, 0, 0), 0, 0)
+_BY_DEFAULT: Rank = (False, False, (-1,), (0, 0, 0), 0, 0)
+# An element with none of these neither hides itself nor is hidden from screen readers.
+HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "inert", "popover", "style", STYLED})
 
 
 class StyleRules:
-    """The rules of a page that hide, and those that show again; read as far as an element asks for them.
+    """The rules of one tree of a page, a document or a shadow tree; read as far as an element asks for them.
+
+    Args:
+        styles: The tree's `<style>` elements.
+        root: Where selectors are searched for.
+        is_slotted: Whether these are the rules of a shadow tree about what stands in its slots, and no others.
 
     Attributes:
-        ids: The ids that hiding rules are about.
+        ids, attribute_names: The ids and attributes that hiding rules are about.
     """
 
-    def __init__(self, styles: Iterable[LexborNode]) -> None:
-        self._cascade = _cascade_of(tuple(sheets_of(styles)))
-        self._inside: dict[tuple[int, int, int], bool] = {}  # by element, rule and number of steps
-        self._nodes: dict[int, _Around] = {}
+    def __init__(
+        self,
+        styles: Iterable[LexborNode],
+        root: LexborHTMLParser | LexborNode | None = None,
+        viewport: Viewport = DESKTOP,
+        *,
+        is_slotted: bool = False,
+    ) -> None:
+        self._cascade = cascade_of(sheets_of(styles, viewport), is_slotted)
+        self._root = root
+        self._tests: dict[str, int] = {}
+        self._matches: dict[str, frozenset[int] | None] = {}  # selector -> the elements that it matches, once searched
+        self._around: dict[int, int] = {}  # element -> the bits of its words and of all around it
+        self._revealed = 0
+        self._passed = 0  # the bits of the triggers that were passed
+        self._waiting = self._cascade.searched
         self.ids = self._cascade.ids
+        self.attribute_names = self._cascade.hiding_attributes
+        self.trigger(0)
 
     def table(self, selectors: SelectorSet) -> ElementTable:
         """What these rules and a recipe's selectors decide by the tags and classes of elements."""
         table = self._cascade.tables.get(selectors)
         if table is None or table.size > MEMO_LIMIT:
-            table = self._cascade.tables[selectors] = ElementTable(selectors, self._cascade.is_styled)
+            table = self._cascade.tables[selectors] = ElementTable(selectors, self._cascade.decide)
         return table
 
-    def search(self, document: LexborHTMLParser) -> Iterator[LexborNode]:
-        """The elements that hiding rules about neither a class nor an id hide."""
-        for node in _select_all(document, self._cascade.searched):
-            if self.hide(node, node.tag or "", node.attributes):
-                yield node
+    def trigger(self, triggers: int) -> None:
+        """Searches for what some selectors hide, since words that they ask for were passed; marks what is found.
 
-    def show(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
-        """Whether the rules show an element that is `hidden` by its attribute: any of them is stronger."""
-        showing = self._cascade.showing[tag, attributes.get("class"), attributes.get("id")]
-        deciding = [weighed for weighed in showing if "display" in weighed[1].properties]
-        return self._strongest(deciding, node, attributes) is not None
+        These have neither class nor id, so any element would have to be asked about. Most ask for a class or an id
+        around theirs that no element of the page has.
 
-    def may_hide(self, attributes: Attributes) -> bool:
-        """Whether a hiding rule is about an element's id or one of its classes."""
-        return self._cascade.is_styled[attributes.get("class")] or attributes.get("id") in self.ids
+        Args:
+            triggers: The bits of the words that were passed; all of them, -1, for a tree that is not walked.
+        """
+        if not self._waiting or (triggers and triggers & ~self._passed == 0):
+            return
+        self._passed |= triggers
+        ready = [selector for selector, needed in self._waiting if needed & self._passed == needed]
+        if ready and self._root is not None:
+            self._waiting = [waiting for waiting in self._waiting if waiting[1] & self._passed != waiting[1]]
+            if len(ready) > _MANY_SELECTORS:
+                tags = {"", *[node.tag or "" for node in self._root.css("*")]}
+                ready = [selector for selector in ready if selector.tag in tags]
+            for node in _search(self._root, [selector.text for selector in ready]):
+                node.attrs[STYLED] = ""
 
-    def hide(self, node: LexborNode, tag: str, attributes: Attributes) -> bool:
-        """Whether the rules hide an element; what its own `style` says is stronger than all but important ones."""
-        keys = (tag, attributes.get("class"), attributes.get("id"))
-        strongest = self._strongest(self._cascade.hiding[keys], node, attributes)
-        if strongest is None:
+    def hide(self, node: LexborNode, attributes: Attributes) -> bool:
+        """Whether an element is hidden, or keeps itself from being clicked (`inert`), with all inside it.
+
+        What is visible in an element whose `visibility` is hidden is left alone there: all else in it is marked.
+        """
+        if "inert" in attributes:
+            return True
+        tag = node.tag or ""
+        by_default = "hidden" in attributes or "popover" in attributes or (tag == "dialog" and "open" not in attributes)
+        style = attributes.get("style")
+        if attributes.get("id") in self._cascade.trigger_ids:
+            self.trigger(self._cascade.triggers[f"#{attributes['id']}"])
+        keys = self._cascade.keys(tag, attributes)
+        hiding = self._cascade.hiding.fitting[keys]
+        if not (hiding or by_default or (style and declared_in(style))):
             return False
-        weight, hides = strongest
-        if not hides.weight[0] and SETTING.search(attributes.get("style") or ""):
+        if self._compute("display", node, keys, style, by_default=by_default) == HIDE:
+            return True
+        return self._compute("visibility", node, keys, style) == HIDE and not self._reveal(node)
+
+    def compute(self, name: str, node: LexborNode) -> str:
+        """The value that wins for an element: HIDE, SHOW, INHERIT or, of a custom property, what is written.
+
+        "" if nothing but the browser says anything.
+        """
+        attributes = node.attributes
+        keys = self._cascade.keys(node.tag or "", attributes)
+        return self._compute(name, node, keys, attributes.get("style"), is_asked=True)
+
+    def _compute(
+        self, name: str, node: LexborNode, keys: Keys, style: str | None, *, by_default: bool = False,
+        is_asked: bool = False,
+    ) -> str:  # fmt: skip
+        """The value that wins.
+
+        Args:
+            by_default: Whether the browser hides it.
+            is_asked: Whether other values than HIDE count where nothing hides it; else it is "" then.
+        """
+        rank, value = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
+        for entry in self._cascade.hiding.fitting[keys].get(name, ()):
+            if self._is_match(entry[1], node) and self._resolve(name, entry[2], node) == HIDE:
+                rank, value = entry[0], HIDE
+                break
+        for item in declared_in(style) if style else ():
+            own: Rank = (item.is_important, True, (UNLAYERED,), (0, 0, 0), 0, 0)
+            if item.name == name and own >= rank:
+                rank, value = own, self._resolve(name, item.value, node)
+        if value == HIDE or is_asked:
+            for entry in self._cascade.others.fitting[keys].get(name, ()):
+                if entry[0] < rank:
+                    break
+                if self._is_match(entry[1], node) is not False:
+                    other = self._resolve(name, entry[2], node)
+                    if other != HIDE:
+                        return other
+        return value
+
+    def _is_match(self, selector: Selector, node: LexborNode) -> bool | None:
+        """Whether an element that has what a selector says of it is matched; None if that is not understood."""
+        if selector.is_simple:
+            return True
+        if selector.bits and selector.bits & self._bits_around(node.parent) != selector.bits:
             return False
-        stronger = [
-            weighed
-            for weighed in self._cascade.showing[keys]
-            if weighed[0] > weight and weighed[1].properties >= hides.properties
-        ]
-        return self._strongest(stronger, node, attributes) is None
+        text = selector.text
+        if text in self._matches:
+            matches = self._matches[text]
+            return None if matches is None else node.mem_id in matches
+        try:
+            tests = self._tests[text] = self._tests.get(text, 0) + 1
+            if tests < _MANY_TESTS or self._root is None:
+                first = node.css_first(text)  # the element itself comes before what is in it
+                return first is not None and first.mem_id == node.mem_id
+            self._matches[text] = matches = frozenset([match.mem_id for match in self._root.css(text)])
+            return node.mem_id in matches
+        except SelectolaxError:
+            self._matches[text] = None
+            return None
 
-    def _strongest(self, rules: Iterable[_Weighed], node: LexborNode, attributes: Attributes) -> _Weighed | None:
-        """The one of some rules, the strongest first, that decides about an element."""
-        around: _Around | None = None
-        for weighed in rules:
-            rule = weighed[1]
-            steps = rule.steps
-            conditions = steps[-1][1].conditions
-            if conditions and not fits(attributes, conditions):
-                continue
-            if len(steps) == 1:
-                return weighed
-            around = around or self._around(node.parent)
-            # Most rules ask for a class that no element around has: one look at all their words is enough for those.
-            if around is None or rule.around & around.words != rule.around:
-                continue
-            if self._is_inside(around, rule, len(steps) - 1):
-                return weighed
-        return None
-
-    def _is_inside(self, element: "_Around | None", rule: Rule, depth: int) -> bool:
-        """Whether an element's parent and those around it are what the first steps of a selector ask for."""
-        passed: list[tuple[int, int, int]] = []
-        is_inside = False
-        cache = self._inside
-        identity = id(rule)
-        tag, identifier, classes, conditions = rule.steps[depth - 1][1]
-        is_parent_asked = rule.steps[depth][0] == ">"
-        while element is not None:
-            key = (element.number, identity, depth)
-            if key in cache:
-                is_inside = cache[key]
-                break
-            passed.append(key)
-            if (
-                (not classes or classes.issubset(element.classes))
-                and (not tag or tag == element.tag)
-                and (not identifier or identifier == element.identifier)
-                and (not conditions or fits(element.attributes, conditions))
-                and (depth == 1 or self._is_inside(element.parent, rule, depth - 1))
-            ):
-                is_inside = True
-                break
-            if is_parent_asked:
-                break
-            element = element.parent
-        if len(cache) > _MAX_KNOWN:
-            cache.clear()
-        cache.update(dict.fromkeys(passed, is_inside))
-        return is_inside
-
-    def _around(self, node: LexborNode | None) -> "_Around | None":
-        """What selectors ask of an element that others are in."""
-        nodes = self._nodes
+    def _bits_around(self, node: LexborNode | None) -> int:
+        """The bits of the words of an element and of all around it."""
         unknown: list[LexborNode] = []
-        around: _Around | None = None
-        while node is not None and (around := nodes.get(node.mem_id)) is None:
+        bits: int | None = 0
+        while node is not None and (bits := self._around.get(node.mem_id)) is None:
             unknown.append(node)
             node = node.parent
+        bits = bits or 0
         while unknown:
-            around = _Around(unknown.pop(), around)
-            nodes[around.number] = around
-        return around
+            node = unknown.pop()
+            attributes = node.attributes
+            bits |= _bits_of(node.tag or "", attributes.get("class"), attributes.get("id"))
+            self._around[node.mem_id] = bits
+        return bits
+
+    def _resolve(self, name: str, value: str, node: LexborNode) -> str:
+        """What a declaration says, its variables replaced; one without a value counts as `unset`."""
+        if name not in PROPERTIES or value in (HIDE, SHOW, INHERIT):
+            return value
+        for _ in range(_MAX_SUBSTITUTIONS):
+            if "var(" not in value:
+                break
+            value = self._substitute(value, node)
+        return outcome_of(name, value) or (INHERIT if name == "visibility" else SHOW)
+
+    def _substitute(self, value: str, node: LexborNode) -> str:
+        """A value with the first of its variables replaced; "" if that has neither a value nor a fallback."""
+        parts: list[str] = []
+        is_done = False
+        for token in tinycss2.parse_component_value_list(value):
+            if is_done or not isinstance(token, FunctionBlock) or token.lower_name != "var":
+                parts.append(token.serialize())
+                continue
+            is_done = True
+            arguments = split(token.arguments)
+            variable = arguments[0][0] if arguments and arguments[0] else None
+            text = self._variable(variable.value, node) if isinstance(variable, IdentToken) else ""
+            if not text:
+                text = ", ".join(tinycss2.serialize(argument) for argument in arguments[1:])
+            parts.append(text)
+        return "".join(parts)
+
+    def _variable(self, name: str, node: LexborNode | None) -> str:
+        """A custom property of an element, inherited where it sets none; "" if nothing sets it."""
+        while node is not None and node.is_element_node:
+            value = self.compute(name, node)
+            if value and value not in ("inherit", "unset"):
+                return value if value != "initial" else ""
+            node = node.parent
+        return ""
+
+    def _reveal(self, node: LexborNode) -> bool:
+        """Marks as `inert` what stays hidden in an element whose visibility is; False if all of it does."""
+        if not self._cascade.may_reveal and node.css_first("[style*=visibility i]") is None:
+            return False
+        visible: set[int] = set()
+        around: set[int] = set()
+        for inner in node.css("*") if self._revealed < _MAX_REVEALED else ():
+            self._revealed += 1
+            if self.compute("visibility", inner) == SHOW:
+                visible.add(inner.mem_id)
+                outer = inner.parent
+                while outer is not None and outer.mem_id not in around:
+                    around.add(outer.mem_id)
+                    outer = outer.parent if outer.mem_id != node.mem_id else None
+        left = [node] if visible else []
+        while left:
+            for child in left.pop().iter(include_text=True):
+                if child.is_text_node:
+                    child.remove()
+                elif child.mem_id in around and child.mem_id not in visible:
+                    left.append(child)
+                elif child.mem_id not in visible:
+                    child.attrs["inert"] = ""
+        return bool(visible)
 
 
-class _Around:
-    """An element that others are in.
-
-    Attributes:
-        words: The bits (`bits_of`) of the tags, ids and classes of it and of all around it.
-    """
-
-    __slots__ = ("attributes", "classes", "identifier", "number", "parent", "tag", "words")
-
-    def __init__(self, node: LexborNode, parent: "_Around | None") -> None:
-        self.number = node.mem_id
-        self.tag = tag = node.tag or ""
-        self.attributes: Attributes = node.attributes
-        self.classes = classes = (self.attributes.get("class") or "").split()
-        self.identifier = identifier = self.attributes.get("id") or ""
-        self.parent = parent
-        words = bits_of((*classes, tag, identifier))
-        self.words: int = words if parent is None else parent.words | words
-
-
-class _Side(Memo[_Keys, list[_Weighed]]):
-    """Tag, class attribute and id -> the rules of a page's sheets that may hide, or show, such an element.
-
-    The strongest come first. Whatever is around the element is not looked at yet.
-
-    Attributes:
-        words: The classes, ids and tags that the rules are about.
-    """
-
-    def __init__(self, sheets: list[Blocks]) -> None:
-        super().__init__(self._fitting)
-        self._sheets = sheets
-        self._about: Memo[str, list[_Weighed]] = Memo(self._weighed)
-
-    @functools.cached_property
-    def words(self) -> frozenset[str]:
-        return frozenset[str]().union(*[blocks.by_key for blocks in self._sheets])
-
-    def _weighed(self, word: str) -> list[_Weighed]:
-        return [
-            ((*rule.weight, number, position), rule)
-            for number, blocks in enumerate(self._sheets)
-            for position, rule in blocks.about[word]
-        ]
-
-    def _fitting(self, keys: _Keys) -> list[_Weighed]:
-        tag, attribute, identifier = keys
-        classes = frozenset((attribute or "").split())
-        fitting: list[_Weighed] = []
-        for word in (*[f".{name}" for name in sorted(classes)], f"#{identifier}", tag):
-            for weighed in self._about[word] if word in self.words else ():  # of a page's words, sheets are about few
-                last = weighed[1].steps[-1][1]
-                if last.may_fit(tag, classes) and last.id in ("", identifier):
-                    fitting.append(weighed)
-        return sorted(fitting[-_MAX_FITTING:], key=operator.itemgetter(0), reverse=True)
-
-
-class _Cascade:
-    """What the sheets of a page say of elements by their tags, classes and ids, whatever is around them.
-
-    The pages of a shop have the same sheets and elements, so what is worked out for one page is kept for the next.
-
-    Attributes:
-        ids: The ids that hiding rules are about.
-        is_styled: Class attribute -> whether a hiding rule is about one of its classes.
-        searched: The selectors of hiding rules about neither a class nor an id.
-        tables: What is decided by tags and classes, for each recipe.
-    """
-
-    def __init__(self, sheets: tuple[Sheet, ...]) -> None:
-        self.hiding = _Side([sheet.hiding for sheet in sheets])
-        self.showing = _Side([sheet.showing for sheet in sheets])
-        self.ids = self._of("#")
-        self._classes = self._of(".")
-        self.is_styled: Memo[str | None, bool] = Memo(self._is_styled)
-        self.searched = [selector for sheet in sheets for selector in sheet.hiding.searched][:_MAX_SEARCHES]
-        self.tables: dict[SelectorSet, ElementTable] = {}
-
-    def _of(self, mark: str) -> frozenset[str]:
-        return frozenset(word[1:] for word in self.hiding.words if word[:1] == mark)
-
-    def _is_styled(self, attribute: str | None) -> bool:
-        return not self._classes.isdisjoint((attribute or "").split())
-
-
-_CASCADES: Kept[tuple[Sheet, ...], _Cascade] = Kept()
-
-
-def _cascade_of(sheets: tuple[Sheet, ...]) -> _Cascade:
-    """What some sheets say together: as it was worked out for the last page that had them."""
-    length = _LEAST_LENGTH + sum(sheet.length for sheet in sheets)
-    return _CASCADES.get(sheets, length, lambda: _Cascade(sheets))
-
-
-def _select_all(document: LexborHTMLParser, selectors: list[str]) -> Iterator[LexborNode]:
-    """What some selectors find: by one search for all of them, or by one each if that understands one of them not."""
+def _search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
+    """What some selectors match: by one search for all of them, or by one each if one of them is not understood."""
     if not selectors:
-        return
+        return []
     try:
-        yield from document.css(", ".join(selectors))
+        return root.css(", ".join(selectors))
     except SelectolaxError:
-        for selector in selectors if len(selectors) > 1 else ():
-            yield from _select_all(document, [selector])
+        if len(selectors) == 1:
+            return []
+        return [node for selector in selectors for node in _search(root, [selector])]
+
+
+@functools.lru_cache(20_000)
+def _bits_of(tag: str, classes: str | None, identifier: str | None) -> int:
+    return get_bits(own_words(tag, identifier, (classes or "").split()))

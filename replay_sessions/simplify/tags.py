@@ -21,15 +21,15 @@ IMAGE = 9  # if it has an alternative text
 
 _KINDS = {
     # Tags that hold nothing to read.
-    SKIPPED: "area audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link map "
+    SKIPPED: "audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link "
     "math meta noembed noframes noscript object param progress script source style svg template track video",
     MERGED: "b bdi bdo big em font ins mark nobr small strong sub tt u var wbr",
-    INLINE: "abbr acronym address cite code data dfn i kbd optgroup output picture q rp rt ruby samp slot span sup "
+    INLINE: "abbr acronym address cite code data dfn i kbd map optgroup output picture q rp rt ruby samp slot span sup "
     "tbody tfoot thead time",
     BLOCK: "article aside body center details dialog div dl fieldset figure footer form header hgroup html main menu "
     "nav ol search section table tr ul",
     ITEM: "blockquote caption dd dt figcaption h1 h2 h3 h4 h5 h6 legend li p pre td th",
-    ACTED_ON: "a button input option select summary textarea",
+    ACTED_ON: "a area button input option select summary textarea",
     LABEL: "label",
     STRUCK: "del s strike",
     BREAK: "br",

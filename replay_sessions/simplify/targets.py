@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from selectolax.lexbor import LexborNode
 
+from replay_sessions.simplify.icons import words_of_icon, words_of_sign
 from replay_sessions.simplify.names import Scope, quoted, tidy
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.tags import ACTED_ON
@@ -16,11 +17,23 @@ _ACTING_ROLES = frozenset({
     "button", "checkbox", "combobox", "link", "listbox", "menuitem", "menuitemcheckbox", "menuitemradio",
     "option", "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
 })  # fmt: skip
+# Tags of parts of a page that may be reached by the keyboard only to be read or scrolled.
+_REACHED_TAGS = "article body dialog h1 h2 h3 h4 h5 h6 main ol pre section table ul"
+_REACHED = frozenset(_REACHED_TAGS.split())
+ACTING_TAGS = frozenset({"a", "area", "button", "input", "option", "select", "summary", "textarea"})
 # An element with none of these, of a tag that is nothing by itself, is only a wrapper.
-TELLING_ATTRIBUTES = frozenset({"aria-label", "contenteditable", "onclick", "role"})
+# What frameworks call handlers of clicks, with what may follow the name.
+_CLICKED = frozenset(
+    {"(click)", "data-ng-click", "hx-get", "hx-post", "jsaction", "ng-click", "on:click", "onclick"}
+) | {
+    f"{name}{modifier}"
+    for name in ("@click", "v-on:click", "wire:click", "x-on:click")
+    for modifier in ("", ".once", ".prevent", ".prevent.stop", ".self", ".stop", ".stop.prevent")
+}
+TELLING_ATTRIBUTES = _CLICKED | {"aria-label", "contenteditable", "data-action", "label", "role", "tabindex"}
 _ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
 _BUTTON_INPUTS = frozenset({"button", "image", "reset", "submit"})
-_TICKED_INPUTS = frozenset({"checkbox", "radio"})
+TICKED_INPUTS = frozenset({"checkbox", "radio"})
 _FLAGS = ("checked", "selected", "disabled")
 _STATES = ("aria-checked", "aria-current", "aria-disabled", "aria-expanded", "aria-pressed", "aria-selected")
 _STATE_ATTRIBUTES = frozenset((*_FLAGS, *_STATES))
@@ -75,18 +88,44 @@ class Target:
 
 def acts_by_tag(tag: str, attributes: Attributes) -> bool:
     """Whether an element of a tag that is for acting can be clicked or typed into."""
-    if tag == "a":
-        return "href" in attributes or not _ANCHOR_ATTRIBUTES.issuperset(attributes)
+    if tag in ("a", "area"):
+        return "href" in attributes or (tag == "a" and not _ANCHOR_ATTRIBUTES.issuperset(attributes))
     return tag != "input" or (attributes.get("type") or "").strip().lower() != "hidden"
 
 
 def acts_by_attributes(attributes: Attributes) -> bool:
     """Whether an element of any other tag says of itself that it can be clicked or typed into."""
-    return attributes.get("role") in _ACTING_ROLES or "onclick" in attributes or _is_editable(attributes)
+    if not _CLICKED.isdisjoint(attributes):
+        return "jsaction" not in attributes or "click:" in (attributes["jsaction"] or "")
+    if role_of(attributes) in _ACTING_ROLES or _is_editable(attributes):
+        return True
+    return "click->" in (attributes.get("data-action") or "")
+
+
+def acts_by_focus(node: LexborNode, tag: str, attributes: Attributes) -> bool:
+    """Whether an element can only be reached by the keyboard, says something, and holds nothing else to act on.
+
+    Carousels and boxes that scroll can be reached, too.
+    """
+    if attributes.get("tabindex") != "0" or tag in _REACHED:
+        return False
+    return node.css_first("a, button, input, select, textarea, [role], [onclick] *") is None and bool(
+        tidy(attributes.get("aria-label")) or tidy(node.text())
+    )
+
+
+def can_be_acted_on(tag: str, attributes: Attributes) -> bool:
+    """Whether an element says of itself, by its tag or its attributes, that it can be clicked or typed into."""
+    return (tag in ACTING_TAGS and acts_by_tag(tag, attributes)) or acts_by_attributes(attributes)
 
 
 def _is_editable(attributes: Attributes) -> bool:
     return "contenteditable" in attributes and attributes["contenteditable"] != "false"
+
+
+def role_of(attributes: Attributes) -> str:
+    """The first role of an element, in small letters; "" if it has none."""
+    return next(iter((attributes.get("role") or "").lower().split()), "")
 
 
 def leads_to_account(attributes: Attributes) -> bool:
@@ -99,7 +138,10 @@ def leads_to_account(attributes: Attributes) -> bool:
 
 
 def label_of(target: Target) -> str:
-    """The words that the last part of a target's name is made from: the first of its labels that holds a letter."""
+    """The words that the last part of a target's name is made from: the first of its labels that holds a letter.
+
+    "" if neither the page nor what it looks like gives it one.
+    """
     words = _first_label(target)
     if words and _LETTER.search(words):
         return words
@@ -114,9 +156,14 @@ def label_of(target: Target) -> str:
     for value in (attributes.get("id"), attributes.get("name")):
         if value and _LETTER.search(value) and not _DIGIT.search(value):
             return value
-    if _LETTER.search(target.text):
-        return target.text
-    return "image" if target.has_image and target.tag == "a" else kind or attributes.get("role") or target.tag
+    return target.text if _LETTER.search(target.text) else words_of_sign(target.text) or words_of_icon(target.node)
+
+
+def kind_of(target: Target) -> str:
+    """What a target without any words is called."""
+    if target.has_image and target.tag == "a":
+        return "image"
+    return target.input_type or role_of(target.attributes) or ("link" if target.tag == "a" else target.tag)
 
 
 def _first_label(target: Target) -> str:
@@ -168,7 +215,7 @@ def shown_attributes(target: Target) -> str:
         return ""
     else:
         parts, text = "", target.text
-    if role := target.rule.role or tidy(attributes.get("role")):
+    if role := target.rule.role or role_of(attributes):
         parts = f' role="{quoted(role)}"{parts}'
     label = target.label
     if label and label != text:
@@ -192,7 +239,7 @@ def _field_attributes(target: Target) -> tuple[str, str]:
     kind = target.input_type
     parts = f' type="{quoted(kind)}"' if kind else ""
     text = target.text
-    if kind and kind not in _TICKED_INPUTS and kind != "password" and (value := tidy(attributes.get("value"))):
+    if kind and kind not in TICKED_INPUTS and kind != "password" and (value := tidy(attributes.get("value"))):
         parts += f' value="{quoted(value)}"'
         text = value if kind in _BUTTON_INPUTS else text
     if placeholder := tidy(attributes.get("placeholder")):

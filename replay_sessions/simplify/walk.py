@@ -8,11 +8,11 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
-from replay_sessions.simplify.hidden import HIDING_ATTRIBUTES, is_behind_dialog, is_hidden, is_unread
+from replay_sessions.simplify.hidden import is_behind_dialog, is_unread
 from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
 from replay_sessions.simplify.recipes.selectors import Choice
-from replay_sessions.simplify.style_rules import StyleRules
+from replay_sessions.simplify.style_rules import HIDING_ATTRIBUTES, StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TEXT
 from replay_sessions.simplify.targets import (
     TELLING_ATTRIBUTES,
@@ -20,6 +20,7 @@ from replay_sessions.simplify.targets import (
     Labels,
     Target,
     acts_by_attributes,
+    acts_by_focus,
     acts_by_tag,
 )
 
@@ -31,22 +32,24 @@ class Walk(ElementWriter):
 
     Attributes:
         parts: The elements that can be cards, in the order of their ends.
+        hidden: The elements (`mem_id`) that are hidden with all inside them.
     """
 
     def __init__(self, recipe: Recipe, labels: Labels, styles: StyleRules) -> None:
         super().__init__(labels)
         self.recipe = recipe
         self.parts: list[Part] = []
+        self.hidden: list[int] = []
         self._styles = styles
         self._behind_dialog = 0  # how many parts of the page are
 
     def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
         pieces, targets = self.pieces, self.targets
-        selectors = self.recipe.selectors
-        looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
-        ids = selectors.ids | self.labels.ids | self._styles.ids
-        table = self._styles.table(selectors)
+        selectors, styles = self.recipe.selectors, self._styles
+        looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES | styles.attribute_names
+        ids = selectors.ids | self.labels.ids | styles.ids
+        table = styles.table(selectors)
         decided = table[self.inside]  # what elements are where the walk stands
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
         while True:
@@ -60,12 +63,16 @@ class Walk(ElementWriter):
                     continue
                 tag, kind, by_classes = decided[number]
                 if kind <= BREAK:
-                    self._skip(node, kind, tag)
-                    node = node.next
-                    continue
+                    if tag != "svg" or self._target is not None or node.css_first("a") is None:
+                        self._skip(node, kind, tag)
+                        node = node.next
+                        continue
+                    kind = INLINE  # a map or a menu that is drawn
                 attributes = node.attributes
                 classes = attributes.get("class")
-                choice, may_hide = by_classes[classes]
+                choice, may_hide, triggers = by_classes[classes]
+                if triggers:
+                    styles.trigger(triggers)
                 is_told = len(attributes) > (classes is not None) and (
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
@@ -131,7 +138,7 @@ class Walk(ElementWriter):
             rule = self.recipe.merged[fitting]
         elif choice is not None:
             rule, inside = self.recipe.merged[choice.rules], choice.inside
-        if (may_hide or rule.drop) and self._is_left_out(node, tag, attributes, rule):
+        if (may_hide or rule.drop) and self._is_left_out(node, attributes, rule):
             return False, None
         if kind == IMAGE:
             self._image(tidy(attributes.get("alt")), rule)
@@ -166,17 +173,13 @@ class Walk(ElementWriter):
         is_item = tag in UNLABELLED and scope.repeat is not None and scope.parent is outside
         return is_item and not (self.parts and self.parts[-1].piece > piece)
 
-    def _is_left_out(self, node: LexborNode, tag: str, attributes: Attributes, rule: Rule) -> bool:
+    def _is_left_out(self, node: LexborNode, attributes: Attributes, rule: Rule) -> bool:
         """Whether a shopper does not see an element. Its text is kept all the same if it is the label of others."""
         if rule.drop:
             return True
-        hides_itself = not HIDING_ATTRIBUTES.isdisjoint(attributes) and (
-            is_hidden(attributes) or ("hidden" in attributes and not self._styles.show(node, tag, attributes))
-        )
-        if rule.keep or not (
-            hides_itself or (self._styles.may_hide(attributes) and self._styles.hide(node, tag, attributes))
-        ):
+        if rule.keep or not self._styles.hide(node, attributes):
             return False
+        self.hidden.append(node.mem_id)
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
         return True
@@ -185,8 +188,10 @@ class Walk(ElementWriter):
         self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int, is_told: bool
     ) -> Target | Opened | None:
         """Begins an element that may be more than a wrapper; None if it is none."""
+        if tag == "optgroup":
+            self.write_text(attributes.get("label") or "")
         acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
-        if acting or rule.name is not None:
+        if acting or rule.name is not None or (is_told and acts_by_focus(node, tag, attributes)):
             return self._begin_target(node, tag, kind, attributes, rule, inside)
         unread = is_told and "aria-hidden" in attributes and not rule.keep and self._is_unread(node, attributes)
         says_nothing = rule is NO_RULE and inside == self.inside and "aria-label" not in attributes and not unread

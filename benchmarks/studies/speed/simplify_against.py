@@ -44,9 +44,9 @@ for line in sys.stdin:
 """
 # What `bare` runs before: the four do nothing.
 _BARE = """
-from replay_sessions.simplify import apart, page, pieces, walk
-rules = page.StyleRules
-page.StyleRules = lambda styles: rules([])
+from replay_sessions.simplify import apart, page, pieces, trees, walk
+rules = trees.StyleRules
+trees.StyleRules = lambda *given, **named: rules([])
 page.set_cards = lambda *given: []
 walk.Walk._keep_part = lambda self, *given: None
 pieces.PieceWriter.steady_text = lambda self, piece, words, *given: words

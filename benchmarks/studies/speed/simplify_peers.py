@@ -98,7 +98,7 @@ class _SoupNode:
 
     def traverse(self) -> "Iterator[_SoupNode]":
         yield self
-        yield from map(_SoupNode, self._node.descendants)
+        yield from map(_SoupNode, self._node.find_all())
 
     def css_first(self, name: str) -> "_SoupNode | None":
         return _wrap(self._node.find(name))

@@ -26,6 +26,7 @@ from replay_sessions.importers.sources.captures import BadBody, Cause, PageFile
 from replay_sessions.importers.sources.join_keys import TRACKING_PARAMETERS, AddressReader, moment
 from replay_sessions.private_data import remove_from_text
 from replay_sessions.simplify import Recipe
+from replay_sessions.simplify.media import ViewportName
 from replay_sessions.store.manifest import Rejected
 
 _JOINED_COLUMNS = ("session_id", "type", "page", "url", "timestamp", ROW)
@@ -186,12 +187,19 @@ class PageFolder(Pages):
     """
 
     def __init__(
-        self, folder: Path, recipe: Recipe | None, *, private_data: bool, purchase_selector: str | None
+        self,
+        folder: Path,
+        recipe: Recipe | None,
+        *,
+        private_data: bool,
+        purchase_selector: str | None,
+        viewport: ViewportName,
     ) -> None:
         self.removes_private_data = private_data
         self._folder = folder
         self._recipe = recipe
         self._purchase_selector = purchase_selector
+        self._viewport = viewport
         self._cached_page = lru_cache(CACHED_PAGES)(self._read_page)
 
     def page(self, row: Row) -> RawPage:
@@ -213,7 +221,7 @@ class PageFolder(Pages):
     def _read_page(self, file: str) -> RawPage:
         content = self.content(file)
         try:
-            return RawPage(content, self._recipe, private_data=self.removes_private_data)
+            return RawPage(content, self._recipe, private_data=self.removes_private_data, viewport=self._viewport)
         except BadSession as error:
             raise Unresolved(f"page '{file}': {error}") from error
 

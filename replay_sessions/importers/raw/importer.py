@@ -40,6 +40,7 @@ from replay_sessions.importers.raw.page_files import PAGE_LIST
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.simplify import load_recipe
+from replay_sessions.simplify.media import ViewportName
 from replay_sessions.store.manifest import Rejected
 
 _ACTION_FILES = (
@@ -87,6 +88,7 @@ class RawOptions(Endings, frozen=True, kw_only=True):
             folder of files.
         mapping: Where the columns stand in another log: ga4, snowplow, or a FILE.toml of your own.
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
+        viewport: The window that the pages' styles are read for.
         ignore_columns: Columns that are there and not wanted, as A,B.
         keep_private_data: Do not take names, addresses and numbers out.
         joining: How pages that were captured are found.
@@ -95,6 +97,7 @@ class RawOptions(Endings, frozen=True, kw_only=True):
     actions: Path | None = None
     mapping: str | None = None
     recipe: str | None = None
+    viewport: ViewportName = "desktop"
     ignore_columns: str = ""
     keep_private_data: bool = False
     joining: Annotated[Joining, tyro.conf.arg(name="")] = Joining()
@@ -138,6 +141,7 @@ class RawImporter(Importer):
             "recipe": options.recipe or "by site",
             "private_data": "kept" if options.keep_private_data else "removed",
             "mapping": name,
+            "viewport": options.viewport if options.viewport != "desktop" else None,
             **endings,
             **({"pages": source.name, **joining} if are_captured else {}),
         }
@@ -188,6 +192,7 @@ class RawImporter(Importer):
             self._recipe,
             private_data=not options.keep_private_data,
             purchase_selector=options.purchase_selector,
+            viewport=options.viewport,
         )
         for unit in part.content:
             if isinstance(unit, Rejected):

@@ -44,7 +44,7 @@ class ActLog:
             self.leave("click", event.number, window.missing(node_id))
             return
         outward = press.path.index(node_id) if node_id in press.path else 0
-        view = View(press.view.html, outward) if outward and press.view.html else press.view
+        view = View(press.view.html, press.view.viewport, outward) if outward and press.view.html else press.view
         if not by_pointer:
             if self._is_sent(window, press.node):
                 return

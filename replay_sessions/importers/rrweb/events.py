@@ -44,6 +44,7 @@ class Source:
 
     MUTATION = 0
     MOUSE_INTERACTION = 2
+    RESIZE = 4
     INPUT = 5
     OF_A_PERSON = frozenset({1, 2, 3, 5, 6, 12, 14})  # moves of mouse and finger, scrolling, drags, selections, too
 
@@ -147,9 +148,13 @@ class Interaction(msgspec.Struct):
     userTriggered: bool | None = None  # noqa: N815
 
 
-class Meta(msgspec.Struct):
+class Size(msgspec.Struct):
+    width: float = 0
+    height: float = 0
+
+
+class Meta(Size):
     href: str = ""
-    width: float | None = None
 
 
 class Custom(msgspec.Struct):

@@ -14,6 +14,7 @@ from typing import Any
 
 from replay_sessions.importers.rrweb.events import Add, Mutation, Node, NodeType
 from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, children
+from replay_sessions.simplify.media import DESKTOP, Viewport
 
 _TO_COME = -1
 _PROPERTY = re.compile("([^;:]*):([^;]*)")
@@ -22,8 +23,8 @@ _PROPERTY = re.compile("([^;:]*):([^;]*)")
 class Page(Tree):
     """A page that changes, and what waits for parts of it that are still to come."""
 
-    def __init__(self, root: Node, width: float | None = None) -> None:
-        super().__init__(root, width)
+    def __init__(self, root: Node, viewport: Viewport = DESKTOP) -> None:
+        super().__init__(root, viewport)
         self._waiting: dict[int, list[Add]] = {}  # by the id of what they wait for
         self._siblings: dict[int, tuple[Node, Add]] = {}  # -1: by their own ids
 

@@ -2,9 +2,8 @@
 
 Left out is what no shopper sees and what costs time: scripts, templates, outlines of drawings, pictures' data, style
 sheets that neither show nor hide. A sheet that the recorder read (`_cssText`) is written as `<style>`, so what it hides
-is hidden; but what was acted on was in sight, in a menu that opens under the pointer, say. A shadow tree is written as
-the simplifier writes one; what is in an iframe stands in its place, without its styles, which would reach the page
-around it.
+is hidden, also where it was acted on: a menu that opens under the pointer, say, would else be on the page only where it
+was clicked. A shadow tree is written as HTML writes one, and so is what is in an iframe: its styles stay inside.
 
 A tick box or radio button with a label is written as shown, for shops hide it and draw the label instead, and a label
 cannot be acted on by itself.
@@ -26,7 +25,8 @@ from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, text_
 MARK = "shop-r1-acted-on"
 
 _SKIPPED = frozenset({"applet", "base", "embed", "noscript", "object", "plaintext", "script", "template"})
-_NOT_IN_FRAMES = frozenset({"head", "link", "meta", "style", "title"})
+_NOT_IN_FRAMES = frozenset({"meta", "title"})
+_OF_FRAMES = ("class", "hidden", "id", "inert", "style")
 _FRAME_PARTS = frozenset({"body", "frameset", "html"})
 _VOID = frozenset({"area", "basefont", "bgsound", "br", "col", "hr", "img", "input", "link", "meta", "source", "track",
                    "wbr"})  # fmt: skip
@@ -41,7 +41,6 @@ _ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
 _HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE)
 _LEAST_CACHED = 16  # pieces that are joined and cached as one
 _SHOWN_STYLE = "display: revert; visibility: visible"
-_WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d+(?:\.\d*)?|\.\d+)(px|r?em)\s*\)", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 
 
@@ -49,7 +48,7 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
     """The page as HTML.
 
     Args:
-        acted_on: The element that gets the mark. It was in sight, so nothing about it or what is around it hides it.
+        acted_on: The element that gets the mark.
     """
     tree.writes += 1
     return _Writer(tree, acted_on).write()
@@ -61,7 +60,7 @@ class _Writer:
     def __init__(self, tree: Tree, acted_on: Node | None) -> None:
         self.tree = tree
         self.marked = None if acted_on is None else acted_on.id
-        self.visible = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
+        self.around = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
         self.pieces = ["<!DOCTYPE html>"]
         self.ticks: list[tuple[int, Node, bool]] = []  # their indices among the pieces, and whether they lie in labels
         self.labelled: set[Any] = set()
@@ -72,7 +71,7 @@ class _Writer:
 
     def write(self) -> str:
         """The hot loop: what most nodes need is written here, without a call."""
-        pieces, stack, visible = self.pieces, self.stack, self.visible
+        pieces, stack, around = self.pieces, self.stack, self.around
         append, text_type, element_type = pieces.append, NodeType.TEXT, NodeType.ELEMENT
         node = self.tree.root.first
         while True:
@@ -93,12 +92,12 @@ class _Writer:
                     written = node.written = _escaped(node.textContent or "")
                 append(written)
                 node = node.next
-            elif node.html is not None and node.id not in visible:
+            elif node.html is not None and node.id not in around:
                 append(node.html)
                 node = node.next
             elif (
                 node.type == element_type and node.tagName not in _UNUSUAL and not self.frames
-                and node.written is not None and node.inner is None and node.id not in visible
+                and node.written is not None and node.inner is None and node.id not in around
                 and "_cssText" not in node.attributes
             ):  # fmt: skip
                 stack.append((_end(node.tagName), node.next, "", node, len(pieces), self.uncached))
@@ -108,7 +107,9 @@ class _Writer:
                 node = self._begin(node)
         for index, tick, is_in_label in self.ticks:
             if is_in_label or tick.attributes.get("id") in self.labelled:
-                pieces[index] = _start("input", _singled_out(tick, tick.id == self.marked))
+                attributes = {name: value for name, value in tick.attributes.items() if name not in _HIDING}
+                attributes["style"] = f"{_HIDING_STYLE.sub('', str(attributes.get('style') or ''))}; {_SHOWN_STYLE}"
+                pieces[index] = _start("input", _marked(attributes) if tick.id == self.marked else attributes)
         return "".join(pieces)
 
     def _begin(self, node: Node) -> Node | None:
@@ -117,18 +118,16 @@ class _Writer:
         if node.type != NodeType.ELEMENT or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
             return node.next
         if tag == "style" or "_cssText" in node.attributes:
-            pieces.append(_sheet(node, self.tree.width) if not frames else "")
+            pieces.append(_sheet(node))
             return node.next
         is_frame = tag in IFRAMES
         written_tag = "div" if is_frame or (frames and tag in _FRAME_PARTS) else tag
         start, uncached = len(pieces), self.uncached
-        if node.id in self.visible:
-            self.uncached += 1
-            pieces.append(_start(written_tag, _singled_out(node, node.id == self.marked)))
-        else:
-            if node.written is None:
-                node.written = _start(written_tag, node.attributes if not is_frame else {}).replace(MARK, "")
-            pieces.append(node.written)
+        if node.written is None:
+            kept = node.attributes if not is_frame else {name: node.attributes.get(name) for name in _OF_FRAMES}
+            node.written = _start(written_tag, kept).replace(MARK, "")
+        self.uncached += node.id in self.around
+        pieces.append(_start(written_tag, _marked(node.attributes)) if node.id == self.marked else node.written)
         if tag in _VOID:
             if tag == "input" and node.attributes.get("type") in _TICKED:
                 self.uncached += 1
@@ -144,9 +143,8 @@ class _Writer:
         following = None if is_frame else node.first
         if node.inner is None or node.inner.first is None:
             return following
-        if not is_frame:
-            pieces.append("<shadow-root>")
-            self.stack.append(("</shadow-root>", following, "", None, 0, 0))
+        pieces.append("<template shadowrootmode=open>")
+        self.stack.append(("</template>", following, "", None, 0, 0))
         return node.inner.first
 
 
@@ -165,14 +163,9 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     return "".join(written)
 
 
-def _singled_out(node: Node, is_marked: bool) -> dict[str, Any]:
-    """The attributes of an element that is shown whatever hides it, with the mark or without."""
-    attributes = {name: value for name, value in node.attributes.items() if name not in _HIDING}
-    attributes["class"] = str(attributes.get("class") or "").replace(MARK, "") + (f" {MARK}" if is_marked else "")
-    attributes["style"] = f"{_HIDING_STYLE.sub('', str(attributes.get('style') or ''))}; {_SHOWN_STYLE}"
-    if node.tagName in ("details", "dialog"):
-        attributes["open"] = True
-    return attributes
+def _marked(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of what was acted on."""
+    return {**attributes, "class": f"{attributes.get('class') or ''} {MARK}"}
 
 
 @lru_cache(1_000)
@@ -190,30 +183,16 @@ def _tag(name: str) -> str:
     return name if _TAG.fullmatch(name) else "div"
 
 
-def _sheet(node: Node, width: float | None) -> str:
-    """A style sheet as far as it says what shows and what is hidden.
-
-    The simplifier asks what holds in a window as wide as a desk's; what depends on the width is decided here, where the
-    window's own is known.
-    """
+def _sheet(node: Node) -> str:
+    """A style sheet, if it says what shows or what is hidden."""
     if node.written is None:
         read = node.attributes.get("_cssText")
         css = read if isinstance(read, str) else text_in(node)
         media = str(node.attributes.get("media") or "")
-        if "display" not in css and "visibility" not in css:
-            node.written = ""
-            return ""
-        if width is not None:
-            css, media = (_WIDTH.sub(lambda query: _decide(query, width), text) for text in (css, media))
-        node.written = f"{_start('style', {'media': media} if media else {})}{_STYLE_END.sub('', css)}</style>"
+        says = "display" in css or "visibility" in css or "@layer" in css or "--" in css
+        written = f"{_start('style', {'media': media} if media else {})}{_STYLE_END.sub('', css)}</style>"
+        node.written = written if says else ""
     return node.written
-
-
-def _decide(query: re.Match[str], width: float) -> str:
-    """A question for the width of the window, put so that the answer is plain."""
-    pixels = float(query[2]) * (1 if query[3].lower() == "px" else 16)
-    holds = width >= pixels if query[1].lower() == "min" else width <= pixels
-    return f"(min-width: {0 if holds else 1_000_000}px)"
 
 
 def _escaped(text: str) -> str:

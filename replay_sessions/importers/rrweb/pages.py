@@ -23,7 +23,9 @@ from replay_sessions.importers.logged_pages import Target, Unresolved
 from replay_sessions.importers.rrweb.page_writer import MARK
 from replay_sessions.importers.running.engines import worker_processes
 from replay_sessions.simplify import Recipe, SimplifiedPage
+from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.page import locate
+from replay_sessions.simplify.targets import can_be_acted_on
 
 _MASKED = re.compile(r"\*{2,}")
 _TAG = re.compile(r"<[^>]*>")
@@ -35,6 +37,7 @@ class ActedPage(msgspec.Struct, frozen=True):
 
     Attributes:
         name: None where the mark stands on nothing that can be acted on.
+        is_hidden: Whether what is marked is hidden, as far as the page says.
         matched: The selectors that match what was acted on or something in it.
         letters, masked: How many letters its texts have, and how many of those are masked, `***`.
     """
@@ -44,6 +47,7 @@ class ActedPage(msgspec.Struct, frozen=True):
     matched: frozenset[str]
     letters: int
     masked: int
+    is_hidden: bool = False
 
     def find(self, target: Target, *, typed: bool) -> str:
         """The name of what was acted on.
@@ -51,6 +55,8 @@ class ActedPage(msgspec.Struct, frozen=True):
         Raises:
             Unresolved: It is nothing that can be acted on.
         """
+        if self.is_hidden:
+            raise Unresolved("it is hidden, as far as the page's styles say", "on what the page hides")
         if self.name is None:
             raise Unresolved("nothing that can be acted on is there")
         return self.name
@@ -61,17 +67,25 @@ class View(msgspec.Struct, eq=False):
 
     Attributes:
         html: With a mark on what was acted on; "" once it is being simplified.
+        viewport: The window.
         outward: How many elements further out than the mark the click landed.
         page: The simplified page once it is there, or why there is none.
     """
 
     html: str
+    viewport: Viewport = DESKTOP
     outward: int = 0
     page: ActedPage | str | None = None
 
 
 def read_page(
-    html: str, outward: int = 0, *, recipe: Recipe | None, private_data: bool, selectors: tuple[str, ...] = ()
+    html: str,
+    viewport: Viewport = DESKTOP,
+    outward: int = 0,
+    *,
+    recipe: Recipe | None,
+    private_data: bool,
+    selectors: tuple[str, ...] = (),
 ) -> ActedPage | str:
     """Simplifies a page and finds what was acted on.
 
@@ -83,7 +97,7 @@ def read_page(
         The page, or why it cannot be simplified.
     """
     try:
-        located = locate(html.encode("utf-8", "replace"), recipe, private_data=private_data)
+        located = locate(html.encode("utf-8", "replace"), recipe, private_data=private_data, viewport=viewport)
     except BadSession as error:
         return str(error)
     node = located.document.css_first(f".{MARK}")
@@ -98,6 +112,13 @@ def read_page(
         return None if node is None else located.names[node.mem_id]
 
     name = name_around(node)
+    is_hidden, can_act = False, name is None
+    while node is not None and (name is None or located.names.get(node.mem_id) != name):
+        is_hidden = is_hidden or node.mem_id in located.hidden
+        can_act = can_act or can_be_acted_on(node.tag or "", node.attributes)
+        node = node.parent
+    if is_hidden and can_act:
+        name = None
     matched = frozenset(
         selector
         for selector in selectors
@@ -105,7 +126,7 @@ def read_page(
     )
     text = _TAG.sub("", located.page.html)  # what stands in fields is not counted: recorders mask that as a rule
     masked = sum(map(len, _MASKED.findall(text)))
-    return ActedPage(located.page, name, matched, len("".join(text.split())), masked)
+    return ActedPage(located.page, name, matched, len("".join(text.split())), masked, is_hidden and can_act)
 
 
 class PageHelpers(contextlib.ExitStack):
@@ -122,7 +143,7 @@ class PageHelpers(contextlib.ExitStack):
         self._helpers = helpers
         self._pool: ProcessPoolExecutor | None = None
 
-    def begin(self, html: str, outward: int, waiting: int) -> Future[ActedPage | str]:
+    def begin(self, html: str, viewport: Viewport, outward: int, waiting: int) -> Future[ActedPage | str]:
         """The simplified page of a marked one, or why there is none.
 
         Args:
@@ -130,11 +151,11 @@ class PageHelpers(contextlib.ExitStack):
         """
         if waiting >= _MOST_WAITING * self._helpers:
             page: Future[ActedPage | str] = Future()
-            page.set_result(self._read(html, outward))
+            page.set_result(self._read(html, viewport, outward))
             return page
         if self._pool is None:
             self._pool = self.enter_context(worker_processes(self._helpers))
-        return self._pool.submit(self._read, html, outward)
+        return self._pool.submit(self._read, html, viewport, outward)
 
 
 class Settler:
@@ -158,7 +179,7 @@ class Settler:
         """
         if view.html:
             waiting = sum(not page.done() for _, page in self._pending)
-            self._pending.append((view, self._helpers.begin(view.html, view.outward, waiting)))
+            self._pending.append((view, self._helpers.begin(view.html, view.viewport, view.outward, waiting)))
             view.html = ""
             self.finish(wait=False)
 

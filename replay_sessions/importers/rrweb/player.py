@@ -26,6 +26,7 @@ from replay_sessions.importers.rrweb.events import (
     Interaction,
     Meta,
     Pointer,
+    Size,
     Source,
     Unpacker,
     Unread,
@@ -109,7 +110,7 @@ class Player:
                 window.is_loading = True
             case EventType.META:
                 meta = msgspec.json.decode(event.data, type=Meta)
-                window.width = meta.width
+                window.resize(meta)
                 self._address(window, meta.href)
             case EventType.FULL_SNAPSHOT:
                 window.show(self._unpacker.decode(event.data, FullSnapshot).node)
@@ -135,6 +136,8 @@ class Player:
             window.page.apply(self._unpacker.mutation(event))
         elif source == Source.MOUSE_INTERACTION:
             self._interact(event, window, msgspec.json.decode(event.data, type=Interaction))
+        elif source == Source.RESIZE:
+            window.resize(msgspec.json.decode(event.data, type=Size))
         elif source == Source.INPUT:
             self._change_field(event, window, msgspec.json.decode(event.data, type=Interaction))
 

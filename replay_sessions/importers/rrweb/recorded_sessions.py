@@ -236,7 +236,9 @@ class _RecordedPages(Pages):
 def _kind(act: Act) -> str:
     """What an act is, in the words of `raw`; another word is counted as no action."""
     if act.kind == "click":
-        is_on_nothing = isinstance(act.page, ActedPage) and act.page.name is None and not act.is_masked
+        is_on_nothing = (
+            isinstance(act.page, ActedPage) and act.page.name is None and not (act.is_masked or act.page.is_hidden)
+        )
         return _NOTHING_THERE if is_on_nothing else "click"
     if not act.text:
         return _TAKEN_BACK

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Node, NodeType
+from replay_sessions.simplify.media import DESKTOP, Viewport
 
 IFRAMES = frozenset({"frame", "iframe"})
 MAX_NODES = 500_000
@@ -20,15 +21,15 @@ class Tree:
     Attributes:
         version: Changes whenever the page does.
         writes: How often the page was written.
-        width: That of the window in pixels, where it is known.
+        viewport: The window.
 
     Raises:
         BadSession: It has more nodes, or deeper ones, than any browser would show.
     """
 
-    def __init__(self, root: Node, width: float | None = None) -> None:
+    def __init__(self, root: Node, viewport: Viewport = DESKTOP) -> None:
         self.root = root
-        self.width = width
+        self.viewport = viewport
         self.nodes: dict[int, Node] = {}
         self.version = 0
         self.writes = 0

@@ -4,15 +4,15 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.importers.rrweb.events import Node, NodeType
+from replay_sessions.importers.rrweb.events import Node, NodeType, Size
 from replay_sessions.importers.rrweb.mutations import Page
 from replay_sessions.importers.rrweb.page_writer import write_page
 from replay_sessions.importers.rrweb.pages import View
 from replay_sessions.importers.rrweb.timeline import Act
 from replay_sessions.importers.rrweb.tree import Tree, ancestors, subtree
-from replay_sessions.simplify.targets import acts_by_attributes, acts_by_tag
+from replay_sessions.simplify.media import DESKTOP, Viewport
+from replay_sessions.simplify.targets import can_be_acted_on
 
-_ACTING_TAGS = frozenset({"a", "button", "input", "option", "select", "summary", "textarea"})
 _CONTROLS = frozenset({"button", "input", "meter", "output", "progress", "select", "textarea"})
 _NOT_TYPED = frozenset({"button", "checkbox", "color", "file", "hidden", "image", "radio", "range", "reset", "submit"})
 _SUBMITTING = frozenset({"image", "submit"})
@@ -79,11 +79,10 @@ def is_masked(text: str) -> bool:
 
 def _acts(node: Node) -> bool:
     attributes = {name: None if value is None else str(value) for name, value in node.attributes.items()}
-    if node.tagName in _ACTING_TAGS:
-        return acts_by_tag(node.tagName, attributes)
-    return acts_by_attributes(attributes)
+    return can_be_acted_on(node.tagName, attributes)
 
 
+_PHONE_WIDTH = 600
 _LONGEST_TAP_MS = 1_000
 _UNKNOWN = "no full snapshot came before it"
 
@@ -112,7 +111,8 @@ class Window(msgspec.Struct, eq=False):
     Attributes:
         page: None before the first full snapshot.
         lost: Why the page is not known; "" where it is.
-        href, width: What the last Meta event said of it.
+        href: Its address.
+        viewport: Its size, as it was recorded last.
         is_loading: Whether a new document began since the last address.
         focused: The id of the field that is in use.
         typing: The text that is being typed.
@@ -123,7 +123,7 @@ class Window(msgspec.Struct, eq=False):
     page: Page | None = None
     lost: str = _UNKNOWN
     href: str = ""
-    width: float | None = None
+    viewport: Viewport = DESKTOP
     is_loading: bool = False
     press: Press | None = None
     focused: int | None = None
@@ -134,9 +134,17 @@ class Window(msgspec.Struct, eq=False):
     def show(self, root: Node) -> None:
         """Shows the page of a full snapshot: another one, or the same once more."""
         self.keep_press()
-        page = Page(root, self.width)
+        page = Page(root, self.viewport)
         self.forget()
         self.page, self.lost = page, ""
+
+    def resize(self, size: Size) -> None:
+        """A window as narrow as a phone is taken for one."""
+        if size.width > 0 and size.height > 0:
+            self.viewport = Viewport(size.width, size.height, is_touch=size.width < _PHONE_WIDTH)
+        if self.page is not None and self.page.viewport != self.viewport:
+            self.page.viewport = self.viewport
+            self.page.version += 1
 
     def forget(self, reason: str = _UNKNOWN) -> None:
         """Shows no page."""
@@ -167,7 +175,7 @@ class Window(msgspec.Struct, eq=False):
         page = self.page
         marked = acted_on.id if acted_on is not None else None
         if self._view is None or self._view[:2] != (page.version, marked):
-            self._view = page.version, marked, View(write_page(page, acted_on))
+            self._view = page.version, marked, View(write_page(page, acted_on), page.viewport)
         return self._view[2]
 
     def begin_press(self, node_id: int, at: float, *, is_touch: bool) -> None:

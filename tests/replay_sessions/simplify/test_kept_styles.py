@@ -4,7 +4,7 @@ import pytest
 
 from replay_sessions.simplify import simplify, style_sheets
 from replay_sessions.simplify.recipes import selectors
-from replay_sessions.simplify.style_sheets import Kept
+from replay_sessions.simplify.style_sheets import Cache
 
 SHEET = "<style>.menu .item { display: none } #late { display: none }</style>"
 
@@ -36,15 +36,15 @@ def test_pages_are_the_same_when_too_much_was_remembered(monkeypatch: pytest.Mon
 
 
 def test_what_was_asked_for_last_is_kept_as_far_as_it_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style_sheets, "_MOST_KEPT", 10)
+    monkeypatch.setattr(style_sheets, "_MOST_CACHED", 10)
     made: list[str] = []
 
     def make(name: str) -> str:
         made.append(name)
         return name
 
-    kept: Kept[str, str] = Kept()
+    cache: Cache[str, str] = Cache()
     for name in ("a", "b", "a", "c", "a", "b"):
-        assert kept.get(name, 5, lambda name=name: make(name)) == name  # type: ignore[misc]
+        assert cache.get(name, 5, lambda name=name: make(name)) == name  # type: ignore[misc]
     assert made == ["a", "b", "c", "b"]
-    assert kept.get("longer", 20, lambda: make("longer")) == "longer"
+    assert cache.get("longer", 20, lambda: make("longer")) == "longer"

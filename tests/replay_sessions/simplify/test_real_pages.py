@@ -18,11 +18,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from replay_sessions.simplify import simplify
-from replay_sessions.simplify.hidden import hide_closed_parts
-from replay_sessions.simplify.parsing import parse
 from replay_sessions.simplify.recipes import find_recipe
-from replay_sessions.simplify.style_rules import StyleRules
 from replay_sessions.simplify.targets import Labels
+from replay_sessions.simplify.trees import parse
 from replay_sessions.simplify.walk import Walk
 
 pytestmark = pytest.mark.slow
@@ -54,9 +52,7 @@ def test_every_control_that_is_kept_has_a_name_of_its_own(pages: dict[str, bytes
     assert len(pages) >= 70
     for page_name, page in pages.items():
         recipe = find_recipe(page)
-        document, landmarks = parse(page)
-        styles = StyleRules(landmarks.styles)
-        hide_closed_parts(document, landmarks.closing, styles)
+        document, landmarks, styles = parse(page)
         walk = Walk(recipe, Labels.of(landmarks.labelled), styles)
         walk.run(document.body.first_child if document.body is not None else None)
         named = _NAMED.findall(simplify(page).html)

@@ -132,7 +132,8 @@ def test_documents_wait_for_their_iframes_over_events_and_replace_each_other(
         apply(built_page, adds=[add(60, document)])
         if start == 100:
             apply(built_page, adds=[add(ids["p"], node(60, "iframe", src="/inner"))])
-        assert f"<div><div><div><p>{text}</p></div></div></div>" in write_page(built_page)
+        frame = f"<div><head></head><div><p>{text}</p></div></div>"
+        assert f"<div><template shadowrootmode=open>{frame}</template></div>" in write_page(built_page)
     assert 101 not in built_page.nodes
     apply(built_page, removes=[{"parentId": ids["p"], "id": 60}])
     assert 201 not in built_page.nodes

@@ -92,15 +92,28 @@ class TestClicks:
             Click(name="sale"),
         ]
 
-    def test_what_was_clicked_in_a_menu_that_opens_under_the_pointer_was_in_sight(
-        self, made: Recorded, tmp_path: Path
-    ) -> None:
+    def test_a_click_on_what_the_page_hides_is_counted_and_shows_nothing(self, made: Recorded, tmp_path: Path) -> None:
         page = """<style>.menu .sub {display: none} .menu:hover .sub {display: block}</style>
             <div class="menu">Menu<div class="sub"><a id="a" href="/a">Kettles</a></div></div>
             <a id="b" href="/b">B</a>"""
         store = imported(made.tab(page).click("b").click("a"), tmp_path)
-        assert actions(store) == [Click(name="b"), Click(name="kettles")]
-        assert ["Kettles" in step.page for step in store.session("visit").steps] == [False, True]
+        assert actions(store) == [Click(name="b")]
+        assert store.manifest.left_out_steps["click on what the page hides"] == 1
+        assert not any("Kettles" in step.page for step in store.session("visit").steps)
+
+    def test_responsive_pages_have_the_same_controls_whether_clicked_or_not(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        page = r"""<style>.hidden {display: none} @media (width >= 40rem) {.sm\:block {display: block}}
+            @media (min-width: 640px) {.sm\:hidden {display: none}}</style>
+            <nav class="hidden sm:block"><a id="a" href="/a">Wide</a></nav>
+            <nav class="sm:hidden"><a id="b" href="/b">Narrow</a></nav><a id="c" href="/c">Cart</a>"""
+        tab = made.tab(page).click("c").click("a").click("c")
+        made.add(3, {"source": 4, "width": 390, "height": 844})
+        store = imported(tab.click("c").click("b"), tmp_path)
+        assert [action.name for action in actions(store)] == ["cart", "nav.wide", "cart", "cart", "nav.narrow"]
+        shown = [("Wide" in step.page, "Narrow" in step.page) for step in store.session("visit").steps]
+        assert shown == [(True, False)] * 3 + [(False, True)] * 2
 
     def test_two_windows_are_one_session_in_the_order_of_time(self, made: Recorded, tmp_path: Path) -> None:
         one = made.tab(SHOP, window="one").click("sale")
@@ -361,7 +374,7 @@ class TestRemarks:
 class TestNestedPages:
     def test_a_click_in_an_iframe_and_in_a_shadow_tree_is_found(self, made: Recorded, tmp_path: Path) -> None:
         tab = made.tab("<h1>Shop</h1><iframe id='frame'></iframe><div id='host'></div><a id='a' href='/a'>A</a>")
-        document, ids, next_id = nodes_of("<style>a {display: none}</style><a id='pay' href='/pay'>Pay here</a>", 100)
+        document, ids, next_id = nodes_of("<style>#a {display: none}</style><a id='pay' href='/pay'>Pay here</a>", 100)
         tab.change(adds=[{"parentId": tab.id("frame"), "nextId": None, "node": document}], isAttachIframe=True)
         link = {"type": 2, "tagName": "a", "attributes": {"href": "/chat"}, "childNodes": [], "isShadow": True}
         tab.change(adds=[

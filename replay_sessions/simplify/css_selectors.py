@@ -1,0 +1,231 @@
+r"""Selectors of style sheets -> what lexbor is to search for, and what is needed before it is asked.
+
+Lexbor matches selectors, but each search goes through a part of a page. So a selector says which tag, id and classes
+its element must have and which words must stand on the elements around it: most elements and most rules are ruled out
+by that. It also has its specificity, which lexbor does not give.
+
+A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. Lexbor lacks
+most of these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host`, `::slotted()`; they are written as what it has.
+What neither knows raises an error when it is searched for, and is then not understood.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import tinycss2
+from tinycss2.ast import FunctionBlock, HashToken, IdentToken, Node, SquareBracketsBlock
+
+from replay_sessions.simplify.media import split
+
+SHADOW_ROOT = "shadow-root"  # the element that stands for one
+_BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
+_NEVER = "x-never"  # an attribute that no element has: `[x-never]` weighs what a pseudo-class does
+_STATES = (
+    "-webkit-autofill active autofill buffering current focus focus-visible focus-within fullscreen future hover "
+    "indeterminate modal muted past paused picture-in-picture playing popover-open seeking target target-within "
+    "user-invalid user-valid visited"
+)
+_REPLACED = {f":{name}": f"[{_NEVER}]" for name in _STATES.split()} | {
+    ":-webkit-any": ":is",
+    ":-webkit-any-link": ":any-link",
+    ":defined": f":not([{_NEVER}])",  # scripts had run when the page was stored
+    ":dir(ltr)": ":not([dir=rtl], [dir=rtl] *)",
+    ":dir(rtl)": ":is([dir=rtl], [dir=rtl] *)",
+    ":host": SHADOW_ROOT,
+    ":matches": ":is",
+    ":open": "[open]",
+    ":scope": ":root",
+}
+_PSEUDO = re.compile(
+    r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
+    re.IGNORECASE,
+)
+# Lexbor (2.6) looks no further than the nearest ancestor where a compound begins with one of these.
+_BARE = re.compile(r"(?<![^\s>+~(,])(?=:(?:has|is|not|where)\()", re.IGNORECASE)
+_INVALID = re.compile(r"(?<!\\):-(?:moz|ms|o)-")  # a browser drops the whole list
+_PSEUDO_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})  # with one colon
+
+Specificity = tuple[int, int, int]
+
+
+class Selector(NamedTuple):
+    """A complex selector.
+
+    Attributes:
+        text: For lexbor.
+        tag, id, classes: What its element must have; "" for any.
+        words: Its element has one of these: `.class`, `#id`, `[attribute`, a tag; `*` for any element.
+        specificity: Ids; classes, attributes and pseudo-classes; tags.
+        around: Tags, `#id`s and `.class`es that the elements around its element must have among them.
+        bits: Theirs.
+        is_simple: Whether `tag`, `id` and `classes` say all of it.
+        is_slotted: Whether it is about what stands in the slots of a shadow root.
+    """
+
+    text: str
+    tag: str
+    id: str
+    classes: frozenset[str]
+    words: tuple[str, ...]
+    specificity: Specificity
+    around: frozenset[str]
+    bits: int
+    is_simple: bool
+    is_slotted: bool
+
+
+Parents = tuple[Selector, ...]
+
+
+@functools.lru_cache(20_000)
+def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
+    r"""The selectors of a list that may match an element of a stored page.
+
+    Args:
+        parents: The selectors of the rule that this one is nested in.
+
+    >>> [selector.text for selector in parse_selectors("a.sm\\:block:hover, ul > li:not(.x, :focus), p::before")]
+    ['ul > li:not(.x, [x-never])']
+    """
+    if _INVALID.search(text) or parents == ():
+        return ()
+    is_slotted = "::slotted" in text
+    text = _PSEUDO.sub(_replace, text)
+    around = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
+    is_rewritten = parents is not None or "&" in text or _BARE.search(text) is not None
+    selectors: list[Selector] = []
+    for part in split(tinycss2.parse_component_value_list(text, skip_comments=True)):
+        tokens = part
+        if is_rewritten:
+            written = tinycss2.serialize(part)
+            written = written if parents is None or "&" in written else f"& {written}"
+            tokens = tinycss2.parse_component_value_list(_BARE.sub("*", written.replace("&", around)))
+        if (selector := _read(tokens)) is not None:
+            selectors.append(selector._replace(is_slotted=True) if is_slotted else selector)
+    return tuple(selectors)
+
+
+def own_words(tag: str, identifier: str | None, classes: Iterable[str]) -> list[str]:
+    """The words of an element or of what a selector asks of one."""
+    words = [f".{name}" for name in classes]
+    return words + [f"#{identifier}"] * bool(identifier) + [tag] * bool(tag)
+
+
+def get_bits(words: Iterable[str]) -> int:
+    """A bit for each tag, id and class: where a bit of some words is off, one of the words is not there."""
+    bits = 0
+    for word in words:
+        bits |= 1 << hash(word) % _BITS
+    return bits
+
+
+def _replace(pseudo: re.Match[str]) -> str:
+    if lang := pseudo["lang"]:
+        return f":is([lang|={lang}], [lang|={lang}] *)"
+    if not pseudo["name"]:  # `slot::slotted(p)` or `::slotted(p)`
+        is_after_slot = pseudo.start() > 0 and not pseudo.string[pseudo.start() - 1].isspace()
+        return f"{'' if is_after_slot else 'slot'} > :is"
+    name = pseudo["name"].lower()
+    is_host = name == ":host" and pseudo["open"]
+    return (f"{SHADOW_ROOT}:is" if is_host else _REPLACED.get(name, pseudo["name"])) + pseudo["open"]
+
+
+class _Compound:
+    """What a compound selector asks of its element, and the specificity of a selector up to its end."""
+
+    def __init__(self, specificity: Specificity = (0, 0, 0)) -> None:
+        self.specificity = specificity
+        self.tag = self.id = ""
+        self.classes: set[str] = set()
+        self.attributes: list[str] = []
+        self.choices: list[tuple[str, ...]] = []  # the words of the arguments of `:is()`
+
+    def add(self, ids: int = 0, classes: int = 0, tags: int = 0) -> None:
+        self.specificity = self.specificity[0] + ids, self.specificity[1] + classes, self.specificity[2] + tags
+
+    def add_function(self, token: FunctionBlock, name: str) -> frozenset[str] | None:
+        """Adds a pseudo-class with arguments, and returns what must be around it; None if it matches nothing."""
+        if name not in ("is", "where", "not", "has"):
+            self.add(classes=1)
+            return frozenset()
+        inner = [selector for part in split(token.arguments) if (selector := _read(part)) is not None]
+        if not inner:
+            self.add(classes=name != "where")
+            return frozenset() if name == "not" else None
+        if name != "where":
+            self.add(*max(selector.specificity for selector in inner))
+        if name in ("not", "has"):
+            return frozenset()
+        self.choices.append(tuple({word: None for selector in inner for word in selector.words}))
+        if len(inner) > 1:
+            return frozenset()
+        self.tag, self.id = self.tag or inner[0].tag, self.id or inner[0].id
+        self.classes |= inner[0].classes
+        return inner[0].around
+
+    def words(self) -> tuple[str, ...]:
+        """What its elements are filed under: what is rarest."""
+        if self.classes or self.id:
+            return (f".{min(self.classes)}" if self.classes else f"#{self.id}",)
+        choices = [choice for choice in self.choices if "*" not in choice]
+        if choices:
+            return min(choices, key=len)
+        names = [name for name in self.attributes if name != "class"]  # elements without classes may have none
+        return (f"[{names[0]}" if names else self.tag or "*",)
+
+
+def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch for each kind of token
+    """One selector; None if it is none, or matches no element of a stored page."""
+    compound = _Compound()
+    around: frozenset[str] = frozenset()
+    combinator, colons, is_simple, is_class = "", 0, True, False
+    for token in tokens:
+        if token.type == "whitespace" or token in (">", "+", "~"):
+            combinator = token.value if token.type != "whitespace" else combinator or " "
+            continue
+        if combinator:
+            is_simple = False
+            if combinator in (" ", ">"):  # others stand beside the element, or beside one around it
+                around |= frozenset(own_words(compound.tag, compound.id, compound.classes))
+            compound, combinator = _Compound(compound.specificity), ""
+        if token == ":":
+            colons += 1
+        elif colons:
+            name = token.lower_name if isinstance(token, FunctionBlock) else getattr(token, "lower_value", "")
+            if colons > 1 or name in _PSEUDO_ELEMENTS:
+                return None
+            if not isinstance(token, FunctionBlock):
+                compound.add(classes=1)
+            elif (inner := compound.add_function(token, name)) is not None:
+                around |= inner
+            else:
+                return None
+            colons, is_simple = 0, False
+        elif isinstance(token, SquareBracketsBlock):
+            compound.attributes += [inner.lower_value for inner in token.content if isinstance(inner, IdentToken)][:1]
+            if _NEVER in compound.attributes:
+                return None
+            compound.add(classes=1)
+            is_simple = False
+        elif isinstance(token, HashToken):
+            compound.id = token.value
+            compound.add(ids=1)
+        elif isinstance(token, IdentToken) and is_class:
+            compound.classes.add(token.value)
+            compound.add(classes=1)
+        elif isinstance(token, IdentToken):
+            compound.tag = token.lower_value
+            compound.add(tags=1)
+        elif token == "|":
+            compound.tag, is_simple = "", False
+        elif token not in (".", "*"):
+            return None
+        is_class = token == "."
+    text = tinycss2.serialize(tokens).strip()
+    own = (compound.tag, compound.id, frozenset(compound.classes))
+    is_whole = bool(text) and not combinator.strip() and not colons
+    return Selector(
+        text, *own, compound.words(), compound.specificity, around, get_bits(around), is_simple, False
+    ) if is_whole else None  # fmt: skip

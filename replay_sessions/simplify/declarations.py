@@ -1,0 +1,78 @@
+"""Declarations of style sheets and of `style` attributes -> whether they hide or show; tinycss2 parses them."""
+
+import functools
+import re
+from typing import NamedTuple
+
+import tinycss2
+from tinycss2.ast import Declaration, FunctionBlock
+
+HIDE, SHOW, INHERIT = "hide", "show", "inherit"  # values of a declaration; others have a `var()` in them
+PROPERTIES = ("display", "visibility")
+_DISPLAY_VALUES = (
+    "block contents flex flow flow-root grid initial inline inline-block inline-flex inline-grid inline-table list- "
+    "item math none revert revert-layer ruby ruby-text run-in table table-caption table-cell table-column table- "
+    "column-group table-footer-group table-header-group table-row table-row-group unset inherit -webkit-box -webkit- "
+    "flex -webkit-inline-box -webkit-inline-flex"
+)
+_DISPLAYS = frozenset(_DISPLAY_VALUES.split())
+_VISIBILITIES = {
+    "hidden": HIDE, "collapse": HIDE, "visible": SHOW, "initial": SHOW,
+    "inherit": INHERIT, "unset": INHERIT, "revert": INHERIT, "revert-layer": INHERIT,
+}  # fmt: skip
+_SET = re.compile(r"(?:\A|;)\s*(display|visibility|--[^\s:]+)(\s*:[^;]*)", re.IGNORECASE)
+_VARIABLE = re.compile(r"var\(\s*(--[^\s,)]+)")
+
+
+class Declared(NamedTuple):
+    """A declaration; its value is HIDE, SHOW, INHERIT, what is to be computed, or what a custom property says."""
+
+    name: str
+    value: str
+    is_important: bool
+
+
+@functools.lru_cache(10_000)
+def declared_in(declarations: str) -> tuple[Declared, ...]:
+    """What declarations say of display, visibility and custom properties.
+
+    >>> [item.value for item in declared_in("color: red; display: none !important; visibility: var(--v); display: x")]
+    ['hide', 'var(--v)']
+    """
+    written = [_declared(name + value) for name, value in _SET.findall(declarations)]
+    return tuple(item for item in written if item is not None)
+
+
+def variables_in(value: str) -> list[str]:
+    """The custom properties that a value asks for."""
+    return _VARIABLE.findall(value) if "var(" in value else []
+
+
+@functools.lru_cache(10_000)
+def _declared(text: str) -> Declared | None:
+    """One declaration; None for one that a browser drops."""
+    item = tinycss2.parse_one_declaration(text)
+    if not isinstance(item, Declaration):
+        return None
+    value: str | None
+    if item.name[:2] == "--":
+        value = tinycss2.serialize(item.value).strip()
+    elif any(isinstance(token, FunctionBlock) and token.lower_name == "var" for token in item.value):
+        value = tinycss2.serialize(item.value).strip().lower()
+    else:
+        value = outcome_of(item.lower_name, tinycss2.serialize(item.value))
+    return (
+        None
+        if value is None
+        else Declared(item.name if item.name[:2] == "--" else item.lower_name, value, item.important)
+    )
+
+
+def outcome_of(name: str, value: str) -> str | None:
+    """HIDE, SHOW or INHERIT; None for a value that a browser does not know."""
+    words = value.lower().split()
+    if name == "visibility":
+        return _VISIBILITIES.get(words[0]) if len(words) == 1 else None
+    if not words or not _DISPLAYS.issuperset(words):
+        return None
+    return HIDE if words == ["none"] else SHOW

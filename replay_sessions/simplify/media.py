@@ -1,0 +1,273 @@
+"""The conditions of style sheets (`@media`, `@supports`), for a window of a stated size.
+
+Conditions have three values: True, False, and None for what is not understood. tinycss2 cuts them into tokens, with
+what stands in brackets inside them, so they are evaluated by recursion.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import tinycss2
+from tinycss2.ast import DimensionToken, FunctionBlock, IdentToken, LiteralToken, Node, NumberToken, ParenthesesBlock
+
+
+class Viewport(NamedTuple):
+    """The window in which a page is looked at.
+
+    Attributes:
+        width, height: In CSS pixels.
+        is_touch: Whether it has a touch screen and no mouse.
+        wide_layout: The width that a page is laid out for which says nothing of its own (`<meta name=viewport>`); 0 for
+            that of the window.
+    """
+
+    width: float
+    height: float
+    is_touch: bool = False
+    wide_layout: float = 0
+
+
+ViewportName = Literal["desktop", "phone"]
+DESKTOP = Viewport(1280, 800)
+VIEWPORTS: dict[ViewportName, Viewport] = {
+    "desktop": DESKTOP,
+    "phone": Viewport(390, 844, is_touch=True, wide_layout=980),
+}
+
+_PIXELS = {"px": 1.0, "em": 16.0, "rem": 16.0, "in": 96.0, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "pt": 96 / 72, "pc": 16.0}
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
+}  # fmt: skip
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_MEDIA_TYPES = {"all": True, "and": True, "only": True, "screen": True}
+_VALUES = {  # what a usual browser says of a usual screen; "none", "no-preference" and 0 are false where alone
+    "prefers-color-scheme": "light",
+    "prefers-reduced-motion": "no-preference",
+    "prefers-reduced-data": "no-preference",
+    "prefers-reduced-transparency": "no-preference",
+    "prefers-contrast": "no-preference",
+    "forced-colors": "none",
+    "inverted-colors": "none",
+    "color-gamut": "srgb",
+    "dynamic-range": "standard",
+    "display-mode": "browser",
+    "scripting": "enabled",
+    "update": "fast",
+    "overflow-block": "scroll",
+    "overflow-inline": "scroll",
+    "grid": "0",
+    "monochrome": "0",
+}
+_FALSE = frozenset({"none", "no-preference", "0"})
+_OTHER_VENDORS = ("-moz-", "-ms-", "-o-", "-khtml-")
+# Of WebKit alone; Chromium has the others that begin with -webkit-.
+_APPLE = frozenset({"-webkit-overflow-scrolling", "-webkit-touch-callout"})
+
+Evaluate = Callable[[list[Node]], bool | None]
+
+
+@functools.lru_cache(2_000)
+def matches_media(queries: str, viewport: Viewport) -> bool | None:
+    """Whether a list of media queries holds.
+
+    >>> phone = VIEWPORTS["phone"]
+    >>> [matches_media(query, phone) for query in ("(width >= 40rem)", "print, (max-width: 767px)", "(unheard-of: 1)")]
+    [False, True, None]
+    >>> matches_media("print and screen", phone)
+    False
+    """
+    evaluate = functools.partial(_media_feature, viewport)
+    results = [_query(query, evaluate) for query in split(_tokens(queries))]
+    return _any(results) if results else True
+
+
+@functools.lru_cache(2_000)
+def supports(condition: str) -> bool | None:
+    """Whether a browser supports what `@supports` asks for; a property that is not another vendor's it does."""
+    return _condition(_tokens(condition), _supports_feature)
+
+
+def split(tokens: Sequence[Node], separator: str = ",") -> list[list[Node]]:
+    """Parts of a list of tokens, without white space around them."""
+    parts: list[list[Node]] = [[]]
+    for token in tokens:
+        if token == separator:
+            parts.append([])
+        elif token.type != "whitespace" or parts[-1]:
+            parts[-1].append(token)
+    for part in parts:
+        while part and part[-1].type == "whitespace":
+            part.pop()
+    return parts if any(parts) else []
+
+
+def _tokens(text: str) -> list[Node]:
+    return list(tinycss2.parse_component_value_list(text, skip_comments=True))
+
+
+def _query(tokens: list[Node], evaluate: Evaluate) -> bool | None:
+    """One media query: an optional type, and conditions."""
+    words = [token for token in tokens if token.type != "whitespace"]
+    is_negated = len(words) > 1 and _is_not(words[0]) and isinstance(words[1], IdentToken)
+    if is_negated:
+        words = words[1:]
+    result: bool | None = True
+    while words and isinstance(words[0], IdentToken) and not _is_not(words[0]):
+        result = _MEDIA_TYPES.get(words.pop(0).lower_value, False) and result
+    if words:
+        result = _all([result, _condition(words, evaluate)])
+    return _not(result) if is_negated else result
+
+
+def _condition(tokens: list[Node], evaluate: Evaluate) -> bool | None:
+    """Terms in brackets, joined by `and` or `or`, each possibly after `not`."""
+    results: list[bool | None] = []
+    is_negated, is_any = False, False
+    for token in tokens:
+        if isinstance(token, IdentToken) and token.lower_value in ("and", "or", "not"):
+            is_negated = token.lower_value == "not"
+            is_any = is_any or token.lower_value == "or"
+        elif isinstance(token, (ParenthesesBlock, FunctionBlock)):
+            result = _term(token, evaluate)
+            results.append(_not(result) if is_negated else result)
+            is_negated = False
+        elif token.type != "whitespace":
+            return None
+    return None if not results else _any(results) if is_any else _all(results)
+
+
+def _term(token: ParenthesesBlock | FunctionBlock, evaluate: Evaluate) -> bool | None:
+    if isinstance(token, FunctionBlock):
+        return True if token.lower_name == "selector" else None
+    words = [inner for inner in token.content if inner.type != "whitespace"]
+    is_nested = words and (isinstance(words[0], (ParenthesesBlock, FunctionBlock)) or _is_not(words[0]))
+    return _condition(words, evaluate) if is_nested else evaluate(words)
+
+
+def _is_not(token: Node) -> bool:
+    return isinstance(token, IdentToken) and bool(token.lower_value == "not")
+
+
+def _supports_feature(words: list[Node]) -> bool | None:
+    name = words[0].lower_value if words and isinstance(words[0], IdentToken) else ""
+    return None if not name else not (name.startswith(_OTHER_VENDORS) or name in _APPLE)
+
+
+def _media_feature(viewport: Viewport, words: list[Node]) -> bool | None:
+    """What stands in one pair of brackets: `name`, `name: value`, `name >= value`, `value <= name < value`."""
+    parts: list[str | float | None] = []  # names, numbers, and comparisons
+    for word in words:
+        if isinstance(word, IdentToken):
+            parts.append(word.lower_value)
+        elif isinstance(word, LiteralToken) and parts and word.value == "=" and parts[-1] in ("<", ">"):
+            parts[-1] = f"{parts[-1]}="
+        elif isinstance(word, LiteralToken) and word.value != "/":
+            parts.append(word.value)
+        elif isinstance(word, LiteralToken):
+            parts.append("/")
+        else:
+            parts.append(_number(word))
+    if "/" in parts:
+        place = parts.index("/")
+        above, below = parts[place - 1], parts[place + 1] if place + 1 < len(parts) else None
+        parts[place - 1 : place + 2] = [above / below if _are_numbers(above, below) and below else None]  # type: ignore[operator]
+    match parts:
+        case [str(name)]:
+            return _alone(name, viewport)
+        case [str(name), ":", value]:
+            return _plain(name, value, viewport)
+        case [str(name), str(comparison), value]:
+            return _compare(name, comparison, value, viewport)
+        case [value, str(comparison), str(name)]:
+            return _compare(name, _MIRRORED.get(comparison, ""), value, viewport)
+        case [low, str(first), str(name), str(second), high]:
+            return _all([
+                _compare(name, _MIRRORED.get(first, ""), low, viewport), _compare(name, second, high, viewport),
+            ])  # fmt: skip
+    return None
+
+
+def _are_numbers(*values: object) -> bool:
+    return all(isinstance(value, float) for value in values)
+
+
+def _number(token: Node) -> float | None:
+    """A number, a length in pixels, or a resolution in device pixels for each pixel."""
+    if isinstance(token, NumberToken):
+        return float(token.value)
+    if not isinstance(token, DimensionToken):
+        return None
+    scale = _PIXELS.get(token.lower_unit) or {"dppx": 1.0, "x": 1.0, "dpi": 1 / 96}.get(token.lower_unit)
+    return token.value * scale if scale else None
+
+
+def _measure(name: str, viewport: Viewport) -> float | None:
+    """The value of a feature that can be compared."""
+    return {
+        "width": viewport.width,
+        "height": viewport.height,
+        "device-width": viewport.width,
+        "device-height": viewport.height,
+        "aspect-ratio": viewport.width / viewport.height,
+        "device-aspect-ratio": viewport.width / viewport.height,
+        "resolution": 3.0 if viewport.is_touch else 1.0,
+        "-webkit-device-pixel-ratio": 3.0 if viewport.is_touch else 1.0,
+        "color": 8.0,
+    }.get(name)
+
+
+def _word(name: str, viewport: Viewport) -> str | None:
+    """The value of a feature that is a word."""
+    if name == "orientation":
+        return "portrait" if viewport.height >= viewport.width else "landscape"
+    if name in ("hover", "any-hover"):
+        return "none" if viewport.is_touch else "hover"
+    if name in ("pointer", "any-pointer"):
+        return "coarse" if viewport.is_touch else "fine"
+    return _VALUES.get(name)
+
+
+def _alone(name: str, viewport: Viewport) -> bool | None:
+    if _measure(name, viewport) is not None:
+        return True
+    word = _word(name, viewport)
+    return _unknown(name) if word is None else word not in _FALSE
+
+
+def _plain(name: str, value: str | float | None, viewport: Viewport) -> bool | None:
+    word = _word(name, viewport)
+    if word is not None:
+        return word == (f"{value:g}" if isinstance(value, float) else value)
+    webkit, plain_name = ("-webkit-", name[8:]) if name.startswith("-webkit-m") else ("", name)
+    for bound, comparison in (("min-", ">="), ("max-", "<=")):
+        if plain_name.startswith(bound):
+            return _compare(webkit + plain_name[4:], comparison, value, viewport)
+    return _compare(name, "=", value, viewport)
+
+
+def _compare(name: str, comparison: str, value: str | float | None, viewport: Viewport) -> bool | None:
+    measure = _measure(name, viewport)
+    if measure is None:
+        return _unknown(name)
+    if not isinstance(value, float) or comparison not in _COMPARISONS:
+        return None
+    return _COMPARISONS[comparison](measure, value)
+
+
+def _unknown(name: str) -> bool | None:
+    """Features of other vendors are false in every other browser."""
+    return False if name.startswith(_OTHER_VENDORS) or name.startswith(("min--moz", "max--moz")) else None
+
+
+def _not(result: bool | None) -> bool | None:
+    return None if result is None else not result
+
+
+def _all(results: list[bool | None]) -> bool | None:
+    return False if False in results else None if None in results else True
+
+
+def _any(results: list[bool | None]) -> bool | None:
+    return True if True in results else None if None in results else False

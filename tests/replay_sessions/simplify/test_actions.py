@@ -1,0 +1,100 @@
+"""What can be acted on, and what it is called where no text says it."""
+
+import pytest
+
+from replay_sessions.simplify import simplify
+
+
+def names(html: str) -> list[str]:
+    return [element.name for element in simplify(html).elements]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "role=Button", "role='LINK x'", "onclick='x()'", "ng-click=x", "data-ng-click=x", "@click=x",
+        "@click.prevent=x", "v-on:click=x", "x-on:click.stop=x", "wire:click=x", "(click)=x", "on:click=x",
+        "hx-get=/x", "tabindex=0", "data-action='click->menu#open'", "jsaction='click:x.y'", "contenteditable",
+    ],
+)  # fmt: skip
+def test_roles_in_any_case_and_handlers_of_clicks_make_an_element_one_to_act_on(attributes: str) -> None:
+    assert names(f"<div {attributes}>Buy</div>") == ["buy"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div tabindex=-1>Buy</div>",
+        "<div data-action=a-modal>Buy</div>",
+        "<div jsaction='mouseover:x'>Buy</div>",
+        "<section tabindex=0>Buy</section>",
+        "<div tabindex=0></div>",
+    ],
+)
+def test_what_only_looks_like_it_is_none(page: str) -> None:
+    assert names(page) == []
+
+
+def test_a_box_that_the_keyboard_reaches_leaves_its_links_to_themselves() -> None:
+    assert names("<div tabindex=0><a href=/a>A</a></div>") == ["a"]
+
+
+def test_areas_of_an_image_are_links() -> None:
+    page = "<map name=m><area href=/shoes alt='Red shoes'><area alt=none></map><img usemap='#m' src=x>"
+    assert names(page) == ["red_shoes"]
+
+
+def test_links_in_a_drawing_are_links() -> None:
+    page = (
+        "<svg><style>.x{}</style><a href=/fr><text>France</text></a><a xlink:href=/de><title>Germany</title></a></svg>"
+    )
+    assert names(page) == ["france", "germany"]
+
+
+def test_a_group_of_options_says_its_label() -> None:
+    page = "<select name=c><optgroup label=Europe><option>France</optgroup><optgroup label=Asia><option>Japan</select>"
+    assert names(page) == ["c.france", "c.japan"]
+    assert ">Europe<" in simplify(page).html
+
+
+def test_what_is_in_a_frame_of_its_own_source_can_be_acted_on() -> None:
+    assert names('<iframe srcdoc="<button>Pay</button>"></iframe><a href=/b>B</a>') == ["pay", "b"]
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        ("<button>−</button>", "minus"),
+        ("<button>+</button>", "plus"),
+        ("<a href='#'>›</a>", "next"),
+        ("<button>×</button>", "close"),
+        ("<button aria-label='Close menu'>×</button>", "close_menu"),
+        ("<button title='Close menu'>×</button>", "close_menu"),
+        ("<button><img alt='Close menu'></button>", "close_menu"),
+        ("<button><svg><title>Close menu</title></svg></button>", "close_menu"),
+        ("<button><i class='fa fa-search'></i></button>", "search"),
+        ("<button class='btn modal__closeButton'></button>", "close"),
+        ("<button><svg><use href='#icon-cart'></use></svg></button>", "cart"),
+        ("<div>Colour <button></button></div>", "colour_button"),
+        ("<label></label><input type=checkbox>Gift wrap", "gift_wrap"),
+        ("<a href='https://www.youtube.com/channel/UC12'></a>", "youtube"),
+        ("<div role=Slider></div>", "slider"),
+    ],
+)
+def test_icons_and_signs_have_names(page: str, name: str) -> None:
+    assert names(page) == [name]
+
+
+def test_a_title_survives_an_image_in_the_noscript_of_the_head() -> None:
+    page = (
+        "<html><head><noscript><img src=x></noscript><title>Kettles</title></head><body><a href=x>A</a></body></html>"
+    )
+    assert "<title>Kettles</title>" in simplify(page).html
+
+
+def test_a_title_of_a_drawing_is_not_that_of_the_page() -> None:
+    assert "<title></title>" in simplify("<svg><title>Logo</title></svg><a href=x>A</a>").html
+
+
+def test_thirty_thousand_shapes_that_close_themselves_are_no_damage() -> None:
+    assert names(f"<svg>{'<path d=M0 />' * 30_000}</svg><a href=x>A</a>") == ["a"]

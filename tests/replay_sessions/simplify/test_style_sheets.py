@@ -1,0 +1,80 @@
+"""Style sheets that are damaged, odd or long; test_browser_visibility holds what they say against a browser."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay_sessions.simplify import simplify
+from replay_sessions.simplify.css_selectors import parse_selectors
+
+_PIECES = [
+    "{", "}", ";", ":", ",", "(", ")", "[", "]", "'", '"', "\\", "/*", "*/", "@media", "@layer a", "@layer",
+    "@supports", "@container", "@scope (.a)", "@import", "&", ">", "+", "~", "*", ".a", "#i", "p", "::before", ":is(",
+    ":not(", ":has(", ":host", "::slotted(", ":hover", "[x=y]", "display", "visibility", "none", "hidden", "visible",
+    "var(--x)", "--x", "!important", " ", "\n", "width >= 40rem", "min-width: 1px", "and", "or", "not", "\0", "é",
+    "\ud83e", "<!--", "-->", "</style>", "url(", "1e99px", "/0", "calc(1px)", "|", "\\7b ", "u+1-2", "%",
+]  # fmt: skip
+_SHADOW = "<x-a><template shadowrootmode=open><style>{}</style><slot></slot></template><p class=a id=i>x</p></x-a>"
+_PAGE = f"<style>{{}}</style>{_SHADOW}"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(_PIECES), max_size=40), st.text(max_size=20))
+def test_no_style_sheet_breaks_a_page(pieces: list[str], text: str) -> None:
+    css = "".join(pieces) + text
+    assert "after" in simplify(f"{_PAGE.replace('{}', css)}<p style='{css}'></p><p>after</p>").html or "<" in css
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 400), st.integers(0, 400), st.sampled_from(_PIECES))
+def test_no_damage_to_a_style_sheet_breaks_a_page(start: int, end: int, piece: str) -> None:
+    css = """@layer a, b; @layer b { .a:not(.b, :hover) > p { display: none !important; &.c { visibility: hidden } } }
+        @media screen and (400px <= width < 90rem), print { [title~="x;}"] ~ p:is(.a, #i) { display: var(--x, block) } }
+        :root { --x: none } /* } */ @supports (display: grid) and (not (x: y)) { p::before { display: none } }"""
+    simplify(_PAGE.replace("{}", css[:start] + piece + css[end:]))
+
+
+def test_a_rule_that_is_not_understood_may_show_but_not_hide() -> None:
+    rule = ":unheard-of(x) {{ display: {} }}"
+    assert "seen" in simplify(f"<style>p{rule.format('none')}</style><p>seen</p>").html
+    assert "seen" in simplify(f"<style>p{{display:none}} p{rule.format('block')}</style><p>seen</p>").html
+    for around in ("@container (width > 1px)", "@media (unheard-of: 1)"):
+        assert "seen" in simplify(f"<style>{around} {{ p {{ display: none }} }}</style><p>seen</p>").html
+        shown = f"<style>p {{ display: none }} {around} {{ p {{ display: block }} }}</style><p>seen</p>"
+        assert "seen" in simplify(shown).html
+
+
+@pytest.mark.parametrize(
+    ("selector", "specificity"),
+    [
+        ("a.b#c[d]:first-child", (1, 3, 1)),
+        (":is(.a, #b) p", (1, 0, 1)),
+        (":where(#a) :not(.b, p)", (0, 1, 0)),
+        ("p:has(> #a)", (1, 0, 1)),
+        ("*", (0, 0, 0)),
+    ],
+)
+def test_a_selector_weighs_what_css_says(selector: str, specificity: tuple[int, int, int]) -> None:
+    assert [item.specificity for item in parse_selectors(selector)] == [specificity]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "rule",
+    ["div p{n} {{display:none}}", "div section span b i{n} {{display:none}}", "div:not(.x{n}) > p {{display:none}}",
+     "p:nth-child({n}) {{display:none}}", "{tags} {{display:none}}"],
+)  # fmt: skip
+def test_three_thousand_rules_about_tags_take_under_two_seconds(rule: str) -> None:
+    tags = ["div", "p", "span", "ul", "li", "b", "section", "i"]
+    rules = [rule.format(n=n, tags=" ".join(tags[n // 8**place % 8] for place in range(4))) for n in range(3_000)]
+    page = (
+        f"<style>{' '.join(rules)}</style>"
+        + "<div><ul><li><p>Kettle of some length</p><a href=x>A</a></ul></div>" * 8_000
+    )
+    assert len(page) > 500_000
+    start = time.process_time()
+    simplify(page)
+    seconds = time.process_time() - start
+    assert seconds < 2
