@@ -29,9 +29,9 @@ from benchmarks.ab.walks import PAGE_SIZE, Outcomes, VisitOutcome, read_outcomes
 from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.demo_shop import SESSIONS_PER_USER, ShopVariant, ShopVisit
 from replay_sessions.demo_shop.realistic import CONTROL, RealisticShop
-from replay_sessions.demo_shop.realistic.shopper import need_of
 from replay_sessions.demo_shop.realistic.read import view_of
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
+from replay_sessions.demo_shop.realistic.shopper import need_of
 from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
