@@ -226,6 +226,7 @@ def markdown(log: EvaluationLog) -> str:
     config, store = log.config, log.provenance["store"]
     commits = {entry.label: ", ".join(dict.fromkeys(map(format_commit, entry.runs))) for entry in log.entries}
     first = "first actions scored" if config.first_action else "first actions not scored"
+    first += "" if config.inferred else ", nor inferred ones"
     sessions = "all sessions" if config.sessions is None else f"the first {config.sessions} sessions"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
     table = results_table(

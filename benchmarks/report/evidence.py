@@ -91,6 +91,7 @@ class Evidence:
             "Replies read": config.extraction,
             "Shown to agents": f"{config.context.scope}, persona {config.context.persona}",
             "First action of a session": "scored" if config.first_action else "not scored",
+            "Actions that the import inferred": "scored" if config.inferred else "not scored",
         }
         if training is not None:
             phases = self.provenance["config"]["phases"].values()

@@ -45,12 +45,14 @@ def scored_keys(
     split: AnySplit,
     *,
     skip_first_action: bool = True,
+    skip_inferred: bool = False,
     max_sessions: int | None = None,
     session_ids: Collection[str] | None = None,
 ) -> list[StepKey]:
     """The steps to evaluate on, in the order of the store.
 
     Args:
+        skip_inferred: Only actions that the log holds (`Step.is_inferred`); all sessions are read for it.
         max_sessions: Only the first so many sessions of the split.
         session_ids: Only these sessions.
 
@@ -64,6 +66,13 @@ def scored_keys(
     if not chosen:
         raise BadConfig(f"Split '{split}' of store '{store.path}' holds no session to evaluate")
     keys = [(one, index) for one in chosen for index in range(int(skip_first_action), store.step_count(one))]
+    if skip_inferred:
+        keys = [
+            (session.session_id, index)
+            for session, indices in sessions_at(store, split, keys)
+            for index in indices
+            if not session.steps[index].is_inferred
+        ]
     if not keys:
         raise BadConfig(
             f"Split '{split}' of store '{store.path}' has no step to score: each session has one step, and the first "
@@ -121,6 +130,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
             fences, behind <think>, or between other words.
         first_action: Score each session's first action too.
+        inferred: Score actions that the log does not hold and that the import inferred, too.
         cluster: What intervals and tests count: users with all their sessions, or sessions.
         batch_size: Steps in one call of the project's own language models; no row depends on it.
         likelihood: Also get the probabilities of each page's actions from agents that can give them: columns NLL
@@ -136,6 +146,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     metrics: str = "shop_r1"
     extraction: Extraction = "strict"
     first_action: bool = False
+    inferred: bool = True
     cluster: Cluster = "user"
     batch_size: int = 64
     likelihood: bool = False
@@ -157,6 +168,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             store,
             self.split,
             skip_first_action=not self.first_action,
+            skip_inferred=not self.inferred,
             max_sessions=self.sessions,
             session_ids=session_ids,
         )

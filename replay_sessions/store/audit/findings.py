@@ -15,6 +15,7 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         grounding: Least share of targets on their page.
         shift: By how much a neighbouring page may explain the targets better than their own.
         leakage: Greatest share of held-out sessions with a near-duplicate in train.
+        repeats: Greatest share of sessions that repeat another exactly.
         context_tokens: Pages estimated to be longer are warned of.
         session_steps: Sessions of more steps are warned of: crawlers, or ids shared by several visits.
         private_pages: About how many pages are searched for private data, spread over the store.
@@ -23,12 +24,13 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     grounding: float = 0.8
     shift: float = 0.2
     leakage: float = 0.01
+    repeats: float = 0.001
     context_tokens: int = 32_768
     session_steps: int = LONG_SESSION_STEPS
     private_pages: int = 500
 
     def __post_init__(self) -> None:
-        for name in ("grounding", "shift", "leakage"):
+        for name in ("grounding", "shift", "leakage", "repeats"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise BadConfig(f"{name} is {share}, and a share from 0 to 1 was expected, such as 0.8 for 80%")
         check_at_least(1, context_tokens=self.context_tokens, session_steps=self.session_steps)

@@ -43,7 +43,9 @@ def audit_store(
     manifest = store.manifest
     facts = list(scan_store(store, private_pages=limits.private_pages, workers=workers, on_progress=on_progress))
     readable = [fact for fact in facts if fact.problem is None]
-    pairs = exact_duplicates(readable)
+    pairs = exact_duplicates(fact for fact in readable if not fact.may_coincide)
+    coincidences = exact_duplicates(fact for fact in readable if fact.may_coincide)
+    repeated = list(_duplicates(pairs))
     copies = {copy for _, copy in pairs}
     leaks = leaks_across_splits(store, [fact for fact in readable if fact.session_id not in copies], on_progress)
     grounding, shares = _grounding(readable), _offset_shares(readable)
@@ -51,6 +53,7 @@ def audit_store(
     shared, leaked = list(_shared_users(store)), list(_leaks(leaks, held_out))
     # Users on both sides are a fault unless the plan splits by something else than users.
     by_user, is_leaky = manifest.split_plan.by == "user", len(leaks) > limits.leakage * held_out
+    is_repetitive = len(pairs) > limits.repeats * len(store)
     return AuditReport(
         store=str(store.path),
         fingerprint=store.fingerprint,
@@ -62,13 +65,15 @@ def audit_store(
             *_altered(store, is_readable=len(readable) == len(facts)),
             *_ungrounded(readable, grounding, limits),
             *_shifted(shares, limits),
-            *_duplicates(pairs),
+            *(repeated if is_repetitive else ()),
             *(shared if by_user else ()),
             *(leaked if is_leaky else ()),
         ),
         warnings=(
             *(() if by_user else shared),
             *(() if is_leaky else leaked),
+            *(() if is_repetitive else repeated),
+            *_coincidences(coincidences),
             *_doubtful_steps(readable),
             *_endless(store, limits),
             *_over_context(readable, limits),
@@ -161,6 +166,12 @@ def _duplicates(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
         first, copy = pairs[0]
         message = f"{counted(len(pairs), 'repeated session')}, exactly as another, such as {copy!r} repeating {first!r}"
         yield Finding("duplicates", message, tuple(copy for _, copy in pairs))
+
+
+def _coincidences(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    if pairs:
+        message = f"{counted(len(pairs), 'session')} of a few clicks as another, which people may well do by chance"
+        yield Finding("coincidences", message)
 
 
 def _shared_users(store: SessionStore) -> Iterator[Finding]:

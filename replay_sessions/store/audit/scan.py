@@ -40,6 +40,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
             the logged names; not those of steps whose page was not logged at all, which is so of the first or last
             step where a log's pages are shifted by one.
         content: Digest of goal, pages, actions and rationales, without ids and times.
+        may_coincide: Two shoppers may well have done the same: a few clicks, and no word of their own.
         action_keys: Digests of the distinct actions.
         doubts: What looks wrong, completing "N sessions with ...".
         searched_pages: Pages that were searched for private data, a slow search: all of some sessions.
@@ -56,6 +57,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     action_counts: dict[str, int] = {}
     matches: dict[tuple[str, int], tuple[int, int]] = {}
     content: bytes = b""
+    may_coincide: bool = False
     action_keys: frozenset[bytes] = frozenset()
     doubts: tuple[str, ...] = ()
     searched_pages: int = 0
@@ -118,11 +120,17 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         action_counts=action_counts(session),
         matches=count_matches(session),
         content=_digest((session.goal, [(step.page, step.action, step.rationale) for step in session.steps])),
+        may_coincide=_may_coincide(session),
         action_keys=frozenset(_digest(step.action) for step in session.steps),
         doubts=tuple(_doubts(session)),
         searched_pages=len(session.steps) if search else 0,
         private=_private(session) if search else {},
     )
+
+
+def _may_coincide(session: Session) -> bool:
+    has_words = session.goal or any(step.rationale or isinstance(step.action, TypeAndSubmit) for step in session.steps)
+    return len({step.action for step in session.steps}) < _COINCIDENCE_ACTIONS and not has_words
 
 
 def count_matches(session: Session) -> dict[tuple[str, int], tuple[int, int]]:
@@ -179,6 +187,7 @@ def _doubts(session: Session) -> Iterator[str]:
 
 
 _LEAST_ACTIONS = 3
+_COINCIDENCE_ACTIONS = 8
 _SAME_CONTENT = 0.8
 # Common short walks share their actions with many sessions; so many are compared page by page.
 _COMPARED = 5
@@ -222,7 +231,7 @@ def leaks_across_splits(
 
 def _keys(fact: SessionFacts) -> Iterator[int]:
     """The goal with the set of actions, and with that set less any one: sets that differ by one share a key."""
-    if len(fact.action_keys) < _LEAST_ACTIONS:
+    if len(fact.action_keys) < _LEAST_ACTIONS or fact.may_coincide:
         return
     actions = [int.from_bytes(key, "big") for key in fact.action_keys]
     key = reduce(xor, actions, hash(fact.goal))

@@ -16,6 +16,7 @@ from replay_sessions.importers.events.mapping import load_event_mapping
 from replay_sessions.importers.events.screens import read_templates
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.manifest import REJECTED_FILE
+from shop_env.evaluation.scored_steps import EvaluationConfig
 
 DATA = Path(os.environ.get("SHOP_R1_TEST_DATA") or Path(__file__).parents[5] / "shared" / "data")
 CLOTHING = DATA / "clothing_shop" / "clicks_april_june.csv.gz"
@@ -91,6 +92,14 @@ def test_every_logged_action_stands_on_the_page_before_it(tmp_path: Path) -> Non
     for step in steps_of(imported(tmp_path, PURCHASE)):
         if not isinstance(step.action, Terminate):
             assert step.action.name in {element.name for element in find_elements(step.page)}
+
+
+def test_inferred_actions_can_be_left_out_of_the_score(tmp_path: Path) -> None:
+    store = imported(tmp_path, PURCHASE)
+    every = EvaluationConfig(split="all").keys(store)
+    logged = EvaluationConfig(split="all", inferred=False).keys(store)
+    assert [index for _, index in every] == [1, 2, 3, 4, 5]
+    assert [index for _, index in logged] == [1, 2, 5]
 
 
 def test_what_is_not_on_the_page_is_left_out_and_counted(tmp_path: Path) -> None:

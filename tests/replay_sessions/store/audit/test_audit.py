@@ -79,6 +79,17 @@ def test_exact_repetitions_are_found_whatever_their_ids(make_store: MakeStore) -
     assert next(f for f in report.faults if f.code == "duplicates").sessions == ("copy",)
 
 
+def test_few_clicks_without_a_word_may_coincide(make_store: MakeStore) -> None:
+    def wordless(number: int) -> Session:
+        steps = tuple(msgspec.structs.replace(step, rationale=None) for step in walk(0).steps)
+        clicks = tuple(step for step in steps if isinstance(step.action, Click))
+        return msgspec.structs.replace(walk(number), goal=None, steps=clicks)
+
+    report = audit_store(make_store([wordless(0), wordless(1)]))
+    assert codes(report) == []
+    assert "coincidences" in {finding.code for finding in report.warnings}
+
+
 def test_near_repetitions_across_splits_are_found(make_store: MakeStore) -> None:
     by_session = SplitPlan(by="session")
     store = make_store([walk(i) for i in range(40)], "plain", by_session)
