@@ -175,7 +175,6 @@ def _read_rows(
             timestamp=row.get("timestamp"),
             gap=gap,
             is_inferred=row.get("is_inferred") or False,
-            **{name: row.get(name) for name in ("rationale_source", "url", "timestamp")},
         )
         gap = 0
 

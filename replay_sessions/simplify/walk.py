@@ -45,11 +45,8 @@ class Walk(ElementWriter):
 
     def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
-        pieces, targets = self.pieces, self.targets
-        selectors, styles = self.recipe.selectors, self._styles
-        looked_at = selectors.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES | styles.attribute_names
-        ids = selectors.ids | self.labels.ids | styles.ids
-        table = styles.table(selectors)
+        pieces, targets, styles, selectors = self.pieces, self.targets, self._styles, self.recipe.selectors
+        table, looked_at, ids = styles.table(selectors), self._looked_at(), selectors.ids | self.labels.ids | styles.ids
         decided = table[self.inside]  # what elements are where the walk stands
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
         while True:
@@ -76,8 +73,7 @@ class Walk(ElementWriter):
                 is_told = len(attributes) > (classes is not None) and (
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
-                opened = None
-                may_hide = may_hide or is_told
+                opened, may_hide = None, may_hide or is_told
                 if may_hide or choice is not None or kind >= ACTED_ON:
                     is_walked, opened = self._enter_special(node, tag, kind, attributes, choice, may_hide, is_told)
                     if not is_walked:
@@ -107,6 +103,11 @@ class Walk(ElementWriter):
             elif kind == INLINE:
                 self._edge = True
             node = node.next
+
+    def _looked_at(self) -> frozenset[str]:
+        """The attributes that may decide what becomes of an element."""
+        names = self.recipe.selectors.attribute_names | self._styles.attribute_names
+        return names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
 
     def _skip(self, node: LexborNode, kind: int, tag: str) -> None:
         """Passes an element whose content is not walked."""

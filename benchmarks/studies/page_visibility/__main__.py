@@ -30,6 +30,8 @@ from replay_sessions.foundation.errors import BadConfig, ImportFailed, MissingEx
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Table, columns
 from replay_sessions.simplify import simplify
+from replay_sessions.simplify.media import VIEWPORTS as WINDOWS
+from replay_sessions.simplify.media import ViewportName
 from replay_sessions.simplify.recipes import find_recipe
 
 PROGRAM = "python -m benchmarks.studies.page_visibility"
@@ -105,7 +107,7 @@ def measure(options: Measure) -> None:
             source, marks = mark_controls(gzip.decompress(file.read_bytes()))
             of_page = pages.setdefault(framework, {})[file.name.removesuffix(".html.gz")[:40]] = {}
             for viewport in VIEWPORTS:
-                of_page[viewport] = compare(source, marks, view(source, viewport))
+                of_page[viewport] = compare(source, marks, view(source, viewport), viewport)
                 total = totals.setdefault((framework, viewport), Counter(pages=0))
                 total.update(of_page[viewport] | {"pages": 1})
             print(framework, file.name, flush=True)
@@ -130,7 +132,7 @@ def _page_files(options: Measure) -> Iterator[tuple[str, Path]]:
         yield from ((RAW if folder == options.raw else file.parent.name, file) for file in files)
 
 
-def compare(source: bytes, marks: list[str], states: Mapping[str, str]) -> dict[str, int]:
+def compare(source: bytes, marks: list[str], states: Mapping[str, str], viewport: ViewportName) -> dict[str, int]:
     """The number of controls that the browser shows, shows without a box and hides, how many of each the simplifier
     names, and its names.
 
@@ -140,8 +142,9 @@ def compare(source: bytes, marks: list[str], states: Mapping[str, str]) -> dict[
         source: A page with marks on its controls.
         marks: Those marks.
         states: What the browser says of each mark that it read.
+        viewport: For which the page is simplified.
     """
-    html = simplify(source, private_data=False).html
+    html = simplify(source, private_data=False, viewport=WINDOWS[viewport]).html
     named, dropped = named_marks(html), _dropped(source)
     counts: Counter[str] = Counter(numbered(html))
     for mark in marks:  # the page may have values of its own in the attribute

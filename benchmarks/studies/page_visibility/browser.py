@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from replay_sessions.foundation.errors import MissingExtra
+from replay_sessions.simplify.media import ViewportName
 
 __all__ = ["JAVASCRIPT", "VIEWPORTS", "View", "chromium", "states_by_mark", "viewing"]
 
-VIEWPORTS: dict[str, dict[str, Any]] = {
+VIEWPORTS: dict[ViewportName, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},
     "phone": {
         "viewport": {"width": 390, "height": 844},
@@ -28,7 +29,7 @@ VIEWPORTS: dict[str, dict[str, Any]] = {
         "device_scale_factor": 3,
     },
 }
-View = Callable[[bytes, str], Any]  # a page and the name of a viewport -> what the script returns there
+View = Callable[[bytes, ViewportName], Any]  # a page and the name of a viewport -> what the script returns there
 
 _HEADERS = {
     "Content-Type": "text/html",
@@ -100,7 +101,7 @@ def viewing(script: str) -> Iterator[View]:
         for tab in tabs.values():
             tab.route("**/*", answer)
 
-        def view(page: bytes, viewport: str) -> Any:
+        def view(page: bytes, viewport: ViewportName) -> Any:
             nonlocal source
             source = page
             tabs[viewport].goto("http://page.example/", timeout=60_000)
