@@ -363,6 +363,7 @@ def test_a_store_within_what_an_argument_names_is_empty_in_the_sandbox(agents: P
     assert record.predicted_rationale == "['store']"
 
 
+@pytest.mark.long
 def test_rows_say_in_whose_process_they_ran_and_replies_of_one_are_not_those_of_another(
     agents: Path, tmp_path: Path, demo_store: SessionStore
 ) -> None:

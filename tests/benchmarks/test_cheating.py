@@ -69,6 +69,7 @@ def test_a_file_that_is_named_within_an_argument_is_not_read(store: SessionStore
     assert "to run what this folder names, add --trust" in rerun(folder, store)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work here")
 def test_forged_replies_that_the_agent_reads_from_the_folder_are_found_by_a_rerun_in_the_sandbox(
     store: SessionStore, tmp_path: Path
@@ -101,6 +102,7 @@ def write_agent(folder: Path, source: str) -> str:
     return f"theirs={file}:act"
 
 
+@pytest.mark.long
 def test_replies_of_a_run_after_a_failed_one_are_marked_unless_no_notes_could_be_kept(
     store: SessionStore, tmp_path: Path
 ) -> None:
@@ -146,6 +148,7 @@ class Knows:
 STATEFUL = "count = 0\ndef act(observation):\n    global count\n    count += 1\n    return LEAVE + ' ' * count"
 
 
+@pytest.mark.long
 def test_an_agent_with_a_state_is_ranked_nowhere_and_says_why(
     store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,6 +170,7 @@ def test_an_agent_with_a_state_is_ranked_nowhere_and_says_why(
     assert f"theirs (not ranked: {sentence}" in (tmp_path / "series" / "series.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_forged_check_of_the_order_is_found_by_a_rerun_and_made_anew_by_a_fresh_run(
     store: SessionStore, tmp_path: Path
 ) -> None:
