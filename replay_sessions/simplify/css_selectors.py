@@ -43,7 +43,8 @@ _PSEUDO = re.compile(
     re.IGNORECASE,
 )
 # Lexbor (2.6) looks no further than the nearest ancestor where a compound begins with one of these.
-_BARE = re.compile(r"(?<![^\s>+~(,])(?=:(?:has|is|not|where)\()", re.IGNORECASE)
+_BARE = re.compile(r"(?<![^\s>+~(,])(?<!\\[\s>+~(,])(?<!\\3\d )(?=:(?:has|is|not|where)\()", re.IGNORECASE)
+_NESTING = re.compile(r"(\\.|\"(?:[^\"\\]|\\.)*\")|&", re.DOTALL)  # not the `&` of an escape or a string
 _INVALID = re.compile(r"(?<!\\):-(?:moz|ms|o)-")  # a browser drops the whole list
 _PSEUDO_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})  # with one colon
 
@@ -100,8 +101,10 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
         tokens = part
         if is_rewritten:
             written = tinycss2.serialize(part)
-            written = written if parents is None or "&" in written else f"& {written}"
-            tokens = tinycss2.parse_component_value_list(_BARE.sub("*", written.replace("&", around)))
+            if parents is not None and all(found[1] for found in _NESTING.finditer(written)):
+                written = f"& {written}"
+            written = _NESTING.sub(lambda found: found[1] or around, written)
+            tokens = tinycss2.parse_component_value_list(_BARE.sub("*", written))
         if (selector := _read(tokens)) is not None:
             selectors.append(selector._replace(is_slotted=True) if is_slotted else selector)
     return tuple(selectors)

@@ -243,7 +243,7 @@ class StyleRules:
                     child.remove()
                 elif child.mem_id in around and child.mem_id not in visible:
                     left.append(child)
-                elif child.mem_id not in visible:
+                elif child.mem_id not in visible and child.is_element_node:  # a comment has no attributes
                     child.attrs["inert"] = ""
         return bool(visible)
 

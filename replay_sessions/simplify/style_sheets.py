@@ -24,7 +24,7 @@ from replay_sessions.simplify.media import Viewport, matches_media, supports
 
 _MOST_CACHED = 48_000_000  # characters of the sheets that are cached, and of those that are read together
 
-_OPAQUE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|/\*.*?(?:\*/|\Z)|\\[{};]", re.DOTALL)
+_OPAQUE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|/\*.*?(?:\*/|\Z)|\\[{};\"']", re.DOTALL)
 _ESCAPES = {"{": r"\7b ", "}": r"\7d ", ";": r"\3b "}
 _COMBINATORS = re.compile(r"[\s>+~]+")
 _WORDS = re.compile(r"([.#]?)([\w-]+)")
@@ -186,7 +186,7 @@ def _escaped(opaque: re.Match[str]) -> str:
     if text[0] == "/":
         return " "
     if text[0] == "\\":
-        return _ESCAPES[text[1]]
+        return _ESCAPES.get(text[1], text)
     for sign, escape in _ESCAPES.items() if not _ESCAPES.keys().isdisjoint(text) else ():
         text = text.replace(sign, escape)
     return text
