@@ -137,7 +137,7 @@ def _open_frame(document: LexborHTMLParser, frame: LexborNode, viewport: Viewpor
     source = (frame.attributes.get("srcdoc") or "").encode("utf-8", "replace")
     check_bounds(source)
     sizes = [frame.attributes.get(name) or "" for name in ("width", "height")]
-    width, height = (int(size) if size.isdecimal() else usual for size, usual in zip(sizes, _FRAME, strict=True))
+    width, height = (max(int(size), 1) if size.isdecimal() else usual for size, usual in zip(sizes, _FRAME, strict=True))
     inner, _, rules = parse(source, Viewport(width, height, viewport.is_touch))
     _inline(rules, inner.css("*"))
     box = document.create_node("div")
