@@ -4,7 +4,9 @@ Lexbor matches selectors, but each search goes through a part of a page. So a se
 its element must have and which words must stand on the elements around it: most elements and most rules are ruled out
 by that. It also has its specificity, which lexbor does not give.
 
-A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. Lexbor lacks
+A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. A field is
+invalid if it is required and has no value, else valid: patterns, and the other buttons of a radio group, are not looked
+at. `:default` knows no submit buttons. Lexbor lacks
 most of these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host`, `::slotted()`; they are written as what it has.
 What neither knows raises an error when it is searched for, and is then not understood.
 """
@@ -22,21 +24,44 @@ from replay_sessions.simplify.media import split
 SHADOW_ROOT = "shadow-root"  # the element that stands for one
 _BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
 _NEVER = "x-never"  # an attribute that no element has: `[x-never]` weighs what a pseudo-class does
+_ANY = f":not([{_NEVER}])"
 _STATES = (
     "-webkit-autofill active autofill buffering current focus focus-visible focus-within fullscreen future hover "
     "indeterminate modal muted past paused picture-in-picture playing popover-open seeking target target-within "
     "user-invalid user-valid visited"
 )
+_EMPTY = ":is([value=''], :not([value]))"
+_BUTTONS = "[type=hidden i], [type=button i], [type=reset i], [type=image i]"  # and hidden fields: they are not validated
+_WITHOUT_TEXT = f"{_BUTTONS}, [type=submit i], [type=checkbox i], [type=radio i], [type=range i], [type=color i]"
+_BARRED = "[disabled], [readonly], fieldset[disabled] *, datalist *"
+_UNCHOSEN = (
+    "select[required]:not(:has(option[selected]:not([value='']))):not(:not([multiple]):has(option):not("
+    ":has(option[selected], option:first-child:is([value=''], :not([value]):empty))))"
+)
+_INCOMPLETE = (  # required and without a value
+    f":is(input:not({_WITHOUT_TEXT})[required]{_EMPTY}, [type=checkbox i][required]:not([checked]), "
+    f"textarea[required]:empty, {_UNCHOSEN}):not({_BARRED})"
+)
+_NOT_VALID = f":is({_INCOMPLETE}, form:has({_INCOMPLETE}), fieldset:has({_INCOMPLETE}))"
+_VALIDATED = f":is(form, fieldset, :is(input, textarea, select, button):not({_BUTTONS}, {_BARRED}))"
+_PROMPTING = (
+    f":is(input:not({_WITHOUT_TEXT}, [type=file i], [type^=date i], [type=month i], [type=time i], [type=week i])"
+    f"[placeholder]{_EMPTY}, textarea[placeholder]:empty)"
+)
 _REPLACED = {f":{name}": f"[{_NEVER}]" for name in _STATES.split()} | {
     ":-webkit-any": ":is",
     ":-webkit-any-link": ":any-link",
-    ":defined": f":not([{_NEVER}])",  # scripts had run when the page was stored
+    ":default": f"{_ANY}:where(option[selected], [type=checkbox i][checked], [type=radio i][checked])",
+    ":defined": _ANY,  # scripts had run when the page was stored
     ":dir(ltr)": ":not([dir=rtl], [dir=rtl] *)",
     ":dir(rtl)": ":is([dir=rtl], [dir=rtl] *)",
     ":host": SHADOW_ROOT,
+    ":invalid": f"{_ANY}:where({_NOT_VALID})",
     ":matches": ":is",
     ":open": "[open]",
+    ":placeholder-shown": f"{_ANY}:where({_PROMPTING})",
     ":scope": ":root",
+    ":valid": f"{_ANY}:where({_VALIDATED}:not({_NOT_VALID}))",
 }
 _PSEUDO = re.compile(
     r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
