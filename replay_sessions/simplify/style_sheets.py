@@ -5,10 +5,10 @@ times what the rest of the page takes, and nearly all of a sheet is about colors
 blocks at its braces (those in strings are escaped before), and only blocks that have one of the words are looked at.
 lightningcss is faster, but its Python bindings write a whole sheet out again as text.
 
-Rules under a condition that is not understood (`@scope`, an unknown media feature) may show but not hide. A container is
-estimated to be as wide as the window; in what is often narrower (a card, a list, a sidebar) the estimate may show but
-not hide. Layers and nested rules count as in a browser. The pages of a shop have the same sheets, so all of it is cached by their
-content; a block's selectors are parsed when an element asks for one of their words.
+Rules under a condition that is not understood (`@scope`, an unknown media feature) may show but not hide. A container
+is estimated to be as wide as the window; in what is often narrower (a card, a list, a sidebar) the estimate may show
+but not hide. Layers and nested rules count as in a browser. The pages of a shop have the same sheets, so all of it is
+cached by their content; a block's selectors are parsed when an element asks for one of their words.
 """
 
 import functools
