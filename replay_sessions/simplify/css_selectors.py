@@ -6,8 +6,8 @@ by that. It also has its specificity, which lexbor does not give.
 
 A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. A field is
 invalid if it is required and has no value, else valid: patterns, and the other buttons of a radio group, are not looked
-at. `:default` knows no submit buttons. Lexbor lacks most of these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host`,
-`:host-context()`, `::slotted()`, `::part()`; they are written as what it has.
+at. `:default` knows no submit buttons. Lexbor lacks most of these and `:dir()`, `:lang()`, `:defined`, `:open`,
+`:host`, `:host-context()`, `::slotted()`, `::part()`; they are written as what it has.
 What neither knows raises an error when it is searched for, and is then not understood.
 """
 
