@@ -7,7 +7,7 @@ import functools
 import operator
 from collections.abc import Iterable, Mapping
 
-from replay_sessions.simplify.css_selectors import Selector, Specificity
+from replay_sessions.simplify.css_selectors import Reach, Selector, Specificity
 from replay_sessions.simplify.declarations import HIDE, INHERIT, SHOW
 from replay_sessions.simplify.element_table import ElementTable
 from replay_sessions.simplify.recipes.selectors import Memo, SelectorSet
@@ -47,7 +47,7 @@ class _Side:
             for number, filed in enumerate(self._filed)
             for block in filed.get(word, ())
             for selector in block.nest.parse()
-            if word in selector.words and selector.is_slotted == self._ranker.is_slotted
+            if word in selector.words and selector.reach == self._ranker.reach
         ]
 
     def _fit(self, keys: Keys) -> dict[str, list[_Entry]]:
@@ -74,8 +74,8 @@ class _Side:
 class _Ranker:
     """What decides between rules: the layers of a tree."""
 
-    def __init__(self, sheets: tuple[Sheet, ...], is_slotted: bool) -> None:
-        self.is_slotted = is_slotted
+    def __init__(self, sheets: tuple[Sheet, ...], reach: Reach) -> None:
+        self.reach = reach
         self._layers = _order(layer for sheet in sheets for layer in sheet.layers)
 
     def rank(self, is_important: bool, block: Block, selector: Selector, number: int) -> Rank:
@@ -99,8 +99,8 @@ class Cascade:
         tables: What is decided by tags and classes, for each recipe.
     """
 
-    def __init__(self, sheets: tuple[Sheet, ...], is_slotted: bool) -> None:
-        ranker = _Ranker(sheets, is_slotted)
+    def __init__(self, sheets: tuple[Sheet, ...], reach: Reach) -> None:
+        ranker = _Ranker(sheets, reach)
         self.hiding = _Side([sheet.hiding for sheet in sheets], ranker, is_hiding=True)
         self.others = _Side([sheet.others for sheet in sheets], ranker, is_hiding=False)
         hiding = self.hiding.words
@@ -153,10 +153,10 @@ def _order(layers: Iterable[Layer]) -> dict[Layer, int]:
     return places
 
 
-_CASCADES: Cache[tuple[tuple[Sheet, ...], bool], Cascade] = Cache()
+_CASCADES: Cache[tuple[tuple[Sheet, ...], Reach], Cascade] = Cache()
 
 
-def cascade_of(sheets: tuple[Sheet, ...], is_slotted: bool) -> Cascade:
+def cascade_of(sheets: tuple[Sheet, ...], reach: Reach) -> Cascade:
     """What some sheets say together: as it was computed for the last page that had them."""
     length = _LEAST_LENGTH + sum(sheet.length for sheet in sheets)
-    return _CASCADES.get((sheets, is_slotted), length, functools.partial(Cascade, sheets, is_slotted))
+    return _CASCADES.get((sheets, reach), length, functools.partial(Cascade, sheets, reach))

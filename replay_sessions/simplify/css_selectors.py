@@ -4,15 +4,17 @@ Lexbor matches selectors, but each search goes through a part of a page. So a se
 its element must have and which words must stand on the elements around it: most elements and most rules are ruled out
 by that. It also has its specificity, which lexbor does not give.
 
-A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. Lexbor lacks
-most of these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host`, `::slotted()`; they are written as what it has.
+A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. A field is
+invalid if it is required and has no value, else valid: patterns, and the other buttons of a radio group, are not looked
+at. `:default` knows no submit buttons. Lexbor lacks most of these and `:dir()`, `:lang()`, `:defined`, `:open`,
+`:host`, `:host-context()`, `::slotted()`, `::part()`; they are written as what it has.
 What neither knows raises an error when it is searched for, and is then not understood.
 """
 
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import tinycss2
 from tinycss2.ast import FunctionBlock, HashToken, IdentToken, Node, SquareBracketsBlock
@@ -20,34 +22,67 @@ from tinycss2.ast import FunctionBlock, HashToken, IdentToken, Node, SquareBrack
 from replay_sessions.simplify.media import split
 
 SHADOW_ROOT = "shadow-root"  # the element that stands for one
+CONTEXT = "data-shop-r1-context"  # the attribute of a shadow root that says which `:host-context()` hold
 _BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
 _NEVER = "x-never"  # an attribute that no element has: `[x-never]` weighs what a pseudo-class does
+_ANY = f":not([{_NEVER}])"
 _STATES = (
     "-webkit-autofill active autofill buffering current focus focus-visible focus-within fullscreen future hover "
     "indeterminate modal muted past paused picture-in-picture playing popover-open seeking target target-within "
     "user-invalid user-valid visited"
 )
+_EMPTY = ":is([value=''], :not([value]))"
+_BUTTONS = (
+    "[type=hidden i], [type=button i], [type=reset i], [type=image i]"  # and hidden fields: they are not validated
+)
+_WITHOUT_TEXT = f"{_BUTTONS}, [type=submit i], [type=checkbox i], [type=radio i], [type=range i], [type=color i]"
+_BARRED = "[disabled], [readonly], fieldset[disabled] *, datalist *"
+_UNCHOSEN = (
+    "select[required]:not(:has(option[selected]:not([value='']))):not(:not([multiple]):has(option):not("
+    ":has(option[selected], option:first-child:is([value=''], :not([value]):empty))))"
+)
+_INCOMPLETE = (  # required and without a value
+    f":is(input:not({_WITHOUT_TEXT})[required]{_EMPTY}, [type=checkbox i][required]:not([checked]), "
+    f"textarea[required]:empty, {_UNCHOSEN}):not({_BARRED})"
+)
+_NOT_VALID = f":is({_INCOMPLETE}, form:has({_INCOMPLETE}), fieldset:has({_INCOMPLETE}))"
+_VALIDATED = f":is(form, fieldset, :is(input, textarea, select, button):not({_BUTTONS}, {_BARRED}))"
+_PROMPTING = (
+    f":is(input:not({_WITHOUT_TEXT}, [type=file i], [type^=date i], [type=month i], [type=time i], [type=week i])"
+    f"[placeholder]{_EMPTY}, textarea[placeholder]:empty)"
+)
 _REPLACED = {f":{name}": f"[{_NEVER}]" for name in _STATES.split()} | {
     ":-webkit-any": ":is",
     ":-webkit-any-link": ":any-link",
-    ":defined": f":not([{_NEVER}])",  # scripts had run when the page was stored
+    ":default": f"{_ANY}:where(option[selected], [type=checkbox i][checked], [type=radio i][checked])",
+    ":defined": _ANY,  # scripts had run when the page was stored
     ":dir(ltr)": ":not([dir=rtl], [dir=rtl] *)",
     ":dir(rtl)": ":is([dir=rtl], [dir=rtl] *)",
     ":host": SHADOW_ROOT,
+    ":invalid": f"{_ANY}:where({_NOT_VALID})",
     ":matches": ":is",
     ":open": "[open]",
+    ":placeholder-shown": f"{_ANY}:where({_PROMPTING})",
     ":scope": ":root",
+    ":valid": f"{_ANY}:where({_VALIDATED}:not({_NOT_VALID}))",
 }
 _PSEUDO = re.compile(
-    r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
+    r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:]):host-context\((?P<context>(?:[^()]|\([^()]*\))+)\)|"
+    r"(?<!\\)::part\((?P<part>[\w\s-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
     re.IGNORECASE,
 )
 # Lexbor (2.6) looks no further than the nearest ancestor where a compound begins with one of these.
-_BARE = re.compile(r"(?<![^\s>+~(,])(?=:(?:has|is|not|where)\()", re.IGNORECASE)
+_BARE = re.compile(r"(?<![^\s>+~(,])(?<!\\[\s>+~(,])(?<!\\3\d )(?=:(?:has|is|not|where)\()", re.IGNORECASE)
+_NESTING = re.compile(r"(\\.|\"(?:[^\"\\]|\\.)*\")|&", re.DOTALL)  # not the `&` of an escape or a string
 _INVALID = re.compile(r"(?<!\\):-(?:moz|ms|o)-")  # a browser drops the whole list
 _PSEUDO_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})  # with one colon
 
+_CONTEXT_RULE = re.compile(
+    r":host-context\(((?:[^()]|\([^()]*\))+)\)(?=[^{}]*\{[^}]*(?:display|visibility))", re.IGNORECASE
+)
+
 Specificity = tuple[int, int, int]
+Reach = Literal["tree", "slotted", "part"]
 
 
 class Selector(NamedTuple):
@@ -61,7 +96,7 @@ class Selector(NamedTuple):
         around: Tags, `#id`s and `.class`es that the elements around its element must have among them.
         bits: Theirs.
         is_simple: Whether `tag`, `id` and `classes` say all of it.
-        is_slotted: Whether it is about what stands in the slots of a shadow root.
+        reach: Whether it is about its own tree, what stands in the slots of a shadow root, or parts of a shadow tree.
     """
 
     text: str
@@ -73,7 +108,7 @@ class Selector(NamedTuple):
     around: frozenset[str]
     bits: int
     is_simple: bool
-    is_slotted: bool
+    reach: Reach
 
 
 Parents = tuple[Selector, ...]
@@ -91,19 +126,22 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
     """
     if _INVALID.search(text) or parents == ():
         return ()
-    is_slotted = "::slotted" in text
-    text = _PSEUDO.sub(_replace, text)
     around = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
-    is_rewritten = parents is not None or "&" in text or _BARE.search(text) is not None
+    is_rewritten = parents is not None or "&" in text or ":" in text
     selectors: list[Selector] = []
     for part in split(tinycss2.parse_component_value_list(text, skip_comments=True)):
         tokens = part
+        reach: Reach = "tree"
         if is_rewritten:
-            written = tinycss2.serialize(part)
-            written = written if parents is None or "&" in written else f"& {written}"
-            tokens = tinycss2.parse_component_value_list(_BARE.sub("*", written.replace("&", around)))
+            raw = tinycss2.serialize(part)
+            reach = "slotted" if "::slotted" in raw else "part" if "::part(" in raw else "tree"
+            written = _PSEUDO.sub(_replace, raw)
+            if parents is not None and all(found[1] for found in _NESTING.finditer(written)):
+                written = f"& {written}"
+            written = _NESTING.sub(lambda found: found[1] or around, written)
+            tokens = tinycss2.parse_component_value_list(_BARE.sub("*", written))
         if (selector := _read(tokens)) is not None:
-            selectors.append(selector._replace(is_slotted=True) if is_slotted else selector)
+            selectors.append(selector._replace(reach=reach) if reach != "tree" else selector)
     return tuple(selectors)
 
 
@@ -121,9 +159,25 @@ def get_bits(words: Iterable[str]) -> int:
     return bits
 
 
+def contexts_in(css: str) -> dict[str, str]:
+    """What a sheet asks of the elements around its shadow root by `:host-context()`: value of CONTEXT -> selector."""
+    return {_context_key(selector): selector for selector in _CONTEXT_RULE.findall(css)}
+
+
+def _context_key(selector: str) -> str:
+    tokens = tinycss2.parse_component_value_list(selector, skip_comments=True)
+    return f"h{tinycss2.serialize(tokens).strip().encode().hex()}"
+
+
 def _replace(pseudo: re.Match[str]) -> str:
     if lang := pseudo["lang"]:
         return f":is([lang|={lang}], [lang|={lang}] *)"
+    if pseudo["context"]:  # with the weight of a pseudo-class and its argument
+        return SHADOW_ROOT + 2 * f"[{CONTEXT}~={_context_key(pseudo['context'])}]"
+    if pseudo["part"]:
+        is_after_host = pseudo.string[: pseudo.start()][-1:] not in ("", " ", ">", "+", "~")
+        parts = "".join(f"[part~={name}]" for name in pseudo["part"].split())
+        return f"{'' if is_after_host else '*'} > {SHADOW_ROOT} {parts}"
     if not pseudo["name"]:  # `slot::slotted(p)` or `::slotted(p)`
         is_after_slot = pseudo.start() > 0 and not pseudo.string[pseudo.start() - 1].isspace()
         return f"{'' if is_after_slot else 'slot'} > :is"
@@ -227,5 +281,5 @@ def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch
     own = (compound.tag, compound.id, frozenset(compound.classes))
     is_whole = bool(text) and not combinator.strip() and not colons
     return Selector(
-        text, *own, compound.words(), compound.specificity, around, get_bits(around), is_simple, False
+        text, *own, compound.words(), compound.specificity, around, get_bits(around), is_simple, "tree"
     ) if is_whole else None  # fmt: skip

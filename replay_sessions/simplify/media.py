@@ -1,7 +1,10 @@
-"""The conditions of style sheets (`@media`, `@supports`), for a window of a stated size.
+"""The conditions of style sheets (`@media`, `@supports`, `@container`), for a window of a stated size.
 
 Conditions have three values: True, False, and None for what is not understood. tinycss2 cuts them into tokens, with
 what stands in brackets inside them, so they are evaluated by recursion.
+
+How wide a container is only a layout could say. It is no wider than the window, which decides some conditions; for the
+others it is estimated to be as wide.
 """
 
 import functools
@@ -65,6 +68,11 @@ _OTHER_VENDORS = ("-moz-", "-ms-", "-o-", "-khtml-")
 # Of WebKit alone; Chromium has the others that begin with -webkit-.
 _APPLE = frozenset({"-webkit-overflow-scrolling", "-webkit-touch-callout"})
 
+_WIDTHS = {"width": "width", "inline-size": "width"} | {
+    f"{bound}-{name}": f"{bound}-width" for bound in ("min", "max") for name in ("width", "inline-size")
+}  # of a container, and what a window calls it
+_CONTAINER_STEP = 64  # a condition is tried at widths so far apart
+
 Evaluate = Callable[[list[Node]], bool | None]
 
 
@@ -81,6 +89,21 @@ def matches_media(queries: str, viewport: Viewport) -> bool | None:
     evaluate = functools.partial(_media_feature, viewport)
     results = [_query(query, evaluate) for query in split(_tokens(queries))]
     return _any(results) if results else True
+
+
+@functools.lru_cache(2_000)
+def matches_container(query: str, viewport: Viewport) -> tuple[bool | None, bool]:
+    """Whether a container as wide as the viewport meets a query, and whether all narrower ones say the same.
+
+    >>> [matches_container(f"card ({query})", DESKTOP) for query in ("width > 80em", "min-width: 9px", "height > 1px")]
+    [(False, True), (True, False), (None, True)]
+    """
+    tokens = _tokens(query)
+    if tokens and isinstance(tokens[0], IdentToken) and not _is_not(tokens[0]):
+        del tokens[0]  # the name of the container
+    widths = [viewport.width, *range(0, int(viewport.width), _CONTAINER_STEP)]
+    results = [_condition(tokens, functools.partial(_container_feature, width)) for width in widths]
+    return results[0], len(set(results)) == 1
 
 
 @functools.lru_cache(2_000)
@@ -153,6 +176,14 @@ def _is_not(token: Node) -> bool:
 def _supports_feature(words: list[Node]) -> bool | None:
     name = words[0].lower_value if words and isinstance(words[0], IdentToken) else ""
     return None if not name else not (name.startswith(_OTHER_VENDORS) or name in _APPLE)
+
+
+def _container_feature(width: float, words: list[Node]) -> bool | None:
+    names = [word.lower_value for word in words if isinstance(word, IdentToken)]
+    if len(names) != 1 or names[0] not in _WIDTHS:
+        return None
+    named = [IdentToken(0, 0, _WIDTHS[names[0]]) if isinstance(word, IdentToken) else word for word in words]
+    return _media_feature(Viewport(width, 1), named)
 
 
 def _media_feature(viewport: Viewport, words: list[Node]) -> bool | None:

@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from tinycss2.ast import FunctionBlock, IdentToken
 
 from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Keys, Rank, cascade_of
-from replay_sessions.simplify.css_selectors import Selector, get_bits, own_words
+from replay_sessions.simplify.css_selectors import Reach, Selector, get_bits, own_words
 from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, declared_in, outcome_of
 from replay_sessions.simplify.element_table import ElementTable
 from replay_sessions.simplify.media import DESKTOP, Viewport, split
@@ -38,7 +38,7 @@ class StyleRules:
     Args:
         styles: The tree's `<style>` elements.
         root: Where selectors are searched for.
-        is_slotted: Whether these are the rules of a shadow tree about what stands in its slots, and no others.
+        reach: Which rules count: those about the tree itself, its slots, or the parts of its shadow trees.
 
     Attributes:
         ids, attribute_names: The ids and attributes that hiding rules are about.
@@ -50,9 +50,9 @@ class StyleRules:
         root: LexborHTMLParser | LexborNode | None = None,
         viewport: Viewport = DESKTOP,
         *,
-        is_slotted: bool = False,
+        reach: Reach = "tree",
     ) -> None:
-        self._cascade = cascade_of(sheets_of(styles, viewport), is_slotted)
+        self._cascade = cascade_of(sheets_of(styles, viewport), reach)
         self._root = root
         self._tests: dict[str, int] = {}
         self._matches: dict[str, frozenset[int] | None] = {}  # selector -> the elements that it matches, once searched
@@ -89,7 +89,7 @@ class StyleRules:
             if len(ready) > _MANY_SELECTORS:
                 tags = {"", *[node.tag or "" for node in self._root.css("*")]}
                 ready = [selector for selector in ready if selector.tag in tags]
-            for node in _search(self._root, [selector.text for selector in ready]):
+            for node in search(self._root, [selector.text for selector in ready]):
                 node.attrs[STYLED] = ""
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
@@ -243,12 +243,12 @@ class StyleRules:
                     child.remove()
                 elif child.mem_id in around and child.mem_id not in visible:
                     left.append(child)
-                elif child.mem_id not in visible:
+                elif child.mem_id not in visible and child.is_element_node:  # a comment has no attributes
                     child.attrs["inert"] = ""
         return bool(visible)
 
 
-def _search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
+def search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
     """What some selectors match: by one search for all of them, or by one each if one of them is not understood."""
     if not selectors:
         return []
@@ -257,7 +257,7 @@ def _search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[L
     except SelectolaxError:
         if len(selectors) == 1:
             return []
-        return [node for selector in selectors for node in _search(root, [selector])]
+        return [node for selector in selectors for node in search(root, [selector])]
 
 
 @functools.lru_cache(20_000)

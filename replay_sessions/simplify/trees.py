@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from replay_sessions.simplify.css_selectors import SHADOW_ROOT
+from replay_sessions.simplify.css_selectors import CONTEXT, SHADOW_ROOT, contexts_in, parse_selectors
 from replay_sessions.simplify.declarations import HIDE, INHERIT, SHOW
 from replay_sessions.simplify.hidden import hide_closed_details
 from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.parsing import Landmarks, check_bounds, find_landmarks, parse_document
-from replay_sessions.simplify.style_rules import StyleRules
+from replay_sessions.simplify.style_rules import StyleRules, search
 
 _FRAME = (300, 150)  # the size of a frame that says nothing of its own
 _WRITTEN = {
@@ -43,11 +43,16 @@ def parse(source: bytes, viewport: Viewport = DESKTOP) -> tuple[LexborHTMLParser
         _inline(rules, document.css("*"))
         hosts: set[int] = set()
         templates = landmarks.shadow_roots
+        trees: list[tuple[list[LexborNode], LexborHTMLParser | LexborNode]] = [(landmarks.styles, document)]
         while templates:
             template = templates.pop()
             if template.parent is not None and template.parent.mem_id not in hosts:
                 hosts.add(template.parent.mem_id)
-                templates += _open_shadow_tree(document, template, template.parent, viewport)
+                root, inner = _open_shadow_tree(document, template, template.parent, viewport)
+                templates += inner.shadow_roots
+                trees.append((inner.styles, root))
+        for styles, root_or_document in reversed(trees):  # what outer trees say is stronger
+            _inline_parts(styles, root_or_document, viewport)
         for frame in landmarks.frames:
             _open_frame(document, frame, viewport)
         landmarks = find_landmarks(document)
@@ -74,8 +79,8 @@ def _inline(rules: StyleRules, nodes: Iterable[LexborNode], *, is_weak: bool = F
 
 def _open_shadow_tree(
     document: LexborHTMLParser, template: LexborNode, host: LexborNode, viewport: Viewport
-) -> list[LexborNode]:
-    """Puts a shadow tree into its host, and returns the templates of those in it."""
+) -> tuple[LexborNode, Landmarks]:
+    """Puts a shadow tree into its host, and returns its root and what is in it."""
     root = document.create_node(SHADOW_ROOT)
     for name, value in host.attributes.items():
         if name != "style":
@@ -84,6 +89,7 @@ def _open_shadow_tree(
     while (child := fragment.first_child) is not None:
         root.insert_child(child, move=True)
     landmarks = find_landmarks(root)
+    root.attrs[CONTEXT] = _contexts(document, landmarks.styles, host)
     _inline(StyleRules(landmarks.styles, root, viewport), root.css("*"))
     if root.attrs.get("style"):
         host_style = host.attributes.get("style") or ""
@@ -95,10 +101,46 @@ def _open_shadow_tree(
         del root.attrs[name]
     assigned = _fill_slots(root, host)
     host.insert_child(root, move=True)
-    _inline(StyleRules(landmarks.styles, root, viewport, is_slotted=True), assigned, is_weak=True)
+    _inline(StyleRules(landmarks.styles, root, viewport, reach="slotted"), assigned, is_weak=True)
     for frame in landmarks.frames:
         _open_frame(document, frame, viewport)
-    return landmarks.shadow_roots
+    return root, landmarks
+
+
+def _contexts(document: LexborHTMLParser, styles: Iterable[LexborNode], host: LexborNode) -> str:
+    """The `:host-context()` of a shadow tree that hold: the host or an element around it is matched."""
+    around: set[int] = set()
+    outer: LexborNode | None = host
+    while outer is not None:
+        around.add(outer.mem_id)
+        outer = outer.parent
+    contexts = {key: selector for style in styles for key, selector in contexts_in(style.text()).items()}
+    return " ".join(
+        key
+        for key, selector in contexts.items()
+        if not around.isdisjoint(
+            [node.mem_id for node in search(document, [item.text for item in parse_selectors(selector)])]
+        )
+    )
+
+
+def _inline_parts(styles: list[LexborNode], root: LexborHTMLParser | LexborNode, viewport: Viewport) -> None:
+    """Writes what a tree's sheets say of the parts of the shadow trees in it: it is stronger than their `style`."""
+    if not any("::part(" in style.text() for style in styles):
+        return
+    rules = StyleRules(styles, root, viewport, reach="part")
+    for node in root.css(f"{SHADOW_ROOT} [part]"):
+        roots: list[int] = []
+        outer = node.parent
+        while outer is not None:
+            roots += [outer.mem_id] if outer.tag == SHADOW_ROOT else []
+            outer = outer.parent
+        if roots[1:2] != ([root.mem_id] if isinstance(root, LexborNode) else []):
+            continue  # a part of a tree further in
+        style = node.attributes.get("style") or ""
+        node.attrs["style"] = ""
+        _inline(rules, [node])
+        node.attrs["style"] = f"{style};{node.attributes.get('style') or ''}"
 
 
 def _fill_slots(root: LexborNode, host: LexborNode) -> list[LexborNode]:
@@ -137,7 +179,9 @@ def _open_frame(document: LexborHTMLParser, frame: LexborNode, viewport: Viewpor
     source = (frame.attributes.get("srcdoc") or "").encode("utf-8", "replace")
     check_bounds(source)
     sizes = [frame.attributes.get(name) or "" for name in ("width", "height")]
-    width, height = (int(size) if size.isdecimal() else usual for size, usual in zip(sizes, _FRAME, strict=True))
+    width, height = (
+        max(int(size), 1) if size.isdecimal() else usual for size, usual in zip(sizes, _FRAME, strict=True)
+    )
     inner, _, rules = parse(source, Viewport(width, height, viewport.is_touch))
     _inline(rules, inner.css("*"))
     box = document.create_node("div")

@@ -40,7 +40,7 @@ def test_a_rule_that_is_not_understood_may_show_but_not_hide() -> None:
     rule = ":unheard-of(x) {{ display: {} }}"
     assert "seen" in simplify(f"<style>p{rule.format('none')}</style><p>seen</p>").html
     assert "seen" in simplify(f"<style>p{{display:none}} p{rule.format('block')}</style><p>seen</p>").html
-    for around in ("@container (width > 1px)", "@media (unheard-of: 1)"):
+    for around in ("@container (height > 1px)", "@container style(--x: y)", "@media (unheard-of: 1)"):
         assert "seen" in simplify(f"<style>{around} {{ p {{ display: none }} }}</style><p>seen</p>").html
         shown = f"<style>p {{ display: none }} {around} {{ p {{ display: block }} }}</style><p>seen</p>"
         assert "seen" in simplify(shown).html

@@ -1,6 +1,8 @@
 """What a shopper sees of a page: its own style rules, what is closed, struck out, in a shadow, or only unread."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from replay_sessions.simplify import simplify
 
@@ -98,3 +100,27 @@ def test_a_sheet_of_many_rules_takes_no_longer_than_it_is() -> None:
     rules = "".join(f".a .b{number} .c{{display:none}}" for number in range(5_000))
     page = f"<style>{rules}</style>" + "<div class=a>" * 500 + "<p class=c>x</p>" * 2_000
     assert body(page).count("<p>x</p>") == 2_000
+
+
+_WORDS = st.sampled_from(["text", "<!-- note -->", "<a href=x>a</a>", "<a class=v href=x>b</a>", "<input required>"])
+_TREES = st.recursive(
+    _WORDS,
+    lambda inner: st.builds(
+        "<{0} class='{1}' style='{2}'>{3}</{0}>".format,
+        st.sampled_from(["div", "span", "details", "select", "svg", "x-y", "label"]),
+        st.sampled_from(["h", "v", "h v", "c", ""]),
+        st.sampled_from(["", "", "visibility:visible", "visibility:hidden", "display:none"]),
+        st.lists(inner, min_size=1, max_size=4).map("".join),
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    st.lists(_TREES, max_size=4).map("".join),
+    st.sampled_from(["", "<template shadowrootmode=open>text<!-- c --><slot></slot></template>"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_tree_of_elements_text_and_comments_raises_nothing_whatever_is_visible_in_it(tree: str, shadow: str) -> None:
+    rules = ".h{visibility:hidden}.v,:valid{visibility:visible}.c{visibility:collapse}:invalid ~ *{visibility:hidden}"
+    assert simplify(f"<style>{rules}</style><div class=h>{shadow}{tree}</div>{tree}").html.startswith("<html>")
