@@ -10,10 +10,10 @@ from tinycss2.ast import Declaration, FunctionBlock
 HIDE, SHOW, INHERIT = "hide", "show", "inherit"  # values of a declaration; others have a `var()` in them
 PROPERTIES = ("display", "visibility")
 _DISPLAY_VALUES = (
-    "block contents flex flow flow-root grid initial inline inline-block inline-flex inline-grid inline-table list- "
-    "item math none revert revert-layer ruby ruby-text run-in table table-caption table-cell table-column table- "
-    "column-group table-footer-group table-header-group table-row table-row-group unset inherit -webkit-box -webkit- "
-    "flex -webkit-inline-box -webkit-inline-flex"
+    "block contents flex flow flow-root grid initial inline inline-block inline-flex inline-grid inline-table "
+    "list-item math none revert revert-layer ruby ruby-text run-in table table-caption table-cell table-column "
+    "table-column-group table-footer-group table-header-group table-row table-row-group unset inherit "
+    "-webkit-box -webkit-flex -webkit-inline-box -webkit-inline-flex"
 )
 _DISPLAYS = frozenset(_DISPLAY_VALUES.split())
 _VISIBILITIES = {

@@ -43,6 +43,8 @@ def test_what_is_closed_or_hidden_by_the_pages_own_style_is_left_out(hidden: str
         "<style>.a{display:none}.a.open{display:block}</style><p class='a open'>shown</p>",
         "<style>#a{display:block}.a{display:none}</style><p class=a id=a>shown</p>",
         "<style>.a{display:none}.a{display:flex}</style><p class=a>shown</p>",
+        "<style>.a{display:none}.a{display:list-item}</style><p class=a>shown</p>",
+        "<style>.a{display:none}.a{display:-webkit-flex}</style><p class=a>shown</p>",
         "<style>.a{display:none}</style><p class=a style='display:block'>shown</p>",
         "<style>@media (max-width: 700px){.a{display:none}}@media print{.a{display:none}}</style><p class=a>shown</p>",
         "<style>@media (hover: none){.a{display:none}}</style><p class=a>shown</p>",
