@@ -71,9 +71,8 @@ class ReadsPaths(Base):
             socket.create_connection(("127.0.0.1", PORT), timeout=2); found.append("network")
         except OSError: pass
         found += ["key"] if "THEIR_API_KEY" in os.environ else []
-        for process in filter(str.isdigit, os.listdir("/proc")):
-            try: found += [process] if b"pytest" in open(f"/proc/{process}/cmdline", "rb").read() else []
-            except OSError: pass
+        try: found += [str(EVALUATION)] if open(f"/proc/{EVALUATION}/cmdline", "rb").read() else []
+        except OSError: pass
         return format_reply(" ".join(found), Terminate())
 '''
 # What happens as the module is loaded: patches of what computes rows, and a report of its own.
@@ -222,7 +221,7 @@ def test_the_sandbox_hides_store_boards_keys_other_processes_and_network(
     paths = [str(store_path), str(board), str(other)]
     server = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
-    constants = f"PATHS = {paths}\nPORT = {server.getsockname()[1]}\n"
+    constants = f"PATHS = {paths}\nPORT = {server.getsockname()[1]}\nEVALUATION = {os.getpid()}\n"
     theirs.write_text(THEIRS + constants, encoding="utf-8")
     seen: dict[bool, Any] = {}
     for sandbox in (False, True):

@@ -20,6 +20,7 @@ import pytest
 from safetensors.torch import load_file
 from selectolax.lexbor import LexborHTMLParser
 
+from agents.baselines.rules import RepeatLastAgent
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
 from benchmarks.report.__main__ import main as report
@@ -31,6 +32,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.results import dominant_type
 from shop_env.metrics import StepRecord, paired_difference
+from shop_env.observation import Observation
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
 from train.run.presets import load_preset, preset_names, rows_names
@@ -279,37 +281,27 @@ def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run
     assert rows_of(run) == rows_of(straight_run)
 
 
-STOPPED_ONCE = """
-import os
-from pathlib import Path
-
-class StoppedOnce:
-    def reset(self, *, seed): ...
-
-    def act(self, observation):
-        asked = Path(os.environ["ASKED"])
-        asked.write_text((asked.read_text() if asked.exists() else "") + "a step\\n")
-        if len(asked.read_text().splitlines()) == 5:
-            raise KeyboardInterrupt
-        return '{"rationale": "", "action": {"type": "terminate"}}'
-"""
-
-
 def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(
     straight_run: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, asked = tmp_path / "run", tmp_path / "asked"
+    run, asked = tmp_path / "run", []
     shutil.copytree(straight_run, run)
-    (tmp_path / "stopped_once.py").write_text(STOPPED_ONCE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("ASKED", str(asked))
-    agent = "stopped_once:StoppedOnce"
+    act = RepeatLastAgent.act
+
+    def stopped_once(agent: RepeatLastAgent, observation: Observation) -> str:
+        asked.append(observation)
+        if len(asked) == 5:
+            raise KeyboardInterrupt
+        return act(agent, observation)
+
+    monkeypatch.setattr(RepeatLastAgent, "act", stopped_once)
+    agent = "repeat_last"
     assert main([*small_run(store, run), "--extend", "--evaluation.agents", agent]) == 130
     (replies,) = (run / "agents" / folder_name(agent) / "replies").iterdir()
     assert len(replies.read_text().splitlines()) == 2 + 4
     assert main(["--resume", str(run)]) == 0
     row = (run / "agents" / folder_name(agent) / "steps.jsonl").read_text().splitlines()
-    assert len(asked.read_text().splitlines()) == len(row) + 1, "only the step it was stopped at"
+    assert len(asked) == len(row) + 1, "only the step it was stopped at"
 
 
 def test_a_finished_run_takes_further_agents_and_asks_only_them(

@@ -29,16 +29,16 @@ from replay_sessions.store.manifest import Rejected
 _PART_EVENTS = 4096
 
 _HELP = """\
-SOURCE is a table of events, CSV, TSV, JSON lines or parquet, or a folder of them.
-Nothing of the pages need be there: they are written from the products that the events
+SOURCE is a table of events, CSV, TSV, JSON lines or parquet, or a folder of
+them. No pages are needed: they are rendered from the products that the events
 list. The mapping says where the fields stand:
 
 {mappings}
 
 A mapping of your own is a TOML file; docs/your_logs.md describes it.
 
-  python -m replay_sessions import events clicks.csv.gz --mapping clothing_shop \\
-    --out stores/clothing
+  python -m replay_sessions import events clicks.csv.gz \\
+    --mapping clothing_shop --out stores/clothing
   python -m replay_sessions check stores/clothing"""
 
 

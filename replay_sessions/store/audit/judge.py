@@ -44,16 +44,16 @@ def audit_store(
     facts = list(scan_store(store, private_pages=limits.private_pages, workers=workers, on_progress=on_progress))
     readable = [fact for fact in facts if fact.problem is None]
     pairs = exact_duplicates(fact for fact in readable if not fact.may_coincide)
-    coincidences = exact_duplicates(fact for fact in readable if fact.may_coincide)
-    repeated = list(_duplicates(pairs))
     copies = {copy for _, copy in pairs}
     leaks = leaks_across_splits(store, [fact for fact in readable if fact.session_id not in copies], on_progress)
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
-    shared, leaked = list(_shared_users(store)), list(_leaks(leaks, held_out))
-    # Users on both sides are a fault unless the plan splits by something else than users.
-    by_user, is_leaky = manifest.split_plan.by == "user", len(leaks) > limits.leakage * held_out
-    is_repetitive = len(pairs) > limits.repeats * len(store)
+    weighed = [  # each with whether it is a fault
+        (_duplicates(pairs), len(pairs) > limits.repeats * len(store)),
+        (_shared_users(store), manifest.split_plan.by == "user"),  # else the plan allows it
+        (_leaks(leaks, held_out), len(leaks) > limits.leakage * held_out),
+    ]
+    weighed_findings = [(finding, is_fault) for findings, is_fault in weighed for finding in findings]
     return AuditReport(
         store=str(store.path),
         fingerprint=store.fingerprint,
@@ -65,15 +65,11 @@ def audit_store(
             *_altered(store, is_readable=len(readable) == len(facts)),
             *_ungrounded(readable, grounding, limits),
             *_shifted(shares, limits),
-            *(repeated if is_repetitive else ()),
-            *(shared if by_user else ()),
-            *(leaked if is_leaky else ()),
+            *(finding for finding, is_fault in weighed_findings if is_fault),
         ),
         warnings=(
-            *(() if by_user else shared),
-            *(() if is_leaky else leaked),
-            *(() if is_repetitive else repeated),
-            *_coincidences(coincidences),
+            *(finding for finding, is_fault in weighed_findings if not is_fault),
+            *_coincidences(exact_duplicates(fact for fact in readable if fact.may_coincide)),
             *_doubtful_steps(readable),
             *_endless(store, limits),
             *_over_context(readable, limits),
