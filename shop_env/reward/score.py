@@ -11,7 +11,8 @@ The rows of Table 1, and the exact match that its baselines and Customer-R1 rewa
 |---|---|
 | format | none needed: `RewardConfig.format` for every reply that can be read, and nothing at all for others |
 | type | none needed: `RewardConfig.action_type` where the types are the same |
-| click, type_and_submit | `hierarchical_terms` |
+| click | `click_terms` |
+| type_and_submit | `type_and_submit_terms` |
 | terminate | nothing beyond its type |
 | exact match (baselines, Customer-R1) | `similarity.exact_match`, `exact_weight` |
 
@@ -232,37 +233,54 @@ def score_action(
     predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None = None
 ) -> RewardBreakdown:
     """What a readable reply with the action `predicted` earns: Table 1 of Shop-R1, or a reward on exact matches."""
-    terms: dict[str, float] = {}
+    action_type = name_present = text_present = name_similarity = text_similarity = exact = wrong_click = 0.0
     if config.kind != "hierarchical":
         # Binary: one price for every exact match. Customer-R1, equation 2: w(a) by kind of action, a wrong click less.
         if exact_match(predicted, logged):
-            terms["exact"] = config.exact_points if config.kind == "binary" else exact_weight(logged, config)
+            exact = config.exact_points if config.kind == "binary" else exact_weight(logged, config)
         elif config.kind == "customer_r1" and is_wrong_click(predicted, logged):
-            terms["wrong_click"] = config.wrong_click
+            wrong_click = config.wrong_click
     elif type(predicted) is type(logged):
-        terms = hierarchical_terms(predicted, logged, config)
+        action_type = config.action_type
+        if isinstance(predicted, Click) and isinstance(logged, Click):
+            name_present, name_similarity = click_terms(predicted, logged, config)
+        elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
+            name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
+                predicted, logged, config
+            )
     return RewardBreakdown(
-        format=config.format, self_certainty=self_certainty, self_certainty_weight=config.self_certainty_weight, **terms
+        format=config.format,
+        action_type=action_type,
+        name_present=name_present,
+        text_present=text_present,
+        name_similarity=name_similarity,
+        text_similarity=text_similarity,
+        exact=exact,
+        wrong_click=wrong_click,
+        self_certainty=self_certainty,
+        self_certainty_weight=config.self_certainty_weight,
     )
 
 
-def hierarchical_terms(predicted: Action, logged: Action, config: RewardConfig) -> dict[str, float]:
-    """What an action of the right type earns: for its type, and for each field that is logged."""
+def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> tuple[float, float]:
+    """A name at all, and DARS × its similarity."""
+    if not logged.name:
+        return 0.0, 0.0
+    similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, config.threshold)
+    return config.click_name_present if predicted.name else 0.0, config.dars * similarity
+
+
+def type_and_submit_terms(
+    predicted: TypeAndSubmit, logged: TypeAndSubmit, config: RewardConfig
+) -> tuple[float, float, float, float]:
+    """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
     similarity, threshold = SIMILARITIES[config.similarity], config.threshold
-    terms = {"action_type": config.action_type}
-    if isinstance(predicted, Click) and isinstance(logged, Click):
-        if logged.name:
-            terms["name_present"] = config.click_name_present if predicted.name else 0.0
-            terms["name_similarity"] = config.dars * similarity(predicted.name, logged.name, threshold)
-    elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
-        if logged.name:
-            terms["name_present"] = config.typing_name_present if predicted.name else 0.0
-            name_similarity = similarity(predicted.name, logged.name, threshold)
-            terms["name_similarity"] = config.typing_name_similarity * name_similarity
-        if logged.text:
-            terms["text_present"] = config.typing_text_present if predicted.text else 0.0
-            terms["text_similarity"] = config.dars * similarity(predicted.text, logged.text, threshold)
-    return terms
+    return (
+        config.typing_name_present if predicted.name and logged.name else 0.0,
+        config.typing_text_present if predicted.text and logged.text else 0.0,
+        config.typing_name_similarity * similarity(predicted.name, logged.name, threshold) if logged.name else 0.0,
+        config.dars * similarity(predicted.text, logged.text, threshold) if logged.text else 0.0,
+    )
 
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
