@@ -90,8 +90,16 @@ def test_localhost_is_this_host(client: Client) -> None:
 def test_a_prediction_that_another_page_could_send_is_refused(
     client: Client, headers: dict[str, str], status: int
 ) -> None:
-    body = {"number": 0, "action": LEAVE, "rationale": ""}
-    assert client.ask(client.prefix + "prediction", body, headers=headers)[0] == status
+    body = json.dumps({"number": 0, "action": LEAVE, "rationale": ""}).encode()
+    port = client.server.port
+    own = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", "Content-Length": str(len(body))} | headers
+    if "Transfer-Encoding" in headers:
+        del own["Content-Length"]
+    lines = [f"POST {client.prefix}prediction HTTP/1.1", *(f"{name}: {value}" for name, value in own.items())]
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        # In one piece: what comes after the server has refused and closed would reset the connection.
+        connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        assert connection.recv(65536).split(b"\r\n")[0].split()[1] == str(status).encode()
     assert client.step()["answered"] == 0
 
 
