@@ -168,7 +168,7 @@ def _find_module(module: str, target: str) -> Path:
 
 
 def _names_in(file: Path) -> set[str]:
-    """What a module defines or imports at its top level; `*` where that cannot be told."""
+    """What a module defines or imports at its top level; `*` where that is not known."""
     try:
         tree = ast.parse(file.read_bytes())
     except _UNREADABLE:

@@ -63,9 +63,6 @@ class RejectionLog:
                         file.write(line)
                         self.count += 1
 
-    def size_bytes(self) -> int:
-        return self.path.stat().st_size if self.count else 0
-
 
 # A shard's footer grows with its sessions and is read before the first of them.
 _SHARD_SESSIONS = 256

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from agents.agent_process import AgentProcess
 from agents.child_process import Limits
 from agents.registry import parse_spec
+from agents.sandbox import sandbox_works
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import verify
@@ -60,7 +60,7 @@ class ReadsBoard(Base):
         return format_reply(" ".join(found), Terminate())
 
 class ReadsPaths(Base):
-    """Reads what it is told of in a comment of its own: PATHS"""
+    """Reads the folders in PATHS, and what else an agent should not reach."""
     def act(self, observation):
         found = []
         for path in PATHS:
@@ -201,14 +201,7 @@ def test_a6_a_target_that_names_a_function_of_the_system_is_not_called(
     assert not marker.exists()
 
 
-def _bubblewrap_runs() -> bool:
-    try:
-        return subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], timeout=20).returncode == 0
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not _bubblewrap_runs(), reason="bubblewrap is not installed, or may not make namespaces here")
+@pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work here")
 def test_the_sandbox_hides_store_boards_keys_other_processes_and_network(
     theirs: Path, store_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
