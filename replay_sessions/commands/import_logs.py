@@ -13,6 +13,7 @@ Each importer has a --help of its own.
 import signal
 import sys
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -43,9 +44,11 @@ class NewStore(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         out: The folder that becomes the store.
         overwrite: Replace the store that is there.
-        split_by: What stays on one side of train, validation and test; official: as the publisher split.
+        split_by: What stays on one side of train, validation and test; official: as the publisher split; date: test
+            begins on a day.
         validation: The share for validation.
         test: The share for test.
+        test_from: With --split-by date: sessions that begin on this day or later are test.
     """
 
     out: Path
@@ -53,10 +56,12 @@ class NewStore(msgspec.Struct, frozen=True, kw_only=True):
     split_by: SplitBy = "user"
     validation: float = 0.1
     test: float = 0.2
+    test_from: date | None = None
 
     @property
     def splits(self) -> SplitPlan:
-        return SplitPlan(by=self.split_by, validation=self.validation, test=self.test)
+        test_from = self.test_from or msgspec.UNSET
+        return SplitPlan(by=self.split_by, validation=self.validation, test=self.test, test_from=test_from)
 
 
 def print_contents(store: SessionStore) -> None:

@@ -25,7 +25,7 @@ from replay_sessions.importers.mapped.record_paths import (
     text_at,
 )
 from replay_sessions.importers.raw.action_table import ORDER
-from replay_sessions.importers.raw.event_rows import order_text
+from replay_sessions.importers.raw.event_rows import iso_time, order_text
 
 # Views show a page; actions are done on the page that is shown.
 View = Literal["page", "listing", "product", "cart", "checkout"]
@@ -182,7 +182,7 @@ class EventMapping(Config):
             title=title.partition(" | ")[0],  # what follows is the site's name
             query=optional_text_at(record, fields.query),
             links=tuple(dict.fromkeys(filter(None, links))),
-            timestamp=optional_text_at(record, fields.timestamp),
+            timestamp=iso_time(optional_text_at(record, fields.timestamp)),
         )
         kinds = self.types.get(word)
         if kinds in VIEWS:

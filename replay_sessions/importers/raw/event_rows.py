@@ -84,7 +84,7 @@ def event_row(mapping: FieldMapping, record: Any) -> Row:
         BadSession: A field is missing that must be there, unknown, or of the wrong kind.
     """
     row = mapping.event_row(record)
-    return {**row, "timestamp": _iso_time(row["timestamp"]), ORDER: order_text(row[ORDER])}
+    return {**row, "timestamp": iso_time(row["timestamp"]), ORDER: order_text(row[ORDER])}
 
 
 def order_text(values: Iterable[Any]) -> str:
@@ -96,7 +96,7 @@ def order_text(values: Iterable[Any]) -> str:
     return " ".join(str(_number(value)) for value in values)
 
 
-def _iso_time(text: str | None) -> str | None:
+def iso_time(text: str | None) -> str | None:
     """A time as ISO 8601, so that pauses are measured whatever the log's unit is."""
     time = moment(text)
     return datetime.fromtimestamp(time, UTC).isoformat() if time is not None else text

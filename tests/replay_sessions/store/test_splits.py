@@ -1,9 +1,13 @@
 from collections import Counter
+from datetime import date
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from replay_sessions.foundation.errors import BadConfig, BadSession
+from replay_sessions.schema import Session
+from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan, assign_split
 from tests.replay_sessions.conftest import make_session
 
@@ -50,3 +54,42 @@ def test_official_splits_are_kept_and_missing_ones_told() -> None:
 def test_impossible_shares_are_refused(shares: tuple[float, float]) -> None:
     with pytest.raises(BadConfig, match="add up to at most 1"):
         SplitPlan(validation=shares[0], test=shares[1])
+
+
+BY_DATE = SplitPlan(by="date", test_from=date(2008, 6, 1), test=0.9)
+
+
+def begun(session: Session, timestamp: str | None) -> Session:
+    steps = (msgspec.structs.replace(session.steps[0], timestamp=timestamp), *session.steps[1:])
+    return msgspec.structs.replace(session, steps=steps)
+
+
+def test_what_begins_on_the_first_day_of_test_or_later_is_test_and_nothing_else() -> None:
+    sessions = [make_session(i, user=f"user {i}") for i in range(1000)]
+    for timestamp in ("2008-06-01T00:00:00+00:00", "2008-06-30", "2009-01-01"):
+        assert {assign_split(begun(session, timestamp), BY_DATE) for session in sessions} == {"test"}
+    counts = Counter(assign_split(begun(session, "2008-05-31T23:59:59"), BY_DATE) for session in sessions)
+    assert counts.keys() == {"train", "validation"}
+    assert counts["validation"] == pytest.approx(100, abs=30)
+
+
+@pytest.mark.parametrize("timestamp", [None, "1212278400", "yesterday"])
+def test_a_session_without_a_date_has_no_split_by_date(timestamp: str | None) -> None:
+    with pytest.raises(BadSession, match="an ISO 8601 date was expected"):
+        assign_split(begun(make_session(), timestamp), BY_DATE)
+
+
+def test_a_first_day_of_test_belongs_to_the_split_by_date_alone() -> None:
+    with pytest.raises(BadConfig, match="--split-by date --test-from"):
+        SplitPlan(by="date")
+    with pytest.raises(BadConfig, match="no other split has it"):
+        SplitPlan(by="user", test_from=date(2008, 6, 1))
+
+
+def test_a_store_keeps_its_first_day_of_test_and_stores_without_one_do_not_name_it(tmp_path: Path) -> None:
+    for name, plan in (("dated", BY_DATE), ("plain", SplitPlan())):
+        with StoreWriter(tmp_path / name, source="test", splits=plan) as writer:
+            writer.write(begun(make_session(), "2008-06-02"))
+        assert SessionStore.open(tmp_path / name).manifest.split_plan == plan
+    assert b"2008-06-01" in (tmp_path / "dated" / "manifest.json").read_bytes()
+    assert b"test_from" not in (tmp_path / "plain" / "manifest.json").read_bytes()

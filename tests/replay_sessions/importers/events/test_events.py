@@ -143,6 +143,16 @@ def test_a_bad_field_is_named_with_its_row(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("test_from", "split"), [("2023-11-14", "test"), ("2023-11-15", "train")])
+def test_a_split_by_date_reads_the_times_of_the_log(tmp_path: Path, test_from: str, split: str) -> None:
+    store = imported(tmp_path, PURCHASE)
+    assert steps_of(store)[0].timestamp == "2023-11-14T22:13:20.000001+00:00"
+    words = ["import", "events", str(tmp_path / "export.jsonl"), "--mapping", "ga4_ecommerce", "--validation", "0"]
+    words += ["--split-by", "date", "--test-from", test_from, "--out", str(tmp_path / "dated")]
+    assert main(words) == 0
+    assert len(SessionStore.open(tmp_path / "dated").session_ids(split)) == 1  # type: ignore[arg-type]
+
+
 def test_a_log_that_the_mapping_cannot_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(ImportFailed, match=r"no event that the mapping can read, the first for: export.jsonl:1: field"):
         imported(tmp_path, [{"event_name": "page_view"}])
