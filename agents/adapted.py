@@ -180,6 +180,14 @@ def _reply(action: object, observation: Observation) -> str:
     return format_reply("", candidates[number])
 
 
+def choose(shares: Floats, temperature: float, source: np.random.Generator) -> int:
+    """The index of the likeliest at temperature 0, of equal ones the first; else one drawn from p^(1/temperature)."""
+    if temperature == 0:
+        return int(shares.argmax())
+    powers = (shares / shares.max()) ** (1 / temperature)
+    return int(source.choice(len(shares), p=powers / powers.sum()))
+
+
 class DistributionAgent(SeededAgent, ABC):
     """Chooses among the actions of a page by their probabilities; its replies have no rationale.
 
@@ -203,13 +211,10 @@ class DistributionAgent(SeededAgent, ABC):
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
         """A reply to each page."""
         pairs = zip(self.distributions(observations) if observations else [], seeds, strict=True)
-        return [format_reply("", actions[self._choose(shares, seed)]) for (actions, shares), seed in pairs]
-
-    def _choose(self, shares: Floats, seed: int | None) -> int:
-        if self._temperature == 0:
-            return int(shares.argmax())
-        powers = (shares / shares.max()) ** (1 / self._temperature)
-        return int(np.random.default_rng(seed).choice(len(shares), p=powers / powers.sum()))
+        return [
+            format_reply("", actions[choose(shares, self._temperature, np.random.default_rng(seed))])
+            for (actions, shares), seed in pairs
+        ]
 
     def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]] | None:
         """The probability of every action of each page, whatever the temperature."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from agents.local.policy_agent import PolicyAgent, Sources, usual_device
+from agents.local.policy_agent import Decode, PolicyAgent, Sources, usual_device
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, check_choice, first_line
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig
@@ -40,6 +40,7 @@ def local(
     style: Literal["full", "compact"] = "full",
     system_file: str | None = None,
     own_tokenizer: bool = False,
+    decode: Decode = "tokens",
     rationales: int = 16,
     **engine_options: Any,
 ) -> PolicyAgent:
@@ -54,14 +55,14 @@ def local(
         engine: `transformers`, or `vllm`, which needs vLLM installed and takes folders and hub ids.
         style, system_file: The format of prompts (shop_env.prompts.PromptConfig).
         own_tokenizer: The tokenizer was trained with the model (train/tiny.py).
-        rationales: How many `probabilities` draws for each page.
+        decode, rationales: How a reply is chosen, and of how many draws (agents.local.policy_agent).
         engine_options: Further arguments of vLLM's LLM (`gpu_memory_utilization=0.5`).
 
     Raises:
         CheckpointMismatch: The model or the adapter cannot be loaded.
         MissingExtra: vLLM, or what reads GGUF files or adapters, is missing.
     """
-    _check(engine, engine_options, max_new_tokens, max_tokens)
+    _check(engine, engine_options, max_new_tokens, max_tokens, decode)
     model_path = _base(path, adapter)
     info = CheckpointInfo(
         made_by=f"{model_path} as it is",
@@ -82,11 +83,13 @@ def local(
     if adapter is not None:
         model = _with_adapter(model, Path(adapter), model_path)
     model.requires_grad_(False)  # and so what is computed in bfloat16 is held in it
-    return PolicyAgent(policy=(model, tokenizer, info), rationales=rationales)
+    return PolicyAgent(policy=(model, tokenizer, info), temperature=temperature, decode=decode, rationales=rationales)
 
 
-def _check(engine: str, engine_options: dict[str, Any], max_new_tokens: int, max_tokens: int) -> None:
+def _check(engine: str, engine_options: dict[str, Any], max_new_tokens: int, max_tokens: int, decode: str) -> None:
     check_choice("engine", engine, Engine)
+    if engine == "vllm" and decode != "tokens":
+        raise BadConfig(f"decode is {decode!r}, but the engine vllm gives no probabilities: use engine=transformers.")
     if engine_options and engine != "vllm":
         raise BadConfig(f"the engine {engine} takes no {', '.join(engine_options)}: those are for engine=vllm.")
     if max_new_tokens < 1 or max_tokens <= max_new_tokens:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agents.baselines.rules import OracleAgent
-from agents.local.policy_agent import _shares, action_probabilities
+from agents.local.policy_agent import _shares, weigh_actions
 from replay_sessions import demo_shop
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
@@ -127,9 +127,9 @@ def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
     prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
     uniforms = draw_uniforms([np.random.default_rng(0)], 2, 4)
     # Untrained weights write no JSON.
-    (found,) = action_probabilities(Policy(tiny.model), tiny.tokenizer, [prompt], [observation], uniforms)
+    (page,) = weigh_actions(Policy(tiny.model), tiny.tokenizer, [prompt], [observation], uniforms)
     candidates = candidate_actions(observation)
-    assert found == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
+    assert page.probabilities(2) == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
 
 
 @torch.no_grad()

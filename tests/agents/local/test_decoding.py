@@ -1,0 +1,180 @@
+"""Decoding by the most probable action, or by one drawn from the distribution over actions, against unpacked rows."""
+
+import copy
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from agents.local.policy_agent import PolicyAgent, WeighedActions, weigh_actions
+from agents.registry import make_agent
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Action, Click, Terminate
+from shop_env.candidates import candidate_actions
+from shop_env.observation import Observation, observe_session
+from shop_env.replies import Reply, format_reply, parse_reply
+from tests.train.conftest import COMPACT, Tiny, checkpoint_info
+from tests.train.conftest import tiny as tiny
+from train.checkpoints import save_checkpoint
+from train.config import SamplingConfig
+from train.policy import Policy
+from train.rollouts.engine import draw_uniforms, generate
+from train.session_tree import SessionTree, pack
+from train.tokens import decode_replies, prompt_tokens, reply_tokens, stop_token
+
+MAX_NEW_TOKENS = 24
+RATIONALES = ("", "Too dear.", "I look.")
+
+
+@pytest.fixture(scope="module")
+def observation(tiny: Tiny) -> Observation:
+    return observe_session(tiny.sessions[0])[0]
+
+
+@pytest.fixture(scope="module")
+def shopper(tiny: Tiny, observation: Observation) -> Tiny:
+    """The tiny policy, taught to terminate in 2 of 6 replies and to click on another element in each of the others."""
+    clicks = [action for action in candidate_actions(observation) if isinstance(action, Click)][:4]
+    actions: list[Action] = [Terminate(), Terminate(), *clicks]
+    replies = [format_reply(rationale, action) for rationale in RATIONALES for action in actions]
+    return taught(tiny, observation, replies)
+
+
+def taught(tiny: Tiny, observation: Observation, replies: list[str]) -> Tiny:
+    model = copy.deepcopy(tiny.model)
+    policy = Policy(model)
+    prompt = prompt_tokens(tiny.tokenizer, observation, COMPACT)
+    packed = pack([SessionTree(prompt, [len(prompt)], [reply_tokens(tiny.tokenizer, replies)])])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(80):
+        optimizer.zero_grad()
+        (-policy.log_probs(packed).sum() / len(replies)).backward()
+        optimizer.step()
+    return Tiny(model, tiny.tokenizer, tiny.sessions, tiny.trunks)
+
+
+def agent(policy: Tiny, **arguments: object) -> PolicyAgent:
+    info = checkpoint_info(temperature=1.0, max_new_tokens=MAX_NEW_TOKENS)
+    return PolicyAgent(policy=(policy.model, policy.tokenizer, info), **arguments)  # type: ignore[arg-type]
+
+
+def reply_of(policy: Tiny, observation: Observation, seed: int = 0, **arguments: object) -> Reply:
+    (text,) = agent(policy, **arguments).act_batch([observation], seeds=[seed])
+    assert isinstance(text, str)
+    reply = parse_reply(text)
+    assert isinstance(reply, Reply)
+    return reply
+
+
+def test_the_likeliest_tokens_click_where_the_most_probable_action_terminates(
+    shopper: Tiny, observation: Observation
+) -> None:
+    assert isinstance(reply_of(shopper, observation, temperature=0.0).action, Click)
+    for rationales in (0, 1, 8):
+        reply = reply_of(shopper, observation, decode="most_probable_action", rationales=rationales)
+        assert reply.action == Terminate()
+        assert reply.rationale == "" if rationales == 0 else reply.rationale in RATIONALES
+
+
+@pytest.mark.parametrize("rationales", [0, 4])
+def test_the_most_probable_action_is_that_of_unpacked_rows(
+    shopper: Tiny, tiny: Tiny, observation: Observation, rationales: int
+) -> None:
+    plain = shopper.plain_model()
+    tokenizer, seen = tiny.tokenizer, [observation, *(observe_session(session)[1] for session in tiny.sessions[:3])]
+    seeds = [5, 6, 7, 8]
+    found = agent(shopper, decode="most_probable_action", rationales=rationales).act_batch(seen, seeds=seeds)
+    for observation, seed, reply in zip(seen, seeds, found, strict=True):
+        prompt = prompt_tokens(tokenizer, observation, COMPACT)
+        sampling = SamplingConfig(
+            temperature=1.0 if rationales else 0.0,
+            max_new_tokens=MAX_NEW_TOKENS,
+            end_token=stop_token(tokenizer),
+            num_generations=rationales or 1,
+        )
+        uniforms = draw_uniforms([np.random.default_rng(seed)], rationales or 1, MAX_NEW_TOKENS)
+        (drawn,) = generate(Policy(shopper.model), [prompt], sampling, uniforms=uniforms)
+        texts = map(parse_reply, decode_replies(tokenizer, [sample.tokens for sample in drawn]))
+        readable = [text for text in texts if isinstance(text, Reply)]
+        candidates = list(dict.fromkeys([*candidate_actions(observation), *(text.action for text in readable)]))
+        behind = [text.rationale for text in readable] if rationales else [""]
+        shares = torch.stack([_shares(plain, tokenizer, prompt, rationale, candidates) for rationale in behind or [""]])
+        best = int(shares.mean(dim=0).argmax())
+        rationale = (behind or [""])[int(shares[:, best].argmax())]
+        assert reply == format_reply(rationale, candidates[best])
+
+
+@torch.no_grad()
+def _shares(model: object, tokenizer: object, prompt: list[int], rationale: str, actions: list[Action]) -> torch.Tensor:
+    """(actions,), one pass for each row."""
+    totals = []
+    for tokens in reply_tokens(tokenizer, [format_reply(rationale, action) for action in actions]):
+        logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
+        log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
+        totals.append(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
+    return torch.stack(totals).softmax(dim=0)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_actions_are_sampled_as_often_as_their_probabilities_to_the_power_say(
+    shopper: Tiny, observation: Observation, temperature: float
+) -> None:
+    prompt = prompt_tokens(shopper.tokenizer, observation, COMPACT)
+    uniforms = draw_uniforms([np.random.default_rng(1)], 0, MAX_NEW_TOKENS)
+    (page,) = weigh_actions(Policy(shopper.model), shopper.tokenizer, [prompt], [observation], uniforms)
+    powers = {action: share ** (1 / temperature) for action, share in page.probabilities(0).items()}
+    counts = Counter(page.reply(temperature, np.random.default_rng(seed)) for seed in range(2000))
+    assert len(counts) >= 5
+    for action, power in powers.items():
+        expected = power / sum(powers.values())
+        assert counts[format_reply("", action)] / 2000 == pytest.approx(expected, abs=4 * (expected / 2000) ** 0.5)
+
+
+def test_a_sampled_action_depends_on_its_seed_alone(shopper: Tiny, observation: Observation) -> None:
+    sampling = agent(shopper, decode="sample_action", temperature=1.0, rationales=2)
+    together = sampling.act_batch([observation] * 12, seeds=range(12))
+    assert len(set(map(str, together))) > 2
+    assert [sampling.act_batch([observation], seeds=[seed])[0] for seed in range(12)] == together
+
+
+def test_of_equally_probable_actions_the_first_is_chosen_and_of_rationales_the_one_that_favours_it() -> None:
+    actions: list[Action] = [Terminate(), Click(name="a"), Click(name="b")]
+    shares = torch.tensor([[0.2, 0.3, 0.5], [0.2, 0.5, 0.3]], dtype=torch.float64)
+    page = WeighedActions(actions, {"first": 2, "second": 2}, shares)
+    assert page.reply(0.0, np.random.default_rng(0)) == format_reply("second", Click(name="a"))
+
+
+def test_draws_that_cannot_be_read_leave_the_action_after_an_empty_rationale(
+    tiny: Tiny, observation: Observation
+) -> None:
+    """Untrained weights write no JSON."""
+    drawn = reply_of(tiny, observation, decode="most_probable_action", rationales=2)
+    assert drawn == reply_of(tiny, observation, decode="most_probable_action", rationales=0)
+
+
+def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale(
+    shopper: Tiny, observation: Observation
+) -> None:
+    (probabilities,) = agent(shopper, rationales=0).probabilities([observation], seeds=[0])
+    assert isinstance(probabilities, dict)
+    prompt = prompt_tokens(shopper.tokenizer, observation, COMPACT)
+    expected = _shares(shopper.plain_model(), shopper.tokenizer, prompt, "", list(probabilities))
+    assert list(probabilities.values()) == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("decode=beam", "decode is 'beam'; it must be one of tokens, most_probable_action, sample_action"),
+        ("rationales=-1", "rationales is -1; it must be a whole number"),
+        ("decode=sample_action&rationales=few", "rationales is 'few'; it must be a whole number"),
+        ("decode=most_probable_action&temperature=0.6", "which draws no action: leave it out, or give decode=sample_a"),
+        ("decode=sample_action&temperature=0", "temperature is 0 with decode=sample_action: give one above 0"),
+    ],
+)
+def test_what_does_not_go_together_is_named(tiny: Tiny, tmp_path: Path, arguments: str, message: str) -> None:
+    save_checkpoint(tmp_path / "sft", tiny.model, tiny.tokenizer, checkpoint_info())
+    with pytest.raises(BadConfig, match=message):
+        make_agent(f"{tmp_path / 'sft'}?{arguments}")
