@@ -8,9 +8,9 @@
   python -m benchmarks.series benchmarks/studies/real_shoppers/clothing_policies.toml
   python -m benchmarks.studies.real_shoppers.training boards/clothing_policies
 
-The first three train and evaluate: SFT, SFT for GRPO's time, and GRPO with divided and undivided advantages, each decoded
-in four ways; what was stopped goes on with the same call. The last one keeps the record and draws, for each policy and
-decoding, the difference of exact match from greedy SFT.
+The first three train and evaluate: SFT, SFT for GRPO's time, and GRPO with divided and undivided advantages, each
+decoded in four ways; what was stopped goes on with the same call. The last one keeps the record and draws, for each
+policy and decoding, the difference of exact match from greedy SFT.
 """
 
 import json
