@@ -30,6 +30,7 @@ where time counts: nothing is sampled, and the greedy reply proposes what is typ
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -254,12 +255,28 @@ def weigh_actions(
 def _shares(
     policy: Policy, tokenizer: Any, prompt: Sequence[int], rationales: Sequence[str], candidates: Sequence[Action]
 ) -> Tensor:
-    """(rationales, candidates): each candidate's share behind each rationale; rows sum to 1."""
+    """(rationales, candidates): each candidate's share behind each rationale; rows sum to 1.
+
+    The replies with one rationale begin alike. That stem is passed once, before what follows it in each reply.
+    """
     texts = [format_reply(rationale, action) for rationale in rationales for action in candidates]
     replies = reply_tokens(tokenizer, texts)
     groups = [replies[start : start + len(candidates)] for start in range(0, len(replies), len(candidates))]
-    packed = pack([SessionTree(prompt, [len(prompt)] * len(groups), groups)]).to(policy.device)
-    log_probs = policy.log_probs(packed)
-    # The rationale's own tokens are the same in a whole row and cancel out of its shares.
+    stems = [_common_start([reply[:-1] for reply in group]) for group in groups]
+    behind = [[reply[len(stem) :] for reply in group] for stem, group in zip(stems, groups, strict=True)]
+    branches = [[stem, *rest] for stem, rest in zip(stems, behind, strict=True)]
+    packed = pack([SessionTree(prompt, [len(prompt)] * len(branches), branches)])
+    for group, stem in zip(packed.spans[0].groups, stems, strict=True):
+        packed.position_ids[0, group.start + len(stem) : group.end] += len(stem)
+        group.own[len(stem) :, : len(stem)] = True
+        sources = packed.predicted_from[group.targets][len(stem) :]
+        sources[sources == len(prompt) - 1] = group.start + len(stem) - 1
+    log_probs = policy.log_probs(packed.to(policy.device))
+    # The stem's own tokens are the same in a whole row and cancel out of its shares.
     totals = [part.sum() for part in log_probs.double().split(packed.reply_lengths)]
-    return torch.stack(totals).cpu().view(len(groups), len(candidates)).softmax(dim=1)
+    return torch.stack(totals).cpu().view(len(groups), 1 + len(candidates))[:, 1:].softmax(dim=1)
+
+
+def _common_start(replies: Sequence[Sequence[int]]) -> list[int]:
+    """The tokens with which all of them begin."""
+    return [tokens[0] for tokens in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*replies, strict=False))]
