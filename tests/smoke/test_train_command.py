@@ -91,7 +91,8 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert record["config"]["grpo"]["steps"] == 4
     results = json.loads((straight_run / "results.json").read_text())
     labels = [entry["spec"]["label"] for entry in results["entries"]]
-    for label in ("random", "majority", "copy_match", "SFT, T 0.6", "SFT, greedy", "Shop-R1, T 0.6", "oracle, greedy"):
+    by_action = "Shop-R1, most probable action"
+    for label in ("random", "majority", "copy_match", "SFT, T 0.6", "SFT, greedy", by_action, "oracle, greedy"):
         assert label in labels
     assert results["training"]["users_held_out"]
     steps = [json.loads(line) for line in (straight_run / "metrics.jsonl").read_text().splitlines()]
@@ -100,6 +101,7 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     figures = set().union(*steps) - {"phase", "step"}
     assert not {panel.title for panel in panels(figures)} & figures, "a panel says in words what it shows"
     told = (straight_run / "results.md").read_text()
+    assert re.search(r"Milliseconds for each step: SFT, T 0.6 [\d.]+; .*most probable action [\d.]+", told)
     for label, entry in zip(labels, results["entries"], strict=True):
         records = msgspec.json.Decoder(StepRecord).decode_lines((straight_run / entry["records"]).read_bytes())
         said = dominant_type(records) if label.startswith(("SFT", "Shop-R1")) else None

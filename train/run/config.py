@@ -6,7 +6,7 @@ phase holds the keys in which it differs. presets.py reads the files.
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,6 +20,7 @@ from shop_env.reward import RewardConfig, reward_preset
 from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
 
+MOST_PROBABLE = "most probable action"  # how a decoding is called
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
 
 
@@ -109,10 +110,22 @@ class PhaseConfig(Config):
 
 @dataclass(frozen=True)
 class Decoding:
-    """How a policy's replies are drawn."""
+    """How a policy's replies are drawn.
+
+    Attributes:
+        rationales: Of the most probable action, how many are sampled; None: the reply is drawn token by token.
+    """
 
     name: str
     temperature: float
+    rationales: int | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of the policy's agent (agents/local/policy_agent.py)."""
+        if self.rationales is None:
+            return {"temperature": self.temperature}
+        return {"decode": "most_probable_action", "rationales": self.rationales}
 
     def label(self, phase: str) -> str:
         """Of a row of the table."""
@@ -131,6 +144,8 @@ class EvaluationConfig(Config):
         sessions: The first so many of them; None: all.
         temperature: Of sampling.
         greedy: Each policy also without sampling.
+        most_probable_action: Each policy also by its most probable action, after so many sampled rationales, 0 for an
+            empty one (agents/local/policy_agent.py); None: not.
         agents: Who stands beside the policies, named as for a leaderboard: NAME, LABEL=NAME?key=value, FILE.py:CLASS.
             Every policy is held against the best of them.
     """
@@ -139,13 +154,25 @@ class EvaluationConfig(Config):
     sessions: int | None = 600
     temperature: float = 0.6
     greedy: bool = True
+    most_probable_action: int | None = None
     agents: tuple[str, ...] = ("random", "majority", "copy_match")
+
+    def __post_init__(self) -> None:
+        if self.most_probable_action is not None and self.most_probable_action < 0:
+            raise BadConfig(
+                f"evaluation.most_probable_action is {self.most_probable_action}; it is a number of rationales, 0 or "
+                "more."
+            )
 
     @property
     def decodings(self) -> list[Decoding]:
-        """Sampled as the papers do, and greedy where that is wanted."""
-        sampled = Decoding(f"T {self.temperature:g}", self.temperature)
-        return [sampled, Decoding("greedy", 0.0)] if self.greedy else [sampled]
+        """Sampled as the papers do; greedy and by the most probable action where that is wanted."""
+        decodings = [Decoding(f"T {self.temperature:g}", self.temperature)]
+        if self.greedy:
+            decodings.append(Decoding("greedy", 0.0))
+        if self.most_probable_action is not None:
+            decodings.append(Decoding(MOST_PROBABLE, 0.0, self.most_probable_action))
+        return decodings
 
 
 class TrainConfig(Config):

@@ -7,8 +7,8 @@ Rows are the agents of `evaluation.agents`, each phase's policy, and the oracle 
 Every process runs the agents on its share of the sessions; a step's seed is its own (evaluation/generate.py), so the
 records are those of one process that runs all of them.
 
-Decoding is the paper's (temperature 0.6), greedy beside it. The table has no part in choosing weights: that is done
-on the validation split.
+Decoding is the paper's (temperature 0.6), greedy and by the most probable action beside it
+(agents/local/policy_agent.py). The table has no part in choosing weights: that is done on the validation split.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
 from train.checkpoints import CheckpointInfo
 from train.ranks import Ranks
-from train.run.config import TrainConfig
+from train.run.config import MOST_PROBABLE, TrainConfig
 from train.run.phases import PhaseResult
 
 
@@ -98,11 +98,11 @@ def table_rows(
         (name, phase.label, config.context_of(name), config.decodings_of(name)) for name, phase in config.phases.items()
     ]
     if demo_shop:
-        sampled.append(("oracle", "oracle", config.context, config.evaluation.decodings))
+        by_tokens = [decoding for decoding in config.evaluation.decodings if decoding.rationales is None]
+        sampled.append(("oracle", "oracle", config.context, by_tokens))
     for name, label, context, ways in sampled:
         for decoding in ways:
-            arguments = {"temperature": decoding.temperature}
-            spec = AgentSpec(target=name, arguments=arguments, label=decoding.label(label))
+            spec = AgentSpec(target=name, arguments=decoding.arguments, label=decoding.label(label))
             rows.append((decoding.file_name(name), spec, context))
     return rows
 
@@ -199,7 +199,7 @@ def compare_rows(
 ) -> tuple[list[Comparison], list[Comparison]]:
     """Phases with those that they name, and every policy with the best agent that is none.
 
-    Phases are compared sampled and greedy, by exact match and by macro-F1.
+    Phases are compared in each way of decoding, by exact match and by macro-F1.
     """
     comparisons = [
         compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
@@ -225,7 +225,11 @@ def _sentences(log: EvaluationLog, config: TrainConfig) -> Iterator[str]:
     yield from (comparison.sentence() for comparison in log.training.comparisons)
     yield from verdicts(log.training.comparisons, config)
     policies = set(_policies(config))
-    yield from (f"{e.label}: {remark}." for e in log.entries if e.label in policies for remark in e.remarks)
+    entries = [entry for entry in log.entries if entry.label in policies]
+    yield from (f"{entry.label}: {remark}." for entry in entries for remark in entry.remarks)
+    if config.evaluation.most_probable_action is not None:
+        costs = "; ".join(f"{entry.label} {1000 * entry.time_s / entry.row.steps:.3g}" for entry in entries)
+        yield f"Milliseconds for each step: {costs}."
     if over_best := log.training.over_best_agent:
         added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
         yield f"Exact match over {over_best[0].second}, the best agent beside the policies: {added}."
@@ -265,13 +269,15 @@ def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str
 
 def _verdict(label: str, exact: Sequence[Comparison]) -> str:
     """One sentence from all comparisons of one policy."""
-    sampled = [comparison for comparison in exact if not comparison.first.endswith("greedy")]
-    greedy = [comparison for comparison in exact if comparison.first.endswith("greedy")]
+    greedy, by_action = ([c for c in exact if c.first.endswith(name)] for name in ("greedy", MOST_PROBABLE))
+    sampled = [comparison for comparison in exact if comparison not in [*greedy, *by_action]]
     reading = f"{label}: sampled, it {_reading(sampled)}"
     if greedy:
         reading += f"; greedy, it {_reading(greedy)}"
         if _reading(sampled) == BETTER and _reading(greedy) != BETTER:
             reading += ": it sharpened the policy, but the likeliest reply is no better"
+    if by_action:
+        reading += f"; by the most probable action, it {_reading(by_action)}"
     differences = "; ".join(f"{comparison.text()} against {comparison.second}" for comparison in exact)
     return f"{reading} (exact match: {differences})."
 

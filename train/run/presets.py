@@ -148,6 +148,7 @@ def _read(kind: str, name: str, folder: Any) -> Tables:
 # Nothing that is trained or evaluated follows from these. The path of the store may differ, its fingerprint may not.
 FREE = ("store", "save_every_s", "watch")
 OF_THE_TABLE = ("label", "against", "temperatures")
+ROWS_BESIDE = ("agents", "most_probable_action")
 
 T = TypeVar("T")
 
@@ -235,7 +236,8 @@ def _decisive(config: TrainConfig, phases: Collection[str]) -> dict[str, Any]:
     tables: dict[str, Any] = msgspec.to_builtins(config)
     for name in FREE:
         del tables[name]
-    del tables["evaluation"]["agents"]
+    for name in ROWS_BESIDE:
+        del tables["evaluation"][name]
     tables["phases"] = {
         name: {key: value for key, value in tables["phases"][name].items() if key not in OF_THE_TABLE}
         for name in phases

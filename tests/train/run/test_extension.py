@@ -39,14 +39,15 @@ def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> No
     assert both.phases["shop_r1"].label == TABLE_2.phases["shop_r1"].label
     more = extend_config(both, load_preset("tiny_cpu", "shop_r1_figure2"), FOLDER)
     assert [one.name for one in more.decodings_of("shop_r1")] == [
-        "T 0.6", "greedy", "T 0.7", "T 0.8", "T 0.9", "T 1", "T 1.1", "T 1.2",
+        "T 0.6", "greedy", "most probable action", "T 0.7", "T 0.8", "T 0.9", "T 1", "T 1.1", "T 1.2",
     ]  # fmt: skip
-    assert [one.name for one in more.decodings_of("sft")] == ["T 0.6", "greedy"]
-    name = more.decodings_of("shop_r1")[2].file_name("shop_r1")
+    assert [one.name for one in more.decodings_of("sft")] == ["T 0.6", "greedy", "most probable action"]
+    name = more.decodings_of("shop_r1")[3].file_name("shop_r1")
     assert AgentFiles.of(Path(), name).steps == Path("agents/shop_r1-T0.7/steps.jsonl")
 
 
 def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainConfig:
+    agents = agents or config.evaluation.agents
     evaluation = msgspec.structs.replace(config.evaluation, agents=agents, **values)
     return msgspec.structs.replace(config, evaluation=evaluation)
 
@@ -54,6 +55,11 @@ def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainCon
 def test_agents_that_a_run_lacks_stand_beside_those_that_it_has() -> None:
     begun, asked = with_agents(TABLE_2, "random", "majority"), with_agents(TABLE_2, "boosting", "random")
     assert extend_config(begun, asked, FOLDER).evaluation.agents == ("random", "majority", "boosting")
+
+
+def test_a_run_without_rows_by_the_most_probable_action_is_given_them() -> None:
+    begun = with_agents(TABLE_2, most_probable_action=None)
+    assert extend_config(begun, TABLE_2, FOLDER) == TABLE_2
 
 
 def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from agents.registry import make_agent
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
 from tests.demo_stores import demo_store_at
-from train.run.evaluation import over_best_agent, verdicts
+from train.run.evaluation import over_best_agent, table_rows, verdicts
 from train.run.presets import load_preset
 
 CONFIG = load_preset("tiny_cpu")
@@ -83,6 +84,27 @@ def test_a_sentence_does_not_take_in_phases_whose_labels_begin_alike() -> None:
     assert "worse" not in said[0]
 
 
+def test_the_most_probable_action_is_judged_by_itself() -> None:
+    decodings = {"T 0.6": UP, "greedy": UP, "most probable action": AROUND}
+    comparisons = [comparison(f"Shop-R1, {name}", f"SFT, {name}", interval) for name, interval in decodings.items()]
+    (found,) = verdicts(comparisons, CONFIG)
+    assert "greedy, it is significantly better than each that it is compared with; by the most probable" in found
+    assert "by the most probable action, it is not significantly different (exact match" in found
+
+
+def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none() -> None:
+    rows = {spec.label: spec for _, spec, _ in table_rows(CONFIG, [], demo_shop=True)}
+    spec = rows["SFT, most probable action"]
+    assert spec.target == "sft" and spec.arguments["decode"] == "most_probable_action"
+    assert "Shop-R1, most probable action" in rows and "oracle, greedy" in rows
+    assert "oracle, most probable action" not in rows
+
+
+def test_a_number_of_rationales_below_none_is_refused() -> None:
+    with pytest.raises(BadConfig, match=r"evaluation\.most_probable_action is -1; it is a number of rationales"):
+        msgspec.structs.replace(CONFIG.evaluation, most_probable_action=-1)
+
+
 def test_without_grpo_there_is_nothing_to_say() -> None:
     assert verdicts([], CONFIG) == []
 
@@ -99,9 +121,10 @@ def test_policies_are_held_against_the_best_agent_that_is_none(demo_store: Sessi
     }
     config = msgspec.structs.replace(CONFIG, phases={"sft": CONFIG.phases["sft"]})
     records |= {"SFT, T 0.6": records["majority"], "SFT, greedy": records["copy_match"]}
+    records["SFT, most probable action"] = records["random"]
     rows = [summarise(found, label=label) for label, found in records.items()]
-    sampled, greedy = over_best_agent(records, rows[:3], config)
-    assert [one.second for one in (sampled, greedy)] == ["copy_match", "copy_match"]
+    sampled, greedy, by_action = over_best_agent(records, rows[:3], config)
+    assert [one.second for one in (sampled, greedy, by_action)] == ["copy_match"] * 3
     exact = {row.label: row.figures["exact_accuracy"].value for row in rows}
     assert sampled.difference == pytest.approx(exact["majority"] - exact["copy_match"]) and sampled.difference < 0
     assert greedy.difference == 0 and not greedy.significant
