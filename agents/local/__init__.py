@@ -1,7 +1,8 @@
 """Language models on this machine as agents.
 
-policy_agent.py   a trained policy, from its checkpoint, and how likely it holds each action
-agent.py          any other model, zero-shot: `local?path=…`, and the same in vLLM
+policy_agent.py      a trained policy, from its checkpoint, and how likely it holds each action
+weighed_actions.py   what it makes of a page's candidate actions: probabilities, and replies by the action that is chosen
+agent.py             any other model, zero-shot: `local?path=…`, and the same in vLLM
 """
 
 import train  # noqa: F401 - before torch: it says how torch's threads wait for one another

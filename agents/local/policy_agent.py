@@ -23,34 +23,30 @@ nothing either: the M of them are divided evenly among all candidates, so that t
 leaves out both, and takes the action after an empty rationale where no draw is readable. The candidates are those of
 shop_env.candidates and the actions of the draws themselves; a typed text that no draw proposes has no probability.
 
-With `rationales=0` the probability is the action's share after an empty rationale, for policies that write none or
-where time counts: nothing is sampled, and the greedy reply proposes what is typed.
+With `rationales=0` the probability is the action's share after an empty rationale, for policies that write none:
+nothing is sampled, and the greedy reply proposes what is typed. Where a page takes no text, decoding finds by itself
+whether the policy writes an empty rationale there, and then draws none.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from agents.adapted import SeededAgent, choose
+from agents.adapted import SeededAgent
+from agents.local.weighed_actions import stratified_uniforms, weigh_actions, weigh_without_draws
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, check_choice
 from replay_sessions.schema import Action
-from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
-from shop_env.replies import Reply, format_reply, parse_reply
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
 from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import draw_uniforms, generate
-from train.session_tree import SessionTree, pack
-from train.tokens import decode_replies, prompt_tokens, reply_tokens, stop_token
+from train.tokens import decode_replies, prompt_tokens, stop_token
 
 Sources = Sequence[np.random.Generator]
+NO_RATIONALE = 0.99  # a policy writes none where an empty one is so probable
 Decode = Literal["tokens", "most_probable_action", "sample_action"]
 
 
@@ -122,24 +118,38 @@ class PolicyAgent(SeededAgent):
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
     ) -> list[str]:
         if self._decode != "tokens":
-            temperature = self._sampling.temperature if self._decode == "sample_action" else 0.0
-            pages = self._weighed_actions(prompts, observations, sources)
-            return [page.reply(temperature, source) for page, source in zip(pages, sources, strict=True)]
+            return self._choices(prompts, observations, sources)
         uniforms = draw_uniforms(sources, 1, self._sampling.max_new_tokens)
         replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms)
         return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
 
+    def _choices(
+        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
+    ) -> list[str]:
+        """Replies with whole actions that are chosen by their probabilities."""
+        least = NO_RATIONALE if self._rationales else 0.0
+        pages = weigh_without_draws(self._policy, self._tokenizer, prompts, observations, least)
+        rest = [index for index in range(len(prompts)) if index not in pages]
+        uniforms = stratified_uniforms(
+            [sources[index] for index in rest], self._rationales, self._sampling.max_new_tokens
+        )
+        drawn = weigh_actions(
+            self._policy,
+            self._tokenizer,
+            [prompts[index] for index in rest],
+            [observations[index] for index in rest],
+            uniforms,
+        )
+        pages |= zip(rest, drawn, strict=True)
+        temperature = self._sampling.temperature if self._decode == "sample_action" else 0.0
+        return [pages[index].reply(temperature, source) for index, source in enumerate(sources)]
+
     def _probabilities(
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
     ) -> list[dict[Action, float]]:
-        pages = self._weighed_actions(prompts, observations, sources)
-        return [page.probabilities(self._rationales) for page in pages]
-
-    def _weighed_actions(
-        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
-    ) -> Iterator["WeighedActions"]:
         uniforms = draw_uniforms(sources, self._rationales, self._sampling.max_new_tokens)
-        return weigh_actions(self._policy, self._tokenizer, prompts, observations, uniforms)
+        pages = weigh_actions(self._policy, self._tokenizer, prompts, observations, uniforms)
+        return [page.probabilities(self._rationales) for page in pages]
 
     def _each(
         self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Sequence[int | None]
@@ -186,97 +196,3 @@ def _check_decoding(decode: str, asked_temperature: float | None, temperature: f
         raise BadConfig(
             f"temperature is {temperature} with decode=sample_action: give one above 0, or decode=most_probable_action."
         )
-
-
-@dataclass(frozen=True)
-class WeighedActions:
-    """A page's candidate actions, and what the policy makes of them after each rationale that it drew.
-
-    Attributes:
-        counts: How often each rationale was drawn; only the empty one, and it 0 times, where no draw is readable.
-        shares: (rationales, candidates): each candidate's share behind each rationale; rows sum to 1.
-    """
-
-    candidates: list[Action]
-    counts: dict[str, int]
-    shares: Tensor
-
-    def probabilities(self, draws: int) -> dict[Action, float]:
-        """The probability of each candidate, with the smoothing of the module's head."""
-        for_none = 1 + draws - sum(self.counts.values())
-        votes = self._votes(list(self.counts.values())) + for_none / len(self.candidates)
-        return dict(zip(self.candidates, (votes / (draws + 1)).tolist(), strict=True))
-
-    def reply(self, temperature: float, source: np.random.Generator) -> str:
-        """The action that is chosen without smoothing, behind the rationale after which its share is the highest."""
-        counts = list(self.counts.values()) if any(self.counts.values()) else [1]
-        action = choose(self._votes(counts).numpy() / sum(counts), temperature, source)
-        rationale = list(self.counts)[int(self.shares[:, action].numpy().argmax())]
-        return format_reply(rationale, self.candidates[action])
-
-    def _votes(self, counts: Sequence[int]) -> Tensor:
-        return torch.tensor(counts, dtype=torch.float64) @ self.shares
-
-
-def weigh_actions(
-    policy: Policy,
-    tokenizer: Any,
-    prompts: Sequence[Sequence[int]],
-    observations: Sequence[Observation],
-    uniforms: Tensor,
-) -> Iterator[WeighedActions]:
-    """What the policy makes of each page's candidates.
-
-    Args:
-        prompts: The tokens of each observation's prompt.
-        uniforms: What the rationales are drawn by (train.rollouts.engine.draw_uniforms), as many for each page as
-            its second dimension says (more cost time and lower the variance; 0: an empty rationale), of at most as many
-            tokens as the third.
-    """
-    _, rationales, max_new_tokens = uniforms.shape
-    sampling = SamplingConfig(
-        temperature=1.0 if rationales else 0.0,
-        max_new_tokens=max_new_tokens,
-        end_token=stop_token(tokenizer),
-        num_generations=rationales or 1,
-    )
-    replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms if rationales else None)
-    for prompt, observation, drawn in zip(prompts, observations, replies_of_prompts, strict=True):
-        replies = [parse_reply(text) for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])]
-        readable = [reply for reply in replies if isinstance(reply, Reply)]
-        candidates = list(dict.fromkeys([*candidate_actions(observation), *(reply.action for reply in readable)]))
-        counts = Counter(reply.rationale for reply in readable) or {"": 0}
-        if not rationales:
-            counts = {"": 1}
-        yield WeighedActions(candidates, counts, _shares(policy, tokenizer, prompt, list(counts), candidates))
-
-
-@torch.no_grad()
-def _shares(
-    policy: Policy, tokenizer: Any, prompt: Sequence[int], rationales: Sequence[str], candidates: Sequence[Action]
-) -> Tensor:
-    """(rationales, candidates): each candidate's share behind each rationale; rows sum to 1.
-
-    The replies with one rationale begin alike. That stem is passed once, before what follows it in each reply.
-    """
-    texts = [format_reply(rationale, action) for rationale in rationales for action in candidates]
-    replies = reply_tokens(tokenizer, texts)
-    groups = [replies[start : start + len(candidates)] for start in range(0, len(replies), len(candidates))]
-    stems = [_common_start([reply[:-1] for reply in group]) for group in groups]
-    behind = [[reply[len(stem) :] for reply in group] for stem, group in zip(stems, groups, strict=True)]
-    branches = [[stem, *rest] for stem, rest in zip(stems, behind, strict=True)]
-    packed = pack([SessionTree(prompt, [len(prompt)] * len(branches), branches)])
-    for group, stem in zip(packed.spans[0].groups, stems, strict=True):
-        packed.position_ids[0, group.start + len(stem) : group.end] += len(stem)
-        group.own[len(stem) :, : len(stem)] = True
-        sources = packed.predicted_from[group.targets][len(stem) :]
-        sources[sources == len(prompt) - 1] = group.start + len(stem) - 1
-    log_probs = policy.log_probs(packed.to(policy.device))
-    # The stem's own tokens are the same in a whole row and cancel out of its shares.
-    totals = [part.sum() for part in log_probs.double().split(packed.reply_lengths)]
-    return torch.stack(totals).cpu().view(len(groups), 1 + len(candidates))[:, 1:].softmax(dim=1)
-
-
-def _common_start(replies: Sequence[Sequence[int]]) -> list[int]:
-    """The tokens with which all of them begin."""
-    return [tokens[0] for tokens in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*replies, strict=False))]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from agents.local.policy_agent import PolicyAgent, WeighedActions, weigh_actions
+from agents.local.policy_agent import PolicyAgent
+from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate
@@ -94,7 +95,7 @@ def test_the_most_probable_action_is_that_of_unpacked_rows(
             end_token=stop_token(tokenizer),
             num_generations=rationales or 1,
         )
-        uniforms = draw_uniforms([np.random.default_rng(seed)], rationales or 1, MAX_NEW_TOKENS)
+        uniforms = stratified_uniforms([np.random.default_rng(seed)], rationales or 1, MAX_NEW_TOKENS)
         (drawn,) = generate(Policy(shopper.model), [prompt], sampling, uniforms=uniforms)
         texts = map(parse_reply, decode_replies(tokenizer, [sample.tokens for sample in drawn]))
         readable = [text for text in texts if isinstance(text, Reply)]
@@ -139,6 +140,14 @@ def test_a_sampled_action_depends_on_its_seed_alone(shopper: Tiny, observation: 
     assert [sampling.act_batch([observation], seeds=[seed])[0] for seed in range(12)] == together
 
 
+def test_one_of_a_page_s_draws_falls_into_each_part() -> None:
+    drawn = stratified_uniforms([np.random.default_rng(seed) for seed in range(3)], 8, 5)
+    assert drawn.shape == (3, 8, 5) and drawn.max() < 1
+    parts = (drawn * 8).floor().sort(dim=1).values
+    assert (parts == torch.arange(8.0)[None, :, None]).all()
+    assert not torch.equal(drawn[0].argsort(dim=0)[:, 0], drawn[0].argsort(dim=0)[:, 1])
+
+
 def test_of_equally_probable_actions_the_first_is_chosen_and_of_rationales_the_one_that_favours_it() -> None:
     actions: list[Action] = [Terminate(), Click(name="a"), Click(name="b")]
     shares = torch.tensor([[0.2, 0.3, 0.5], [0.2, 0.5, 0.3]], dtype=torch.float64)
@@ -152,6 +161,23 @@ def test_draws_that_cannot_be_read_leave_the_action_after_an_empty_rationale(
     """Untrained weights write no JSON."""
     drawn = reply_of(tiny, observation, decode="most_probable_action", rationales=2)
     assert drawn == reply_of(tiny, observation, decode="most_probable_action", rationales=0)
+
+
+def test_nothing_is_drawn_where_a_policy_writes_no_rationale_and_nothing_can_be_typed(
+    tiny: Tiny, observation: Observation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = '<html><body><a name="cart">cart</a><a name="home">home</a></body></html>'
+    closed: Observation = {**observation, "page": page}
+    policy = taught(tiny, closed, [format_reply("", action) for action in (*candidate_actions(closed), Terminate())])
+    expected = reply_of(policy, closed, decode="most_probable_action", rationales=0)
+    asked = []
+    monkeypatch.setattr(
+        "agents.local.weighed_actions.generate", lambda *args, **_: asked.append(args) or generate(*args)
+    )
+    for rationales in (0, 8):
+        reply = reply_of(policy, closed, decode="most_probable_action", rationales=rationales)
+        assert reply == expected and reply.action == Terminate()
+    assert not any(prompts for _, prompts, *_ in asked)
 
 
 def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale(
