@@ -1,7 +1,7 @@
 """Language models on this machine as agents.
 
 policy_agent.py      a trained policy, from its checkpoint, and how likely it holds each action
-weighed_actions.py   what it makes of a page's candidate actions: probabilities, and replies by the action that is chosen
+weighed_actions.py   how it weighs a page's candidate actions: probabilities, replies by whole actions
 agent.py             any other model, zero-shot: `local?path=…`, and the same in vLLM
 """
 

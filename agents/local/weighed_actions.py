@@ -8,7 +8,7 @@ The formulas stand at the head of policy_agent.py.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -26,9 +26,11 @@ from shop_env.replies import Reply, format_reply, parse_reply
 from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import draw_uniforms, generate
+from train.sampler import split_batches
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token
 
+PASS_TOKENS = 4096  # in one pass, or one page
 MOST_CANDIDATES = 64  # of a page, beside what a policy proposes
 
 
@@ -74,15 +76,22 @@ def weigh_without_draws(
     Args:
         least: How probable an empty rationale must be.
     """
-    pages = {}
-    for index, (prompt, observation) in enumerate(zip(prompts, observations, strict=True)):
+    listed = {}
+    for index, observation in enumerate(observations):
         candidates = candidate_actions(observation, MOST_CANDIDATES)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
-        if len(candidates) < MOST_CANDIDATES and not accepts_text:
-            shares, (empty,) = _shares(policy, tokenizer, prompt, [""], candidates)
-            if empty >= least:
-                pages[index] = WeighedActions(candidates, {"": 1}, shares)
-    return pages
+        # A policy that reads rationales writes them: a pass to find that out would be for nothing.
+        writes = least > 0 and any(past["rationale"] for past in observation["history"])
+        if len(candidates) < MOST_CANDIDATES and not accepts_text and not writes:
+            listed[index] = candidates
+    pages = [(prompts[index], ("",), candidates) for index, candidates in listed.items()]
+    return {
+        index: WeighedActions(candidates, {"": 1}, shares)
+        for (index, candidates), (shares, (empty,)) in zip(
+            listed.items(), compute_shares(policy, tokenizer, pages), strict=True
+        )
+        if empty >= least
+    }
 
 
 def weigh_actions(
@@ -91,7 +100,7 @@ def weigh_actions(
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
     uniforms: Tensor,
-) -> Iterator[WeighedActions]:
+) -> list[WeighedActions]:
     """What the policy makes of each page's candidates.
 
     Args:
@@ -107,8 +116,9 @@ def weigh_actions(
         end_token=stop_token(tokenizer),
         num_generations=rationales or 1,
     )
+    listed = []
     replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms if rationales else None)
-    for prompt, observation, drawn in zip(prompts, observations, replies_of_prompts, strict=True):
+    for observation, drawn in zip(observations, replies_of_prompts, strict=True):
         replies = [parse_reply(text) for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
         offered = candidate_actions(observation, MOST_CANDIDATES)
@@ -116,35 +126,51 @@ def weigh_actions(
         counts = Counter(reply.rationale for reply in readable) or {"": 0}
         if not rationales:
             counts = {"": 1}
-        shares, _ = _shares(policy, tokenizer, prompt, list(counts), candidates)
-        yield WeighedActions(candidates, counts, shares)
+        listed.append((candidates, counts))
+    pages = [(prompt, counts, candidates) for prompt, (candidates, counts) in zip(prompts, listed, strict=True)]
+    computed = compute_shares(policy, tokenizer, pages)
+    return [WeighedActions(*page, shares) for page, (shares, _) in zip(listed, computed, strict=True)]
 
 
 @torch.no_grad()
-def _shares(
-    policy: Policy, tokenizer: Any, prompt: Sequence[int], rationales: Sequence[str], candidates: Sequence[Action]
-) -> tuple[Tensor, list[float]]:
-    """(rationales, candidates): each candidate's share behind each rationale; rows sum to 1. And each rationale's own.
+def compute_shares(
+    policy: Policy, tokenizer: Any, pages: Iterable[tuple[Sequence[int], Iterable[str], Sequence[Action]]]
+) -> Iterator[tuple[Tensor, list[float]]]:
+    """Of each page (prompt, rationales, candidates): each candidate's share behind each rationale, and the rationales'.
 
-    The replies with one rationale begin alike. That stem is passed once, before what follows it in each reply.
+    Shares are (rationales, candidates), and rows sum to 1. The replies with one rationale begin alike: that stem is
+    passed once, before what follows it in each reply. The candidates of several pages are passed together.
     """
-    texts = [format_reply(rationale, action) for rationale in rationales for action in candidates]
-    replies = reply_tokens(tokenizer, texts)
-    groups = [replies[start : start + len(candidates)] for start in range(0, len(replies), len(candidates))]
-    stems = [_common_start([reply[:-1] for reply in group]) for group in groups]
-    behind = [[reply[len(stem) :] for reply in group] for stem, group in zip(stems, groups, strict=True)]
-    branches = [[stem, *rest] for stem, rest in zip(stems, behind, strict=True)]
-    packed = pack([SessionTree(prompt, [len(prompt)] * len(branches), branches)])
-    for group, stem in zip(packed.spans[0].groups, stems, strict=True):
-        packed.position_ids[0, group.start + len(stem) : group.end] += len(stem)
-        group.own[len(stem) :, : len(stem)] = True
-        sources = packed.predicted_from[group.targets][len(stem) :]
-        sources[sources == len(prompt) - 1] = group.start + len(stem) - 1
-    log_probs = policy.log_probs(packed.to(policy.device))
-    # The stem's own tokens are the same in a whole row and cancel out of its shares.
-    totals = [part.sum() for part in log_probs.double().split(packed.reply_lengths)]
-    table = torch.stack(totals).cpu().view(len(groups), 1 + len(candidates))
-    return table[:, 1:].softmax(dim=1), table[:, 0].exp().tolist()
+    trees = (_tree(tokenizer, *page) for page in pages)
+    for batch in split_batches(trees, lambda _, tree: (_count_tokens(tree),), PASS_TOKENS):
+        packed = pack(batch)
+        for span, tree in zip(packed.spans, batch, strict=True):
+            for group, (stem, *_) in zip(span.groups, tree.replies, strict=True):
+                packed.position_ids[0, group.start + len(stem) : group.end] += len(stem)
+                group.own[len(stem) :, : len(stem)] = True
+                sources = packed.predicted_from[group.targets][len(stem) :]
+                sources[sources == span.end - 1] = group.start + len(stem) - 1
+        log_probs = policy.log_probs(packed.to(policy.device)).double().cpu()
+        totals = torch.stack([part.sum() for part in log_probs.split(packed.reply_lengths)])
+        for of_page, tree in zip(totals.split([sum(map(len, tree.replies)) for tree in batch]), batch, strict=True):
+            table = of_page.view(len(tree.replies), -1)
+            yield table[:, 1:].softmax(dim=1), table[:, 0].exp().tolist()
+
+
+def _tree(
+    tokenizer: Any, prompt: Sequence[int], rationales: Iterable[str], candidates: Sequence[Action]
+) -> SessionTree:
+    """A prompt, and behind it for each rationale the stem, then what follows it in each candidate's reply."""
+    groups = []
+    for rationale in rationales:
+        replies = reply_tokens(tokenizer, [format_reply(rationale, action) for action in candidates])
+        stem = _common_start([reply[:-1] for reply in replies])
+        groups.append([stem, *(reply[len(stem) :] for reply in replies)])
+    return SessionTree(prompt, [len(prompt)] * len(groups), groups)
+
+
+def _count_tokens(tree: SessionTree) -> int:
+    return len(tree.trunk) + sum(len(reply) for replies in tree.replies for reply in replies)
 
 
 def _common_start(replies: Sequence[Sequence[int]]) -> list[int]:

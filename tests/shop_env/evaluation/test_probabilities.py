@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agents.baselines.rules import OracleAgent
-from agents.local.weighed_actions import _shares, weigh_actions
+from agents.local.weighed_actions import compute_shares, weigh_actions
 from replay_sessions import demo_shop
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
@@ -115,7 +115,8 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
     candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
     rationales = ["I look at it.", "Too dear."]
     plain = tiny.plain_model()
-    shares, _ = _shares(Policy(tiny.model), tiny.tokenizer, prompt, rationales, candidates)
+    pages = [(prompt[: len(prompt) // 2], ["Yes."], candidates[:1]), (prompt, rationales, candidates)]
+    _, (shares, _) = compute_shares(Policy(tiny.model), tiny.tokenizer, pages)
     for rationale, row in zip(rationales, shares, strict=True):
         scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
         expected = torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
