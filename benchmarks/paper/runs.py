@@ -142,7 +142,7 @@ def aspects(table: PaperTable, runs: Sequence[PlannedRun], tested: Tested, *, sa
         "sft": _sft(config.sft) if config.sft else "its phases' own",
         "rl": _rl(config),
         "weights": _weights(config),
-        "decoding": f"T {config.evaluation.temperature:g}" + (", and greedy" if config.evaluation.greedy else ""),
+        "decoding": ", and ".join(decoding.name for decoding in config.evaluation.decodings),
         "tested": f"{tested.steps:,} actions of {tested.users:,} users in all seeds: {logged}{left_out}",
         "seeds": f"{seeds}; 95% intervals over " + ("seeds and users" if len(runs) > 1 else "users"),
     }

@@ -249,7 +249,7 @@ def test_every_table_is_made(table: str, store_path: Path, tmp_path_factory: pyt
     out = tmp_path_factory.getbasetemp() / "all_tables"
     made(words(table, store_path, out))
     found = result(next(iter(out.glob(f"*{table}.json"))))
-    assert [view["decoding"] for view in found["views"]] == ["T 0.6", "greedy"]
+    assert [view["decoding"] for view in found["views"]] == ["T 0.6", "greedy", "most probable action"]
     published = [row for row in found["views"][0]["rows"] if row["published"]]
     assert published
     assert all(len(row["figures"]) == len(found["columns"]) for row in published)
