@@ -46,7 +46,7 @@ from train.rollouts.engine import draw_uniforms, generate
 from train.tokens import decode_replies, prompt_tokens, stop_token
 
 Sources = Sequence[np.random.Generator]
-NO_RATIONALE = 0.99  # a policy writes none where an empty one is so probable
+NO_RATIONALE = 0.95  # a policy writes none where its replies without one are so probable together
 Decode = Literal["tokens", "most_probable_action", "sample_action"]
 
 

@@ -8,9 +8,8 @@ The formulas stand at the head of policy_agent.py.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from train.sampler import split_batches
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token
 
+Page = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
 PASS_TOKENS = 4096  # in one pass, or one page
 MOST_CANDIDATES = 64  # of a page, beside what a policy proposes
 
@@ -133,49 +133,77 @@ def weigh_actions(
 
 
 @torch.no_grad()
-def compute_shares(
-    policy: Policy, tokenizer: Any, pages: Iterable[tuple[Sequence[int], Iterable[str], Sequence[Action]]]
-) -> Iterator[tuple[Tensor, list[float]]]:
-    """Of each page (prompt, rationales, candidates): each candidate's share behind each rationale, and the rationales'.
+def compute_shares(policy: Policy, tokenizer: Any, pages: Iterable[Page]) -> Iterator[tuple[Tensor, list[float]]]:
+    """Of each page: each candidate's share behind each rationale, and how probable its replies with each rationale are.
 
-    Shares are (rationales, candidates), and rows sum to 1. The replies with one rationale begin alike: that stem is
-    passed once, before what follows it in each reply. The candidates of several pages are passed together.
+    Shares are (rationales, candidates), and rows sum to 1. What replies begin with is passed once for all of them, and
+    so are the pages of a session where its steps come in order.
     """
-    trees = (_tree(tokenizer, *page) for page in pages)
-    for batch in split_batches(trees, lambda _, tree: (_count_tokens(tree),), PASS_TOKENS):
-        packed = pack(batch)
-        for span, tree in zip(packed.spans, batch, strict=True):
-            for group, (stem, *_) in zip(span.groups, tree.replies, strict=True):
-                packed.position_ids[0, group.start + len(stem) : group.end] += len(stem)
-                group.own[len(stem) :, : len(stem)] = True
-                sources = packed.predicted_from[group.targets][len(stem) :]
-                sources[sources == span.end - 1] = group.start + len(stem) - 1
+    runs = _runs(_Trie(tokenizer, page) for page in pages)
+    for batch in split_batches(runs, lambda _, run: (_count_tokens(run),), PASS_TOKENS):
+        trees = [
+            SessionTree(run[-1].prompt, [len(trie.prompt) for trie in run], [trie.branches for trie in run])
+            for run in batch
+        ]
+        packed = pack(trees)
+        for span, run in zip(packed.spans, batch, strict=True):
+            for group, trie in zip(span.groups, run, strict=True):
+                group.own.copy_(trie.paths)
+                packed.position_ids[0, group.start : group.end] += trie.paths.sum(dim=1) - 1
+                parents = trie.parents + group.start
+                fork = span.start + len(trie.prompt) - 1
+                packed.predicted_from[group.targets] = parents.where(trie.parents >= 0, fork)
         log_probs = policy.log_probs(packed.to(policy.device)).double().cpu()
-        totals = torch.stack([part.sum() for part in log_probs.split(packed.reply_lengths)])
-        for of_page, tree in zip(totals.split([sum(map(len, tree.replies)) for tree in batch]), batch, strict=True):
-            table = of_page.view(len(tree.replies), -1)
-            yield table[:, 1:].softmax(dim=1), table[:, 0].exp().tolist()
+        tries = [trie for run in batch for trie in run]
+        for own, trie in zip(log_probs.split([len(trie.parents) for trie in tries]), tries, strict=True):
+            table = (trie.paths[trie.ends].double() @ own).view(trie.rationales, -1)
+            yield table.softmax(dim=1), table.logsumexp(dim=1).exp().tolist()
 
 
-def _tree(
-    tokenizer: Any, prompt: Sequence[int], rationales: Iterable[str], candidates: Sequence[Action]
-) -> SessionTree:
-    """A prompt, and behind it for each rationale the stem, then what follows it in each candidate's reply."""
-    groups = []
-    for rationale in rationales:
-        replies = reply_tokens(tokenizer, [format_reply(rationale, action) for action in candidates])
-        stem = _common_start([reply[:-1] for reply in replies])
-        groups.append([stem, *(reply[len(stem) :] for reply in replies)])
-    return SessionTree(prompt, [len(prompt)] * len(groups), groups)
+def _runs(tries: Iterable["_Trie"]) -> Iterator[list["_Trie"]]:
+    """Tries in their order, together where each one's prompt begins with the one before."""
+    run: list[_Trie] = []
+    for trie in tries:
+        if run and trie.prompt[: len(run[-1].prompt)] != run[-1].prompt:
+            yield run
+            run = []
+        run.append(trie)
+    if run:
+        yield run
 
 
-def _count_tokens(tree: SessionTree) -> int:
-    return len(tree.trunk) + sum(len(reply) for replies in tree.replies for reply in replies)
+def _count_tokens(run: Sequence["_Trie"]) -> int:
+    return len(run[-1].prompt) + sum(len(trie.parents) for trie in run)
 
 
-def _common_start(replies: Sequence[Sequence[int]]) -> list[int]:
-    """The tokens with which all of them begin."""
-    return [tokens[0] for tokens in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*replies, strict=False))]
+class _Trie:
+    """All replies to a page as a tree of tokens, in which what several begin with stands once.
+
+    Attributes:
+        branches: The token of each of the n nodes, as a reply of one token; a node comes after its parent.
+        parents: (n,), -1 behind the prompt.
+        paths: (n, n), True for the nodes from the root to a node.
+        ends: The last node of each reply, rationale by rationale.
+    """
+
+    def __init__(self, tokenizer: Any, page: Page) -> None:
+        self.prompt, rationales, candidates = page
+        self.rationales = len(rationales)
+        nodes: dict[tuple[int, int], int] = {}  # by parent and token
+        self.ends = []
+        for reply in reply_tokens(
+            tokenizer, [format_reply(text, action) for text in rationales for action in candidates]
+        ):
+            node = -1
+            for token in reply:
+                node = nodes.setdefault((node, token), len(nodes))
+            self.ends.append(node)
+        self.branches = [[token] for _, token in nodes]
+        paths = np.eye(len(nodes), dtype=bool)
+        for node, (parent, _) in enumerate(nodes):
+            if parent >= 0:
+                paths[node] |= paths[parent]
+        self.parents, self.paths = torch.tensor([parent for parent, _ in nodes]), torch.from_numpy(paths)
 
 
 def stratified_uniforms(sources: Sequence[np.random.Generator], draws: int, max_new_tokens: int) -> Tensor:
