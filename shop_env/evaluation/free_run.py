@@ -81,18 +81,18 @@ def free_run(
         "context": msgspec.to_builtins(context or ContextConfig()),
     }
     played = (
-        _play(TimeLimit(LiveEnv(page_size, **env_config), max_steps), visit_id(population, number), seed)
+        play_visit(TimeLimit(LiveEnv(page_size, **env_config), max_steps), visit_id(population, number), seed)
         for number in range(visits)
     )
     ended = []
     with progress_bar(progress, visits, "visits") as advance:
-        for visit in _side_by_side(agent, played, batch_size if isinstance(agent, BatchAgent) else 1):
+        for visit in play_side_by_side(agent, played, batch_size if isinstance(agent, BatchAgent) else 1):
             ended.append(visit)
             advance(1)
     return sorted(ended, key=lambda visit: visit.session_id)
 
 
-def _play(env: gymnasium.Env[Observation, str], session_id: str, seed: int | None) -> _VisitUnderWay:
+def play_visit(env: gymnasium.Env[Observation, str], session_id: str, seed: int | None) -> _VisitUnderWay:
     """One visit: gives each page with the step's own seed, and goes on with the reply; an exception ends it."""
     observation, info = env.reset(options={"session_id": session_id})
     visit = LiveVisit(session_id=info["session_id"], user_id=info["user_id"], steps=(), ending="limit")
@@ -110,7 +110,7 @@ def _play(env: gymnasium.Env[Observation, str], session_id: str, seed: int | Non
             return visit
 
 
-def _side_by_side(agent: Agent, visits: Iterator[_VisitUnderWay], at_once: int) -> Iterator[LiveVisit]:
+def play_side_by_side(agent: Agent, visits: Iterator[_VisitUnderWay], at_once: int) -> Iterator[LiveVisit]:
     """Plays `at_once` visits at a time; where one ends the next begins."""
     under_way = {visit: next(visit) for visit in islice(visits, at_once)}
     while under_way:
