@@ -196,7 +196,7 @@ def compare(agent: str, model: str, people: LogitFit, predicted: LogitFit, of: C
     """
     effects = []
     for number, fact in enumerate(MODELS[model]):
-        values = [fit.weights[number] for fit in (people, predicted)]
+        values = [float(fit.weights[number]) for fit in (people, predicted)]
         errors = [
             error_of(fit.influences[:, number], side.sessions) for fit, side in ((people, of), (predicted, other))
         ]
@@ -254,7 +254,7 @@ def _run(options: Effects) -> int:
     for spec in options.agents:
         shares, label = ask(spec, store, june, options.out / "replies"), parse_spec(spec).label
         nats = -np.log(shares[june.chosen == 1])
-        costs[label] = estimate(nats.mean(), error_of((nats - nats.mean()) / len(nats), june.sessions))
+        costs[label] = estimate(float(nats.mean()), error_of((nats - nats.mean()) / len(nats), june.sessions))
         for model, people in fits.items():
             fit = fit_logit(june.facts[model], june.starts, shares)
             effects += compare(label, model, people, fit, june, june)

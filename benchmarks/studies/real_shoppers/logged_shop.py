@@ -24,8 +24,8 @@ from replay_sessions.importers.sessions import PURCHASE
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, reply_action
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
+from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.free_run import play_side_by_side, play_visit
-from shop_env.evaluation.protocol import Agent
 from shop_env.observation import Observation, observe
 from shop_env.replies import MalformedReply, action_json, parse_reply
 
@@ -117,7 +117,7 @@ class LoggedShop(gymnasium.Env[Observation, str]):
         return observe(self.session(Step(page=self._page, action=Terminate())), len(self.steps))
 
 
-def simulate(agent: Agent, graph: LinkGraph, visits: int, path: Path, seed: int) -> list[Session]:
+def simulate(agent: LazyAgent, graph: LinkGraph, visits: int, path: Path, seed: int) -> list[Session]:
     """An agent's visits, which are written to a store; those of a store that is there are not played again.
 
     Raises:
@@ -127,7 +127,7 @@ def simulate(agent: Agent, graph: LinkGraph, visits: int, path: Path, seed: int)
         shops = [LoggedShop(graph) for _ in range(visits)]
         played = (play_visit(shop, f"{path.name}-{number}", seed) for number, shop in enumerate(shops))
         with progress_bar(path.name, visits, "visits") as advance:
-            for visit in play_side_by_side(agent, played, SIDE_BY_SIDE):
+            for visit in play_side_by_side(agent.get(), played, SIDE_BY_SIDE):
                 if visit.error:
                     raise AgentFailed(f"visit {visit.session_id}: {visit.error}")
                 advance(1)
