@@ -8,7 +8,7 @@ by step; agents that answer batches play many visits side by side. Nothing here 
 
 from collections.abc import Generator, Iterator
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypeVar
 
 import gymnasium
 import msgspec
@@ -50,7 +50,8 @@ class LiveVisit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     revenue_cents: int = 0
 
 
-_VisitUnderWay = Generator[tuple[Observation, int | None], ReplyOrError, LiveVisit]
+Visit = TypeVar("Visit")
+VisitUnderWay = Generator[tuple[Observation, int | None], ReplyOrError, Visit]
 
 
 def free_run(
@@ -81,7 +82,7 @@ def free_run(
         "context": msgspec.to_builtins(context or ContextConfig()),
     }
     played = (
-        play_visit(TimeLimit(LiveEnv(page_size, **env_config), max_steps), visit_id(population, number), seed)
+        _play(TimeLimit(LiveEnv(page_size, **env_config), max_steps), visit_id(population, number), seed)
         for number in range(visits)
     )
     ended = []
@@ -92,7 +93,7 @@ def free_run(
     return sorted(ended, key=lambda visit: visit.session_id)
 
 
-def play_visit(env: gymnasium.Env[Observation, str], session_id: str, seed: int | None) -> _VisitUnderWay:
+def _play(env: gymnasium.Env[Observation, str], session_id: str, seed: int | None) -> VisitUnderWay[LiveVisit]:
     """One visit: gives each page with the step's own seed, and goes on with the reply; an exception ends it."""
     observation, info = env.reset(options={"session_id": session_id})
     visit = LiveVisit(session_id=info["session_id"], user_id=info["user_id"], steps=(), ending="limit")
@@ -110,7 +111,7 @@ def play_visit(env: gymnasium.Env[Observation, str], session_id: str, seed: int 
             return visit
 
 
-def play_side_by_side(agent: Agent, visits: Iterator[_VisitUnderWay], at_once: int) -> Iterator[LiveVisit]:
+def play_side_by_side(agent: Agent, visits: Iterator[VisitUnderWay[Visit]], at_once: int) -> Iterator[Visit]:
     """Plays `at_once` visits at a time; where one ends the next begins."""
     under_way = {visit: next(visit) for visit in islice(visits, at_once)}
     while under_way:
