@@ -30,7 +30,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from scipy.sparse import csr_matrix, diags, hstack
 
@@ -248,6 +247,7 @@ def _run(options: Options) -> int:
         effects = fit_effects(june, probabilities(spec, store, june, options.out / "replies"))
         predicted[label := parse_spec(spec).label] = estimates(effects)
         differences[label] = estimates(difference(people, effects, paired=True))
+    config = {"agents": options.agents, "sessions": options.sessions}
     record = {
         "expected": EXPECTED,
         "products": len(products),
@@ -256,7 +256,7 @@ def _run(options: Options) -> int:
         "facts": {"between products": BETWEEN, "within a product": WITHIN},
         "predicted": predicted,
         "differences": differences,
-        "provenance": provenance(msgspec.to_builtins(options, enc_hook=str), store=whole, seed=0),
+        "provenance": provenance(config, store=whole, seed=0),
     }
     tables = [
         Table(

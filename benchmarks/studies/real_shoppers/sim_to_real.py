@@ -29,7 +29,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -194,6 +193,7 @@ def _run(options: Options) -> int:
     mix = [people[:half] + own[half:] for own in first]
     sources = {PEOPLE: [people] * len(options.seeds), **simulated, MIX: mix}
     results = [result for task in options.tasks for result in judge(task, sources, test)]
+    config = {"agents": options.agents, "sessions": options.sessions, "seeds": options.seeds, "tasks": options.tasks}
     record = {
         "expected": EXPECTED,
         "sessions": {"train": len(people), "test": len(test)},
@@ -202,7 +202,7 @@ def _run(options: Options) -> int:
             for name, seeds in sources.items()
         },
         "results": results,
-        "provenance": provenance(msgspec.to_builtins(options, enc_hook=str), store=whole, seed=0),
+        "provenance": provenance(config, store=whole, seed=0),
     }
     table = Table(
         title="Tested on people",
