@@ -210,11 +210,11 @@ def difference(people: Effects, other: Effects, *, paired: bool) -> Effects:
     Args:
         paired: Both are of the same clicks.
     """
-    sides, sessions = [other.influences, -people.influences], people.sessions
-    if not paired:
-        sessions = np.concatenate([other.sessions, people.sessions + other.sessions.max() + 1])
-    influences = sum(sides) if paired else np.concatenate(sides)
-    return Effects(values=other.values - people.values, influences=influences, sessions=sessions)
+    values = other.values - people.values
+    if paired:
+        return Effects(values=values, influences=other.influences - people.influences, sessions=people.sessions)
+    sessions = np.concatenate([other.sessions, people.sessions + other.sessions.max() + 1])
+    return Effects(values=values, influences=np.concatenate([other.influences, -people.influences]), sessions=sessions)
 
 
 class Options(Record):
