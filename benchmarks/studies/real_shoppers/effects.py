@@ -225,7 +225,8 @@ class Options(Record):
         clicks: The table that it was imported from: it has the products' places.
         out: Where the results go, and what agents replied.
         agents: As of a leaderboard; they learn from the sample.
-        sessions: So many of train and of test at most.
+        sessions: So many of train at most.
+        tested: So many of test at most.
     """
 
     store: Path
@@ -233,11 +234,12 @@ class Options(Record):
     out: Path
     agents: tuple[str, ...] = ("choice", "boosting", "ngram", *REFERENCES)
     sessions: int = 3000
+    tested: int = 3000
 
 
 def _run(options: Options) -> int:
     whole = SessionStore.open(options.store)
-    store = sample_store(whole, options.out, options.sessions)
+    store = sample_store(whole, options.out, options.sessions, options.tested)
     products, changing = read_products(options.clicks)
     june, before = (read_clicks(store, split, products) for split in ("test", "train"))
     people, earlier = (fit_effects(clicks, clicks.chosen) for clicks in (june, before))
@@ -247,7 +249,7 @@ def _run(options: Options) -> int:
         effects = fit_effects(june, probabilities(spec, store, june, options.out / "replies"))
         predicted[label := parse_spec(spec).label] = estimates(effects)
         differences[label] = estimates(difference(people, effects, paired=True))
-    config = {"agents": options.agents, "sessions": options.sessions}
+    config = {"agents": options.agents, "sessions": options.sessions, "tested": options.tested}
     record = {
         "expected": EXPECTED,
         "products": len(products),

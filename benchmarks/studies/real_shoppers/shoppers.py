@@ -23,16 +23,16 @@ REFERENCES = tuple(
 )
 
 
-def sample_store(store: SessionStore, out: Path, sessions: int) -> SessionStore:
-    """A store of at most so many sessions of train and of test, drawn and shuffled; one that is there is opened.
+def sample_store(store: SessionStore, out: Path, sessions: int, tested: int) -> SessionStore:
+    """A store of at most so many sessions of train and `tested` of test, shuffled; one that is there is opened.
 
     A fitted baseline learns from the first steps of the train split, which without a draw are those of the first days.
     """
-    path = out / f"sample-{store.fingerprint[:8]}-{sessions}"
+    path = out / f"sample-{store.fingerprint[:8]}-{sessions}-{tested}"
     if not path.exists():
         with StoreWriter(path, source=store.manifest.source, splits=store.manifest.split_plan) as writer:
-            for ids in (store.session_ids("train"), store.session_ids("test")):
-                for session_id in np.random.default_rng(0).permutation(ids)[:sessions].tolist():
+            for ids, size in ((store.session_ids("train"), sessions), (store.session_ids("test"), tested)):
+                for session_id in np.random.default_rng(0).permutation(ids)[:size].tolist():
                     writer.write(store.session(session_id))
     return SessionStore.open(path)
 

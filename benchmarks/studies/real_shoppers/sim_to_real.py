@@ -166,7 +166,8 @@ class Options(Record):
         out: Where the results and the simulated sessions go.
         agents: As of a leaderboard, drawing their actions; the mix is half people's and half the first one's.
         tasks: leaving, purchase, product.
-        sessions: So many of train and of test at most, and as many visits.
+        sessions: So many of train at most, and as many visits.
+        tested: So many of test at most.
         seeds: Of the agents' visits, two or more.
     """
 
@@ -175,12 +176,13 @@ class Options(Record):
     agents: tuple[str, ...] = (f"choice=choice?{FREE}", f"ngram=ngram?{FREE}", *REFERENCES)
     tasks: tuple[Task, ...] = ("leaving", "product")
     sessions: int = 3000
+    tested: int = 3000
     seeds: tuple[int, ...] = (0, 1, 2)
 
 
 def _run(options: Options) -> int:
     whole = SessionStore.open(options.store)
-    store = sample_store(whole, options.out, options.sessions)
+    store = sample_store(whole, options.out, options.sessions, options.tested)
     people, test = list(store.sessions("train")), list(store.sessions("test"))
     graph = LinkGraph(people)
     simulated: dict[str, list[list[Session]]] = {}  # of each agent by seed
@@ -193,7 +195,13 @@ def _run(options: Options) -> int:
     mix = [people[:half] + own[half:] for own in first]
     sources = {PEOPLE: [people] * len(options.seeds), **simulated, MIX: mix}
     results = [result for task in options.tasks for result in judge(task, sources, test)]
-    config = {"agents": options.agents, "sessions": options.sessions, "seeds": options.seeds, "tasks": options.tasks}
+    config = {
+        "agents": options.agents,
+        "sessions": options.sessions,
+        "tested": options.tested,
+        "seeds": options.seeds,
+        "tasks": options.tasks,
+    }
     record = {
         "expected": EXPECTED,
         "sessions": {"train": len(people), "test": len(test)},
